@@ -1,0 +1,55 @@
+# make run     the whole service on this machine; PORT=8001 for another port, NODES=1 with real nodes; Ctrl-C ends it
+# make test    everything that is checked: style, types, the direction of imports, every test
+# make quick   the tests that need neither nodes nor much time
+# Needs Python 3.11 or newer with venv; PYTHON=/path/to/python picks one.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The stamp's name carries a checksum of what is pinned: installing happens when a pin changes, and only then.
+STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt | cksum | tr ' ' '-')
+
+.PHONY: run test quick lint format bench policies deps clean
+.DEFAULT_GOAL := run
+
+# exec: Ctrl-C reaches the service itself, and no shell stands between it and make.
+run: $(STAMP)
+	@exec $(BIN)/python -m infra.local.run
+
+# loadfile: tests of one file share a worker, and with it what is costly to set up (a package, a node).
+test: lint
+	$(BIN)/pytest -n auto --dist worksteal
+
+quick: $(STAMP)
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not nodes"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Benchmarks print figures and compare them with a floor of the same run: one at a time, nothing beside them.
+bench: $(STAMP)
+	@failed=0; for bench in tests/bench/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || failed=1; done; exit $$failed
+
+policies: $(STAMP)
+	$(BIN)/python -m infra.policies
+
+deps: $(STAMP)
+
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed; make PYTHON=/path/to/python")'
+	@echo "Installing what is pinned into $(VENV): about a minute, this once."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements-dev.txt
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .local build .chalice/deployments .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

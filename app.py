@@ -1,0 +1,103 @@
+"""Every entry point of the deployed service and nothing else: the REST API, the clocks, the queues' consumers.
+
+A function here may only hand over. What it hands over to is imported inside it, so that the API's Lambda never loads
+the chains' libraries. The local stack calls these same functions.
+
+The queues' consumers take one message at a time: Chalice can not set ReportBatchItemFailures, and without it a failure
+returns the whole batch to the queue. With one message a batch, what raises is exactly what comes back.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+"""
+
+from __future__ import annotations
+
+from chalice.app import Chalice, CloudWatchEvent, Rate, SQSEvent
+
+from chalicelib.api import register
+from chalicelib.settings import APP, Settings
+
+_settings = Settings.from_environment()
+_EVERY_MINUTE = Rate(1, unit=Rate.MINUTES)
+
+app = Chalice(app_name=APP)
+register(app)
+
+
+def _poll(network: str) -> None:
+    from chalicelib.workers import poll
+
+    poll.run(network)
+
+
+@app.schedule(_EVERY_MINUTE)
+def poll_bitcoin(event: CloudWatchEvent) -> None:
+    _poll("bitcoin")
+
+
+@app.schedule(_EVERY_MINUTE)
+def poll_ethereum(event: CloudWatchEvent) -> None:
+    _poll("ethereum")
+
+
+@app.schedule(_EVERY_MINUTE)
+def poll_tron(event: CloudWatchEvent) -> None:
+    _poll("tron")
+
+
+@app.schedule(_EVERY_MINUTE)
+def poll_bsc(event: CloudWatchEvent) -> None:
+    _poll("bsc")
+
+
+@app.schedule(_EVERY_MINUTE)
+def poll_polygon(event: CloudWatchEvent) -> None:
+    _poll("polygon")
+
+
+@app.schedule(_EVERY_MINUTE)
+def poll_arbitrum(event: CloudWatchEvent) -> None:
+    _poll("arbitrum")
+
+
+@app.schedule(_EVERY_MINUTE)
+def poll_fantom(event: CloudWatchEvent) -> None:
+    _poll("fantom")
+
+
+@app.schedule(_EVERY_MINUTE)
+def poll_litecoin(event: CloudWatchEvent) -> None:
+    _poll("litecoin")
+
+
+@app.schedule(_EVERY_MINUTE)
+def housekeeping(event: CloudWatchEvent) -> None:
+    """Whatever should have happened by now and has not: untold outbox rows, unfinished payouts, due expiries."""
+    from chalicelib.workers import housekeeping as worker
+
+    worker.run()
+
+
+@app.on_sqs_message(queue=_settings.queue("relay"), batch_size=1)
+def relay(event: SQSEvent) -> None:
+    """An outbox row wants to be told."""
+    from chalicelib.workers import relay as worker
+
+    for message in event:
+        worker.handle(message.body)
+
+
+@app.on_sqs_message(queue=_settings.queue("deliveries"), batch_size=1)
+def deliver(event: SQSEvent) -> None:
+    """A webhook is due."""
+    from chalicelib.workers import deliver as worker
+
+    for message in event:
+        worker.handle(message.body)
+
+
+@app.on_sqs_message(queue=_settings.queue("payouts.fifo"), batch_size=1)
+def payout(event: SQSEvent) -> None:
+    """A payment wants to be built, signed, sent or settled. One at a time per hot wallet: the queue groups by wallet."""
+    from chalicelib.workers import payout as worker
+
+    for message in event:
+        worker.handle(message.body)

@@ -1,0 +1,122 @@
+"""Who is calling, and may they: the key from the headers, the caller's address, level, realm and permission.
+
+Reads headers and the gateway's context only. Keys are never logged; an answer repeats a key's first characters at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from chalice.app import Request
+
+from chalicelib.api.errors import ExpiredApiKey, InsufficientPermissions, InvalidApiKey, IpNotWhitelisted, RateLimitExceeded
+from chalicelib.api.routes import Route
+from chalicelib.domain.ids import Realm
+from chalicelib.domain.merchants import ApiKey
+from chalicelib.usecases.access import PREFIX_LENGTH, Gate, Usage, hash_key, well_formed
+
+_SHOWN_OF_MALFORMED = 8
+
+
+def header_values(request: Request, name: str) -> list[str]:
+    """Every value of a header, whatever the case of its name; repeated headers apart."""
+    event = request.to_original_event()
+    multi: Mapping[str, Sequence[str]] = event.get("multiValueHeaders") or {}
+    values = [value for key, several in multi.items() if key.lower() == name for value in several]
+    if values:
+        return values
+    single: Mapping[str, str] = event.get("headers") or {}
+    return [value for key, value in single.items() if key.lower() == name]
+
+
+def key_of(request: Request) -> str:
+    """The API key that was sent: `X-Api-Key`, or `Authorization: Bearer`. Raises InvalidApiKey for none, or two different ones."""
+    sent = [value.strip() for value in header_values(request, "x-api-key")]
+    for value in header_values(request, "authorization"):
+        scheme, _, rest = value.strip().partition(" ")
+        if scheme.lower() == "bearer":
+            sent.append(rest.strip())
+    if not sent:
+        raise InvalidApiKey("An API key is needed: send it in the header X-Api-Key", None)
+    if len(set(sent)) > 1:
+        raise InvalidApiKey("Two different API keys were sent", None)
+    if not well_formed(sent[0]):
+        raise InvalidApiKey("This is not an API key", sent[0][:_SHOWN_OF_MALFORMED])
+    return sent[0]
+
+
+def let_in(request: Request, route: Route, gate: Gate, now_ms: int, headers: dict[str, str]) -> tuple[ApiKey, Usage]:
+    """The caller's key, counted. Puts the rate limit headers in `headers`, also where it refuses.
+
+    Raises InvalidApiKey, ExpiredApiKey, RateLimitExceeded, IpNotWhitelisted, InsufficientPermissions, Unavailable.
+    """
+    plain = key_of(request)
+    realm: Realm = "test" if plain.startswith("sk_test_") else "live"
+    admission = gate.admit(hash_key(plain), realm, route.rate_class, now_ms)
+    if admission is None:
+        raise InvalidApiKey("This API key is not valid", plain[:PREFIX_LENGTH])
+    key = admission.key
+    headers.update(usage_headers(admission.exhausted or admission.usage))
+    if key.revoked_at is not None:
+        raise InvalidApiKey("This API key was revoked", key.prefix)
+    if key.expires_at is not None and key.expires_at <= now_ms:
+        raise ExpiredApiKey(key.expires_at)
+    if admission.exhausted is not None:
+        headers["Retry-After"] = str(max(1, -(-(admission.exhausted.reset_at * 1000 - now_ms) // 1000)))
+        raise RateLimitExceeded(admission.exhausted)
+    _check_address(key, source_ip(request))
+    _check_rights(key, route)
+    return key, admission.usage
+
+
+def usage_headers(usage: Usage) -> dict[str, str]:
+    """The published rate limit headers of one window."""
+    return {
+        "X-RateLimit-Limit": str(usage.window.limit),
+        "X-RateLimit-Remaining": str(usage.remaining),
+        "X-RateLimit-Reset": str(usage.reset_at),
+        "X-RateLimit-Window": str(usage.window.seconds),
+    }
+
+
+def source_ip(request: Request) -> str:
+    """The address that the gateway saw; never a header, which the caller could set."""
+    return str((request.context.get("identity") or {}).get("sourceIp") or "")
+
+
+def _check_address(key: ApiKey, client: str) -> None:
+    if not key.ip_whitelist:
+        return
+    try:
+        address = _unmapped(ip_address(client))
+    except ValueError:
+        raise IpNotWhitelisted(client, key.ip_whitelist) from None
+    if not any(address in network for network in _networks(key.ip_whitelist)):
+        raise IpNotWhitelisted(client, key.ip_whitelist)
+
+
+def _unmapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """An IPv4 address in IPv6 clothes (::ffff:192.0.2.1, RFC 4291 section 2.5.5.2) is that IPv4 address."""
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+@lru_cache(maxsize=256)
+def _networks(texts: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
+    networks: list[IPv4Network | IPv6Network] = []
+    for text in texts:
+        network = ip_network(text, strict=False)
+        if isinstance(network, IPv6Network) and network.prefixlen >= 96 and network.network_address.ipv4_mapped is not None:
+            network = IPv4Network((network.network_address.ipv4_mapped, network.prefixlen - 96))
+        networks.append(network)
+    return tuple(networks)
+
+
+def _check_rights(key: ApiKey, route: Route) -> None:
+    if route.level == "admin" and key.level != "admin":
+        raise InsufficientPermissions("This needs an admin key", "admin", [key.level, *key.permissions])
+    if route.realm is not None and key.realm != route.realm:
+        raise InsufficientPermissions(f"This is for {route.realm} keys only", f"{route.realm} key", [f"{key.realm} key"])
+    if route.permission is not None and route.permission not in key.permissions:
+        raise InsufficientPermissions("This API key lacks a permission", route.permission, key.permissions)

@@ -1,0 +1,110 @@
+"""From bytes to one JSON object, or to an INVALID_PARAMETER that says what is wrong. Knows nothing of fields."""
+
+from __future__ import annotations
+
+import json
+import re
+from email.message import Message
+from typing import Any, NoReturn
+
+from chalicelib.api.numbers import JsonNumber
+from chalicelib.domain.errors import InvalidParameter
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 32
+"""Objects and lists inside each other."""
+_SHORT_INTEGER = 40  # characters; longer ones keep their text: Python's own conversion stops at 4300 digits with an error
+_BRACKETS_AND_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+_BAD_CHARACTER = re.compile("[\x00\ud800-\udfff]")
+
+
+def parse(raw: bytes, content_type: str | None) -> dict[str, Any]:
+    """The object in a request's body; no body is an empty object. Raises InvalidParameter.
+
+    Numbers with a fraction or an exponent, and very long ones, come as JsonNumber. NaN, infinities, a name twice in one
+    object (RFC 8259 section 4 leaves open which one counts), NUL and lone surrogates are refused.
+    """
+    if not raw:
+        return {}
+    if len(raw) > MAX_BYTES:
+        _refuse(f"must be at most {MAX_BYTES // 1024} KiB")
+    _check_type(content_type)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        _refuse("must be UTF-8")
+    if text.count("{") + text.count("[") > MAX_DEPTH:
+        _check_depth(text)
+    try:
+        value = json.loads(text, parse_float=JsonNumber, parse_int=_integer, parse_constant=_constant, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        _refuse(f"must be valid JSON: {error.msg} at line {error.lineno}, column {error.colno}")
+    if not isinstance(value, dict):
+        _refuse("must be a JSON object")
+    if text.count("{") + text.count("[") > MAX_DEPTH or "\\u" in text:
+        _check_inside(value)
+    return value
+
+
+def _refuse(constraint: str) -> NoReturn:
+    raise InvalidParameter.one("body", None, constraint) from None
+
+
+def _check_type(content_type: str | None) -> None:
+    header = Message()
+    header["content-type"] = content_type or ""
+    if content_type is None or header.get_content_type() != "application/json":
+        _refuse("the content type must be application/json")
+    charset = header.get_param("charset")
+    if charset is not None and str(charset).lower() not in ("utf-8", "utf8"):
+        _refuse("the character set must be utf-8")
+
+
+def _integer(text: str) -> int | JsonNumber:
+    return int(text) if len(text) <= _SHORT_INTEGER else JsonNumber(text)
+
+
+def _constant(name: str) -> NoReturn:
+    _refuse(f"must be valid JSON: {name} is none")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidParameter.one(twice[:100], None, "must be there only once")
+    return result
+
+
+def _check_depth(text: str) -> None:
+    """Before json.loads sees it: its C code goes down a level of the stack per bracket, and a library that raises Python's
+    recursion limit (py_ecc does) turns deep input from a RecursionError into a crash of the process."""
+    depth = 0
+    for match in _BRACKETS_AND_STRINGS.finditer(text):
+        first = match.group()[0]
+        if first in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                _refuse(f"must be at most {MAX_DEPTH} levels deep")
+        elif first in "]}":
+            depth -= 1
+
+
+def _check_inside(value: dict[str, Any]) -> None:
+    """Depth and characters, level by level: no recursion that deep input could exhaust."""
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        following: list[Any] = []
+        for item in level:
+            if isinstance(item, str):
+                if _BAD_CHARACTER.search(item):
+                    _refuse("must have no NUL character and no half of a surrogate pair")
+            elif isinstance(item, dict):
+                following += [*item.keys(), *item.values()]
+            elif isinstance(item, list):
+                following += item
+        if not following:
+            return
+        level = following
+    _refuse(f"must be at most {MAX_DEPTH} levels deep")

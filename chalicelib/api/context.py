@@ -1,0 +1,88 @@
+"""What a handler is given of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.api.idempotency import Once, Replay
+from chalicelib.api.rendering import Answer, body_text
+from chalicelib.api.routes import Route
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.errors import NotFound
+from chalicelib.domain.ids import Realm, TenantId
+from chalicelib.domain.merchants import ApiKey
+from chalicelib.usecases.access import Usage
+from chalicelib.usecases.views import Views
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chalicelib.wiring import Services
+
+MAX_PARAM = 200
+"""Characters. Ids and addresses are shorter; DynamoDB refuses keys over 1,024 bytes."""
+
+__all__ = ["Answer", "Ctx", "Replay"]
+
+
+@dataclass
+class Ctx:
+    """One request. `now_ms` in milliseconds since 1970; `caller` is missing on public routes alone."""
+
+    services: Services
+    route: Route
+    request_id: str
+    source_ip: str
+    now_ms: int
+    path: Mapping[str, str] = field(default_factory=dict)
+    caller: ApiKey | None = None
+    usage: Usage | None = None
+    idempotency_key: str | None = None
+    request_hash: str = ""
+    expired_version: int = 0
+    """Version of an expired answer that is stored under the idempotency key and may be overwritten; 0: there is none."""
+
+    @property
+    def key(self) -> ApiKey:
+        if self.caller is None:
+            raise LookupError(f"{self.route.path} is public: nobody has to say who is calling")
+        return self.caller
+
+    @property
+    def tenant(self) -> TenantId:
+        return self.key.tenant
+
+    @property
+    def realm(self) -> Realm:
+        return self.key.realm
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        return self.services.catalogue(self.realm)
+
+    @cached_property
+    def views(self) -> Views:
+        return Views(self.catalogue)
+
+    def param(self, name: str) -> str:
+        """A variable part of the path. Raises NotFound for one that is longer than anything we name."""
+        value = self.path[name]
+        if not 1 <= len(value) <= MAX_PARAM:
+            raise NotFound(f"There is nothing called {value[:80]}", {name: value[:80]})
+        return value
+
+    def text(self, answer: Answer) -> str:
+        """The body of `answer` as it is sent."""
+        return body_text(answer, envelope=self.route.envelope, now_ms=self.now_ms, request_id=self.request_id)
+
+    def once(self, render: Callable[[Any], Any]) -> Once:
+        """For what a POST creates: hand `also` to the use case, and answer `answer`. `render` makes the public record."""
+
+        def answer(record: Any) -> Answer:
+            data = Answer(render(record))
+            return Answer(data.data, status=self.route.status, text=self.text(data))
+
+        return Once(self, answer)

@@ -1,0 +1,174 @@
+"""What happens to every request, once: let in, parse, hand over, shape the answer. Nothing that is raised gets past here.
+
+Chalice would answer in a shape of its own, so its view functions and error classes see nothing of errors.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+import uuid
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from chalice.app import Request, Response
+
+from chalicelib.api import auth, body, errors, idempotency
+from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.idempotency import Replay
+from chalicelib.api.models import validated
+from chalicelib.api.rendering import to_json
+from chalicelib.api.routes import ROUTES, Route
+from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, ServiceError
+from chalicelib.usecases.changes import Conflict
+
+if TYPE_CHECKING:
+    from chalicelib.wiring import Services
+
+log = logging.getLogger(__name__)
+
+_request: ContextVar[Request] = ContextVar("request")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
+_KEY = re.compile(r"sk_(live|test)_[A-Za-z0-9]+", re.ASCII)
+_FAMILY_OF: dict[str, errors.Family] = {}
+_JSON = {"Content-Type": "application/json"}
+
+
+def middleware(request: Request, get_response: Callable[[Request], Response]) -> Response:
+    """Chalice's HTTP middleware: the request by thread, and our shape also where Chalice itself refuses."""
+    token = _request.set(request)
+    try:
+        response = get_response(request)
+        if response.status_code == 405:
+            return _refused(request, NotFound(f"There is no {request.method} here", {"path": request.path}))
+        return response
+    except Exception as error:  # noqa: BLE001 - the last fence: what is behind it is the caller
+        return _refused(request, _unexpected(error, request_id_of(request), request.path))
+    finally:
+        _request.reset(token)
+
+
+def view(route: Route) -> Callable[..., Response]:
+    """The function that Chalice calls for `route`."""
+
+    def answer(**path: str) -> Response:
+        return handle(route, _request.get(), path)
+
+    answer.__name__ = f"{route.method.lower()}_{route.handler.__name__}"
+    return answer
+
+
+def request_id_of(request: Request) -> str:
+    """The gateway's id of the request; one of our own where it has none."""
+    given = str(request.context.get("requestId") or "")
+    return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
+
+
+def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
+    """Answer one request. Never raises."""
+    from chalicelib.wiring import services
+
+    request_id = request_id_of(request)
+    headers = {"X-Request-Id": request_id, **_JSON}
+    now_ms = 0
+    try:
+        wired = services()
+        now_ms = wired.clock.now_ms()
+        ctx = Ctx(wired, route, request_id, auth.source_ip(request), now_ms, path)
+        answer = _answer(ctx, request, wired, headers)
+        headers.update(answer.headers)
+        text = ctx.text(answer) if answer.text is None else answer.text
+        return Response(text, headers={**headers}, status_code=answer.status or route.status)
+    except ServiceError as error:
+        known = error if error.code in errors.STATUS else _unexpected(error, request_id, route.path)
+    except Exception as error:  # noqa: BLE001 - the caller gets a 500 that says nothing, the log gets everything
+        known = _unexpected(error, request_id, route.path)
+    text = to_json(errors.shaped(known, route.family, now_ms, request_id))
+    return Response(text, headers={**headers}, status_code=errors.STATUS[known.code])
+
+
+def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]) -> Answer:
+    route = ctx.route
+    if route.level != "public":
+        ctx.caller, ctx.usage = auth.let_in(request, route, wired.gate, ctx.now_ms, headers)
+    arguments = _arguments(ctx, request)
+    if ctx.idempotency_key is not None:
+        before = idempotency.stored(ctx)
+        told = idempotency.replay(ctx, before)
+        if told is not None:
+            return told
+        ctx.expired_version = 0 if before is None else before.version
+    try:
+        answer: Answer = route.handler(ctx, *arguments)
+    except Replay as replay:
+        return replay.answer
+    except (ServiceError, Conflict):
+        # The same request may have been done in the meantime by its twin, which is why it can not be done any more.
+        told = idempotency.replay(ctx, idempotency.stored(ctx)) if ctx.idempotency_key is not None else None
+        if told is None:
+            raise
+        return told
+    return answer
+
+
+def _arguments(ctx: Ctx, request: Request) -> list[Any]:
+    """Body and query as the route's models; everything that is wrong with either, at once."""
+    route = ctx.route
+    problems: list[FieldProblem] = []
+    arguments: list[Any] = []
+    catalogue = None if route.level == "public" else ctx.catalogue
+    raw = request.raw_body if route.body is not None else b""
+    raw = raw.encode() if isinstance(raw, str) else raw
+    if route.creates:
+        try:
+            ctx.idempotency_key = idempotency.key_from(auth.header_values(request, idempotency.HEADER.lower()))
+        except InvalidParameter as error:
+            problems += error.problems
+        path = route.path.format_map(ctx.path)
+        ctx.request_hash = idempotency.hash_of(route.method, path, raw)
+    if route.body is not None:
+        content_type = auth.header_values(request, "content-type")
+        try:
+            sent = body.parse(raw, content_type[-1] if content_type else None)
+        except InvalidParameter as error:
+            problems += error.problems
+        else:
+            parsed, wrong = validated(route.body, sent, catalogue)
+            problems += wrong
+            arguments.append(parsed)
+    if route.query is not None:
+        parsed, wrong = validated(route.query, _query(request), catalogue)
+        problems += wrong
+        arguments.append(parsed)
+    if problems:
+        raise InvalidParameter(problems)
+    return arguments
+
+
+def _query(request: Request) -> dict[str, Any]:
+    """Text where a name is there once, a list where it is there several times. `status[]` is `status`."""
+    values: dict[str, list[str]] = {}
+    for name, several in (request.to_original_event().get("multiValueQueryStringParameters") or {}).items():
+        values.setdefault(name.removesuffix("[]"), []).extend(several)
+    return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
+
+
+def _unexpected(error: Exception, request_id: str, path: str) -> ServiceError:
+    """Log what happened, without anything that looks like a key, and what to say instead."""
+    text = "".join(traceback.format_exception(error))
+    log.error("request %s to %s failed\n%s", request_id, path, _KEY.sub(r"sk_\1_...", text))
+    return errors.INTERNAL
+
+
+def _refused(request: Request, error: ServiceError) -> Response:
+    """An answer where no route's own code has run: in the shape of the path's family."""
+    import time
+
+    if not _FAMILY_OF:
+        _FAMILY_OF.update({route.path: route.family for route in ROUTES})
+    family = _FAMILY_OF.get(request.path.removeprefix("/v1"), "object")
+    request_id = request_id_of(request)
+    text = to_json(errors.shaped(error, family, time.time_ns() // 1_000_000, request_id))
+    return Response(text, headers={"X-Request-Id": request_id, **_JSON}, status_code=errors.STATUS[error.code])

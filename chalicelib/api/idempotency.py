@@ -1,0 +1,119 @@
+"""Idempotency-Key: the answer is stored in the transaction that creates, so that a thing is made once per key or not at all.
+
+The same key with the same request within 24 hours is answered with the stored bytes; with another request it is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.api.rendering import Answer
+from chalicelib.domain.errors import BusinessRule, InvalidParameter
+from chalicelib.usecases.changes import Change, Conflict, Save
+from chalicelib.usecases.idempotency import KEPT_MS, StoredAnswer
+
+if TYPE_CHECKING:
+    from chalicelib.api.context import Ctx
+
+HEADER = "Idempotency-Key"
+MAX_LENGTH = 255
+
+
+class Replay(Exception):
+    """Somebody was first with the same key: `answer` is what they were told."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__("answered before")
+        self.answer = answer
+
+
+def key_from(values: Sequence[str]) -> str | None:
+    """The key of a request's headers, None when there is none. Raises InvalidParameter for an empty, long or ambiguous one."""
+    if not values:
+        return None
+    key = values[0].strip()
+    if len(set(values)) > 1:
+        raise InvalidParameter.one(HEADER, None, "must be sent only once")
+    if not 1 <= len(key) <= MAX_LENGTH or not (key.isascii() and key.isprintable()):
+        raise InvalidParameter.one(HEADER, key[:MAX_LENGTH], f"must have 1 to {MAX_LENGTH} printable ASCII characters")
+    return key
+
+
+def hash_of(method: str, path: str, body: bytes) -> str:
+    """What makes two requests the same: method, path without version, and the bytes of the body."""
+    return hashlib.sha256(b"\n".join((method.encode(), path.encode(), body))).hexdigest()
+
+
+def stored(ctx: Ctx) -> StoredAnswer | None:
+    """What is stored under the request's key, expired or not."""
+    return ctx.services.store.get(StoredAnswer, tenant=ctx.tenant, key=ctx.idempotency_key or "")
+
+
+def replay(ctx: Ctx, record: StoredAnswer | None) -> Answer | None:
+    """The stored answer, where it still counts. Raises BusinessRule when the key was used with another request."""
+    if record is None or record.expires_at <= ctx.now_ms:
+        return None
+    if record.request_hash != ctx.request_hash:
+        raise BusinessRule(HEADER, "this key was used with another request in the last 24 hours")
+    return Answer(None, status=record.status, text=record.body, headers={"Idempotency-Replayed": "true"})
+
+
+class Once:
+    """Renders what was created, and stores the rendering with it where the request has an Idempotency-Key."""
+
+    def __init__(self, ctx: Ctx, render: Callable[[Any], Answer]) -> None:
+        self._ctx = ctx
+        self._render = render
+        self._answer: Answer | None = None
+
+    @property
+    def answer(self) -> Answer:
+        if self._answer is None:
+            raise LookupError("the use case did not hand over what it created")
+        return self._answer
+
+    def also(self, record: Any) -> list[Change]:
+        """The change that stores the answer about `record`, for the transaction that creates it.
+
+        Raises Replay where a use case tries again, and it was another request with the same key that was first.
+        """
+        tried_before = self._answer is not None
+        self._answer = self._render(record)
+        ctx = self._ctx
+        if ctx.idempotency_key is None:
+            return []
+        version = 1
+        if tried_before or ctx.expired_version:
+            before = stored(ctx) if tried_before else None
+            told = replay(ctx, before)
+            if told is not None:
+                raise Replay(told)
+            version = (before.version if before is not None else ctx.expired_version) + 1
+        expires_at = ctx.now_ms + KEPT_MS
+        assert self._answer.text is not None and self._answer.status is not None  # noqa: S101
+        row = StoredAnswer(
+            tenant=ctx.tenant,
+            key=ctx.idempotency_key,
+            request_hash=ctx.request_hash,
+            status=self._answer.status,
+            body=self._answer.text,
+            expires_at=expires_at,
+            ttl=expires_at // 1000,
+            version=version,
+        )
+        return [Save(row)]
+
+    def done(self, record: Any) -> Answer:
+        """For what is made outside our transactions: store the answer by itself, afterwards."""
+        changes = self.also(record)
+        if changes:
+            try:
+                self._ctx.services.store.commit(changes)
+            except Conflict:
+                told = replay(self._ctx, stored(self._ctx))
+                if told is None:
+                    raise
+                raise Replay(told) from None
+        return self.answer

@@ -1,0 +1,253 @@
+"""What requests look like: the base of all models, fields that several share, and what is wrong in the interface's words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from chalicelib.api.numbers import JsonNumber
+from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.errors import FieldProblem, InvalidParameter
+from chalicelib.domain.money import NotAnAmount, parse_units
+
+MAX_METADATA = 8 * 1024
+"""Bytes of JSON."""
+_SHOWN = 100
+_SECRET_FIELDS = frozenset({"secret", "privateKey", "private_key"})
+
+
+class Request(BaseModel):
+    """A body with field names as written here. `cross` looks at fields together."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True, frozen=True)
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        """Problems of fields that are right one by one. `sent` are the raw values, `wrong` the names with problems already."""
+        return []
+
+
+class CamelRequest(Request):
+    """A body whose names are camelCase outside and snake_case here."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+
+class Query(Request):
+    """A query string: everything comes as text, so numbers are read from it."""
+
+    model_config = ConfigDict(strict=False)
+
+
+def _problem(text: str) -> PydanticCustomError:
+    # The text goes in as a value: pydantic's templates give braces a meaning.
+    return PydanticCustomError("constraint", "{text}", {"text": text})
+
+
+def _network(value: Any, info: ValidationInfo) -> Any:
+    catalogue = cast(Catalogue | None, info.context)
+    if isinstance(value, str) and catalogue is not None and catalogue.network(value) is None:
+        raise _problem(f"must be one of: {', '.join(catalogue.networks)}")
+    return value
+
+
+def _coin(value: Any, info: ValidationInfo) -> Any:
+    catalogue = cast(Catalogue | None, info.context)
+    if isinstance(value, str) and catalogue is not None and value not in catalogue.slugs():
+        raise _problem(f"must be one of: {', '.join(catalogue.slugs())}")
+    return value
+
+
+def amount_text(value: Any) -> str:
+    """The text of an amount that was sent as a string or a number. Raises PydanticCustomError where it is one of no coin."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, JsonNumber)):
+        raise _problem("must be a decimal, as a string or a number")
+    text = value.text if isinstance(value, JsonNumber) else str(value)
+    try:
+        parse_units(text, len(text.partition(".")[2]))
+    except NotAnAmount as reason:
+        raise _problem(str(reason)) from None
+    return text
+
+
+def _positive(value: Any) -> str:
+    text = amount_text(value)
+    if not text.strip("0."):
+        raise _problem("must be more than zero")
+    return text
+
+
+def matching(pattern: str, words: str) -> BeforeValidator:
+    """Text must match `pattern` whole; `words` is the constraint as the caller reads it."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def check(value: Any) -> Any:
+        if isinstance(value, str) and not compiled.fullmatch(value):
+            raise _problem(words)
+        return value
+
+    return BeforeValidator(check)
+
+
+def _metadata(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    plain = _plain(value)
+    if len(json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()) > MAX_METADATA:
+        raise _problem(f"must be at most {MAX_METADATA} bytes of JSON")
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """Numbers as Python has them: what is kept for the merchant and is no money."""
+    if isinstance(value, JsonNumber):
+        number = float(value.text)
+        if number in (float("inf"), float("-inf")):
+            raise _problem("has a number that is too large")
+        return number
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+NetworkSlug = Annotated[str, BeforeValidator(_network)]
+CoinSlug = Annotated[str, BeforeValidator(_coin)]
+PositiveAmount = Annotated[str, BeforeValidator(_positive)]
+AddressText = Annotated[str, Field(min_length=1, max_length=128)]
+Label = Annotated[str, Field(max_length=200)]
+Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
+
+
+class MoneyRequest(Request):
+    """A request about an amount of a coin: the coin must be on the network, and the amount fit its decimals."""
+
+    coin_field: ClassVar[str] = "coin"
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        slug, network, amount = sent.get(cls.coin_field), sent.get("network"), sent.get("amount")
+        if cls.coin_field in wrong or "network" in wrong or not isinstance(slug, str):
+            return []
+        try:
+            coin = chosen_coin(catalogue, cls.coin_field, slug, network)
+        except InvalidParameter as error:
+            return list(error.problems)
+        if amount is None or "amount" in wrong:
+            return []
+        try:
+            parse_units(amount_text(amount), coin.decimals)
+        except NotAnAmount as reason:
+            return [FieldProblem("amount", shown("amount", amount), (f"{reason} ({coin.symbol} on {coin_network(coin)})",))]
+        return []
+
+
+def coin_network(coin: Coin) -> str:
+    return coin.network.split(":", 1)[1]
+
+
+def chosen_coin(catalogue: Catalogue, field: str, slug: str, network: str | None) -> Coin:
+    """The coin on `network`; without one, on its first active network, or its first at all (decisions §3).
+
+    Raises InvalidParameter saying which coins or networks are known.
+    """
+    if network is not None:
+        coin = catalogue.coin(network, slug)
+        if coin is None:
+            known = ", ".join(c.slug for c in catalogue.coins_of(network))
+            raise InvalidParameter.one(field, slug[:_SHOWN], f"must be one of: {known} (on {network})")
+        return coin
+    coin = catalogue.first_active(slug)
+    if coin is None:
+        networks = catalogue.coin_networks(slug)
+        if not networks:
+            raise InvalidParameter.one(field, slug[:_SHOWN], f"must be one of: {', '.join(catalogue.slugs())}")
+        return catalogue.coins[networks[0], slug]
+    return coin
+
+
+def known_network(catalogue: Catalogue, slug: str) -> Network:
+    """Raises InvalidParameter saying which networks are known."""
+    network = catalogue.network(slug)
+    if network is None:
+        raise InvalidParameter.one("network", slug[:_SHOWN], f"must be one of: {', '.join(catalogue.networks)}")
+    return network
+
+
+def validated(model: type[Any], sent: Mapping[str, Any], catalogue: Catalogue | None) -> tuple[Any, list[FieldProblem]]:
+    """`sent` as `model`, or None and everything that is wrong with it, one entry per field."""
+    problems: list[FieldProblem] = []
+    result = None
+    try:
+        result = model.model_validate(sent, context=catalogue)
+    except ValidationError as error:
+        problems = _collected(error, model)
+    if catalogue is not None:
+        wrong = frozenset(problem.field.split(".")[0] for problem in problems)
+        problems += model.cross(sent, wrong, catalogue)
+    return result, problems
+
+
+def _collected(error: ValidationError, model: type[BaseModel]) -> list[FieldProblem]:
+    fields: dict[str, tuple[Any, list[str]]] = {}
+    known = sorted(field.alias or name for name, field in model.model_fields.items())
+    for line in error.errors(include_url=False):
+        name = ".".join(str(part) for part in line["loc"])[:200] or "request"
+        _, constraints = fields.setdefault(name, (None if line["type"] == "missing" else line["input"], []))
+        constraint = _in_words(line, known)
+        if constraint not in constraints:
+            constraints.append(constraint)
+    return [FieldProblem(name, shown(name, value), tuple(constraints)) for name, (value, constraints) in fields.items()]
+
+
+_WORDS = {
+    "missing": "is required",
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing_size": "must be a smaller number",
+    "dict_type": "must be an object",
+    "list_type": "must be a list",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    "date_from_datetime_parsing": "must be a day such as 2024-05-31",
+    "date_parsing": "must be a day such as 2024-05-31",
+    "date_type": "must be a day such as 2024-05-31",
+    "date_from_datetime_inexact": "must be a day such as 2024-05-31",
+    "constraint": "{text}",
+}
+
+
+def _in_words(line: ErrorDetails, known: list[str]) -> str:
+    kind, values = line["type"], line.get("ctx", {})
+    if kind == "extra_forbidden":
+        return "is not known here" if len(line["loc"]) > 1 else f"is not known; known are: {', '.join(known) or 'none'}"
+    if kind == "literal_error":
+        return "must be one of: " + str(values["expected"]).replace("'", "").replace(" or ", ", ")
+    return _WORDS.get(kind, line["msg"]).format(**values) if kind in _WORDS else line["msg"]
+
+
+def shown(name: str, value: Any) -> Any:
+    """A sent value as an error may repeat it: secrets not at all, long ones shortened."""
+    if name.partition(".")[0] in _SECRET_FIELDS and value is not None:
+        return "(not shown)"
+    if isinstance(value, JsonNumber):
+        return value if len(value.text) <= _SHOWN else value.text[:_SHOWN] + "…"
+    if isinstance(value, str):
+        return value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
+    if isinstance(value, (dict, list)):
+        text = json.dumps(value, default=lambda number: number.text, ensure_ascii=False)
+        return value if len(text) <= 2 * _SHOWN else text[: 2 * _SHOWN] + "…"
+    return value

@@ -1,0 +1,94 @@
+"""The route table: every endpoint with all that the edge enforces. Whoever wants to know of endpoints reads it here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from chalicelib.api.errors import Family
+from chalicelib.domain.ids import Realm
+from chalicelib.domain.merchants import PERMISSIONS
+from chalicelib.usecases.access import RateClass
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+RouteLevel = Literal["public", "client", "admin"]
+Handler = Callable[..., Any]
+H = TypeVar("H", bound=Handler)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One endpoint. `path` is without prefix and version; the handler gets the context, then body and query where it has models.
+
+    `family` is the shape of errors, `envelope` whether a success is wrapped. `creates`: Idempotency-Key counts here.
+    `realm`: keys of the other realm are refused. `status` is that of a success.
+    """
+
+    method: Method
+    path: str
+    level: RouteLevel
+    permission: str | None
+    family: Family
+    rate_class: RateClass
+    handler: Handler
+    summary: str
+    body: type | None = None
+    query: type | None = None
+    status: int = 200
+    envelope: bool = False
+    creates: bool = False
+    realm: Realm | None = None
+
+
+ROUTES: list[Route] = []
+
+
+def endpoint(
+    method: Method,
+    path: str,
+    *,
+    family: Family,
+    permission: str | None = None,
+    level: RouteLevel = "client",
+    rate_class: RateClass | None = None,
+    summary: str,
+    body: type | None = None,
+    query: type | None = None,
+    status: int = 200,
+    envelope: bool | None = None,
+    creates: bool = False,
+    realm: Realm | None = None,
+) -> Callable[[H], H]:
+    """Put the decorated function in the table. `envelope` follows the family where it is not given.
+
+    Raises ValueError for a permission that no key can have, and for a second function at the same place: both are mistakes
+    that must not wait for a request.
+    """
+    if permission is not None and permission not in PERMISSIONS:
+        raise ValueError(f"{method} {path}: unknown permission {permission}")
+    if any(route.method == method and route.path == path for route in ROUTES):
+        raise ValueError(f"{method} {path} is there twice")
+
+    def add(handler: H) -> H:
+        ROUTES.append(
+            Route(
+                method=method,
+                path=path,
+                level=level,
+                permission=permission,
+                family=family,
+                rate_class=rate_class or ("admin" if level == "admin" else "standard"),
+                handler=handler,
+                summary=summary,
+                body=body,
+                query=query,
+                status=status,
+                envelope=family == "envelope" if envelope is None else envelope,
+                creates=creates,
+                realm=realm,
+            )
+        )
+        return handler
+
+    return add

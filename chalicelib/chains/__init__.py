@@ -1,0 +1,1 @@
+"""Adapters to networks, one package per family, and the spelling rules of addresses."""

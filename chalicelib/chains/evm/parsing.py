@@ -1,0 +1,194 @@
+"""Blocks, logs and receipts of a node, turned into ours, and distrusted on the way (money rules 8 and 11).
+
+Pure: raises Garbled where an answer contradicts the request or itself. This is the scanner's hot path: a block may hold
+thousands of transactions, so what is not a transfer must cost next to nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Collection
+from typing import Any
+
+from chalicelib.chains.evm.abi import TRANSFER_TOPIC
+from chalicelib.chains.evm.columns import native_transfers, token_transfers
+from chalicelib.chains.evm.quantities import Garbled, address, hash32, member, quantity
+from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.money import MAX_DIGITS
+
+_log = logging.getLogger(__name__)
+
+MOST_UNITS = 10**MAX_DIGITS - 1
+"""The largest amount that can be stored. No coin has so many units: such a log is a contract's nonsense."""
+
+_TOPIC = re.compile(r"0x[0-9a-fA-F]{64}", re.ASCII)
+_WORDS = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
+_NO_HIGH_BYTES = "0x" + "0" * 24
+
+
+def parse_block(answer: Any, number: int) -> Block:
+    """A block of eth_getBlockByNumber with full transactions; its `transfers` are the native ones above zero."""
+    _check(quantity(member(answer, "number", "a block"), "a block's number") == number, "the block is not the one asked for")
+    block_hash = hash32(answer.get("hash"), "a block's hash")
+    transactions = answer.get("transactions")
+    if not isinstance(transactions, list):
+        raise Garbled("a block has no list of transactions")
+    transfers = native_transfers(transactions, block_hash, MOST_UNITS)
+    if transfers is None:
+        transfers = careful_native(transactions, block_hash)
+    return Block(
+        number=number,
+        hash=block_hash,
+        parent_hash=hash32(answer.get("parentHash"), "a block's parent"),
+        time=quantity(answer.get("timestamp"), "a block's time") * 1000,
+        transfers=transfers,
+    )
+
+
+def careful_native(transactions: list[Any], block_hash: str) -> list[Transfer]:
+    """The value transfers above zero among a block's transactions, row by row."""
+    transfers = []
+    for transaction in transactions:
+        try:
+            value = transaction["value"]
+            if value == "0x0" or (recipient := transaction["to"]) is None:
+                continue
+            sender, txid = transaction["from"], transaction["hash"]
+        except (KeyError, TypeError):
+            raise Garbled("a block's transaction lacks a field, or is only a hash") from None
+        if amount := quantity(value, "a transaction's value"):
+            _check(amount <= MOST_UNITS, "a transaction moves more than there is")
+            _check(transaction.get("blockHash", block_hash) == block_hash, "a transaction says that it is in another block")
+            transfers.append(
+                Transfer(
+                    hash32(txid, "a transaction's hash"),
+                    "native",
+                    None,
+                    address(sender, "a sender"),
+                    address(recipient, "a recipient"),
+                    amount,
+                )
+            )
+    return transfers
+
+
+def parse_logs(answer: Any, block: Block, contracts: Collection[str]) -> list[Transfer]:
+    """The transfers above zero in an answer to eth_getLogs by the block's hash for `contracts` and the Transfer topic."""
+    if not isinstance(answer, list):
+        raise Garbled("the logs are no list")
+    transfers = token_transfers(answer, block.hash, contracts, MOST_UNITS)
+    return careful_tokens(answer, block, contracts) if transfers is None else transfers
+
+
+def careful_tokens(answer: list[Any], block: Block, contracts: Collection[str]) -> list[Transfer]:
+    """The same, row by row: what is not EIP-20's or can not be stored is left out with a warning, what is wrong raises."""
+    transfers: list[Transfer] = []
+    seen: set[int] = set()
+    for log in answer:
+        try:
+            _check(log["blockHash"] == block.hash, "a log is of another block")
+            _check(not log.get("removed"), "a log was removed")
+            contract = log["address"].lower()
+            _check(contract in contracts, "a log is of a contract that was not asked for")
+            topics, data = log["topics"], log["data"]
+            _check(topics[0] == TRANSFER_TOPIC, "a log has a topic that was not asked for")
+            index = quantity(log["logIndex"], "a log's index")
+            txid = hash32(log["transactionHash"], "a log's transaction")
+        except (KeyError, TypeError, AttributeError, IndexError):
+            raise Garbled("a log lacks a field") from None
+        _check(index not in seen, "a log was told twice")
+        seen.add(index)
+        moved = transfer_of(topics, data)
+        if moved is None:
+            # Any contract may write such a log: EIP-721 does. It is the chain's content, not the node's fault.
+            if len(topics) != 4:
+                _log.warning("left out: a Transfer log that is not EIP-20's", extra={"contract": contract, "txid": txid})
+        elif moved[2] > MOST_UNITS:
+            _log.warning("left out: a Transfer log with an impossible amount", extra={"contract": contract, "txid": txid})
+        elif moved[2]:
+            transfers.append(Transfer(txid, f"log:{index}", contract, *moved))
+    return transfers
+
+
+def transfer_of(topics: Any, data: Any) -> tuple[str, str, int] | None:
+    """Sender, recipient and units of a log under the Transfer topic, None where it is not of EIP-20's shape."""
+    if not isinstance(data, str) or not _WORDS.fullmatch(data):
+        raise Garbled("a log's data is not hexadecimal")
+    if not isinstance(topics, list) or not all(isinstance(topic, str) and _TOPIC.fullmatch(topic) for topic in topics):
+        raise Garbled("a log's topics are not hexadecimal")
+    if len(topics) != 3 or len(data) != 66:
+        return None
+    _, sender, recipient = topics
+    if sender[:26] != _NO_HIGH_BYTES or recipient[:26] != _NO_HIGH_BYTES:
+        return None
+    return "0x" + sender[26:].lower(), "0x" + recipient[26:].lower(), int(data, 16)
+
+
+def may_have_logs(answer: Any, topic: int, contracts: Collection[int]) -> bool:
+    """Whether the logs bloom of a block says that one of `contracts` may have logged under `topic` (both as bloom masks).
+
+    A bloom has false positives and, on an honest node, no false negatives. A block without one says no.
+    """
+    bloom = answer.get("logsBloom")
+    if not isinstance(bloom, str) or len(bloom) != 514:
+        return False
+    bits = quantity_of_bloom(bloom)
+    return bits & topic == topic and any(bits & mask == mask for mask in contracts)
+
+
+def quantity_of_bloom(bloom: str) -> int:
+    try:
+        return int(bloom, 16)
+    except ValueError:
+        raise Garbled("a block's bloom is not hexadecimal") from None
+
+
+def happened(transfer: Transfer, receipt: Any, block: Block) -> bool:
+    """Whether `receipt` proves `transfer`: that very block, status 1, and for a token's the same log at the same place.
+
+    Raises Garbled where the receipt is of another transaction or another block: then nothing is known of this one.
+    """
+    _check(member(receipt, "transactionHash", "a receipt") == transfer.txid, "a receipt is of another transaction")
+    _check(receipt.get("blockHash") == block.hash, "a receipt is of another block")
+    if quantity(receipt.get("status"), "a receipt's status") != 1:
+        return False
+    if transfer.contract is None:
+        return True
+    logs = receipt.get("logs")
+    if not isinstance(logs, list):
+        raise Garbled("a receipt has no list of logs")
+    for log in logs:
+        try:
+            if f"log:{int(log['logIndex'], 16)}" == transfer.position:
+                topics = log["topics"]
+                return (
+                    log["address"].lower() == transfer.contract
+                    and topics[0] == TRANSFER_TOPIC
+                    and transfer_of(topics, log["data"]) == (transfer.sender, transfer.recipient, transfer.amount)
+                )
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            raise Garbled("a receipt's log lacks a field") from None
+    return False
+
+
+def moved_tokens(logs: Any) -> tuple[tuple[str, str, str], ...]:
+    """Contract, sender and recipient of every ERC-20 transfer above zero in a receipt's logs."""
+    if not isinstance(logs, list):
+        raise Garbled("a receipt has no list of logs")
+    moved = []
+    for log in logs:
+        try:
+            topics, contract, data = log["topics"], log["address"].lower(), log["data"]
+        except (KeyError, TypeError, AttributeError):
+            raise Garbled("a receipt's log lacks a field") from None
+        if topics and topics[0] == TRANSFER_TOPIC:
+            found = transfer_of(topics, data)
+            if found is not None and found[2] > 0:
+                moved.append((contract, found[0], found[1]))
+    return tuple(moved)
+
+
+def _check(right: bool, problem: str) -> None:
+    if not right:
+        raise Garbled(problem)

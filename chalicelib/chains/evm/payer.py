@@ -1,0 +1,192 @@
+"""Payments on an EVM network: simulate, build, explain, assemble, broadcast. Holds no key and signs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from chalicelib.chains.evm import refusals, transactions
+from chalicelib.chains.evm.abi import address_bytes, transfer_call
+from chalicelib.chains.evm.fees import Fees, credible, fees_for, gas_limit, most_gas
+from chalicelib.chains.evm.quantities import Garbled, data, member, quantity
+from chalicelib.chains.rpc import JsonRpc, RpcError
+from chalicelib.domain.catalogue import Network
+from chalicelib.encoding.keccak import keccak256
+from chalicelib.usecases.ports import Explained, FeeEstimate, InsufficientFunds, Payment, Refused, Signature, Signed, Unavailable
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A payment that the node has simulated: what it calls, and what it may cost. `gas` in gas, the rest in wei."""
+
+    to: bytes
+    value: int
+    data: bytes
+    gas: int
+    fees: Fees
+
+    @property
+    def fee(self) -> int:
+        return self.gas * self.fees.max_fee
+
+
+class EvmPayer:
+    """Implements `usecases.ports.ChainPayer` over one node. Raises ValueError at once for a network without a chain id."""
+
+    def __init__(self, network: Network, rpc: JsonRpc) -> None:
+        if network.chain_id is None:
+            raise ValueError(f"{network.slug} has no chain id")
+        self._network = network
+        self._chain_id = network.chain_id
+        self._rpc = rpc
+
+    def next_nonce(self, address: str) -> int:
+        """Transactions of `address` that are in blocks (not the mempool). Raises Unavailable."""
+        return self._sure(lambda: quantity(self._rpc.call("eth_getTransactionCount", [address, "latest"]), "a nonce"))
+
+    def estimate(self, payment: Payment) -> FeeEstimate:
+        """The most that the payment would cost now, in wei. Raises Refused when it would fail on the chain, Unavailable."""
+        return FeeEstimate(self._sure(lambda: self._plan(payment)).fee)
+
+    def prepare(self, payment: Payment) -> str:
+        """The unsigned transaction, as hex, with fees of now. Raises Refused, Unavailable."""
+        plan = self._sure(lambda: self._plan(payment))
+        unsigned = transactions.Unsigned(
+            self._chain_id, payment.nonce, plan.gas, plan.fees.max_fee, plan.fees.tip, plan.to, plan.value, plan.data
+        )
+        return "0x" + unsigned.payload().hex()
+
+    def explain(self, unsigned: str) -> Explained:
+        """Decode `unsigned`; recipient and contract come in storage form (lower case).
+
+        Raises ValueError for anything but a plain transfer of the native coin or of a token on this very chain, and for
+        a fee that no transfer costs.
+        """
+        return self._decoded(unsigned).explain()
+
+    def digest(self, unsigned: str) -> bytes:
+        """The 32 bytes to sign: Keccak-256 of the payload (EIP-1559, EIP-155). Raises ValueError as `explain` does."""
+        return keccak256(self._decoded(unsigned).payload())
+
+    def assemble(self, unsigned: str, signature: Signature) -> Signed:
+        """The signed transaction and its id. Raises ValueError as `explain` does, and for an impossible or high-s (EIP-2) one."""
+        return transactions.assemble(self._decoded(unsigned), signature)
+
+    def signer(self, unsigned: str, signature: Signature) -> str:
+        """The address (EIP-55) that would pay if `unsigned` were sent with `signature`. Raises ValueError as `assemble` does."""
+        return transactions.signer(self._decoded(unsigned), signature)
+
+    def broadcast(self, raw: str) -> None:
+        """Hand it to the node. Safe to repeat: what the node or the chain knows already is done.
+
+        Raises Refused with the node's words, Unavailable. Refused says that this node does not take it now. It is no proof that it
+        is not in a block, or never will be: only a receipt, or another transaction in a block with the same nonce, is.
+        """
+        txid = transactions.transaction_id(_bytes(raw))
+        try:
+            answer = self._rpc.call("eth_sendRawTransaction", ["0x" + _bytes(raw).hex()])
+        except RpcError as error:
+            if refusals.known_already(error) or self._sure(lambda: self._knows(txid)):
+                return
+            if refusals.not_taken(error):
+                raise Refused(error.message) from error
+            raise self._unavailable(error) from error
+        if answer != txid:
+            raise Unavailable(f"{self._network.slug}: the node answers with the id of another transaction")
+
+    def _plan(self, payment: Payment) -> _Plan:
+        if payment.amount <= 0 or payment.nonce < 0:
+            raise ValueError("a payment moves something, and its nonce is not negative")
+        if payment.contract is None:
+            to, value, call = address_bytes(payment.recipient), payment.amount, b""
+        else:
+            to, value, call = address_bytes(payment.contract), 0, transfer_call(payment.recipient, payment.amount)
+        request = {"from": payment.sender, "to": "0x" + to.hex(), "value": hex(value), "data": "0x" + call.hex()}
+        chain_id, head, funds, code = self._rpc.batch(
+            [
+                ("eth_chainId", []),
+                ("eth_getBlockByNumber", ["latest", False]),
+                ("eth_getBalance", [payment.sender, "latest"]),
+                ("eth_getCode", ["0x" + to.hex(), "latest"]),
+            ]
+        )
+        if quantity(chain_id, "the chain id") != self._chain_id:
+            raise Garbled("the node is on another chain")
+        if payment.contract is not None:
+            self._simulate_token(request, data(code, "a contract's code"))
+        gas = gas_limit(quantity(self._simulate("eth_estimateGas", request), "the gas estimate"), self._network.gas_limit)
+        if gas > most_gas(self._network.slug, bool(call)):
+            raise Refused(f"the transfer takes {gas} gas: the recipient or the token computes at the wallet's expense")
+        plan = _Plan(to, value, call, gas, self._fees(payment, head))
+        if not credible(self._network.slug, plan.fee):
+            raise Garbled(f"the node asks for a fee of {plan.fee} wei, which no transfer costs")
+        # eth_estimateGas does not look at who pays for the gas, and on some nodes not even at the value.
+        if quantity(funds, "a balance") < value + plan.fee:
+            raise InsufficientFunds(f"insufficient funds: the sender has {quantity(funds, 'a balance')} wei of {value + plan.fee}")
+        return plan
+
+    def _simulate_token(self, request: dict[str, str], code: bytes) -> None:
+        """eth_call of the transfer. USDT's returns nothing, others must return true: with false nothing moved."""
+        if not code:
+            raise Refused("there is no token contract at this address")
+        answer = data(self._simulate("eth_call", request), "the answer of a token")
+        if answer and (len(answer) != 32 or int.from_bytes(answer) != 1):
+            raise Refused("the token's transfer does not return true")
+
+    def _simulate(self, method: str, request: dict[str, str]) -> Any:
+        try:
+            # eth_estimateGas looks at the newest block by default, and some nodes take no second parameter there.
+            return self._rpc.call(method, [request] if method == "eth_estimateGas" else [request, "latest"])
+        except RpcError as error:
+            if refusals.out_of_funds(error):
+                raise InsufficientFunds(error.message) from error
+            if refusals.would_fail(error):
+                raise Refused(error.message) from error
+            raise
+
+    def _fees(self, payment: Payment, head: Any) -> Fees:
+        base = member(head, "baseFeePerGas", "the newest block")
+        if base is None:
+            price = quantity(self._rpc.call("eth_gasPrice"), "the gas price")
+            return fees_for(self._network.slug, payment.priority, None, price)
+        base_fee = quantity(base, "the base fee")
+        try:
+            tip = quantity(self._rpc.call("eth_maxPriorityFeePerGas"), "the tip")
+        except RpcError:
+            # Not every node has that method. The gas price is the base fee and a tip.
+            tip = max(0, quantity(self._rpc.call("eth_gasPrice"), "the gas price") - base_fee)
+        return fees_for(self._network.slug, payment.priority, base_fee, tip)
+
+    def _knows(self, txid: str) -> bool:
+        """Whether the node has this transaction, in its pool or in a block."""
+        found = self._rpc.batch([("eth_getTransactionByHash", [txid]), ("eth_getTransactionReceipt", [txid])])
+        return any(
+            member(answer or {}, "hash" if n == 0 else "transactionHash", "a transaction") == txid for n, answer in enumerate(found)
+        )
+
+    def _decoded(self, unsigned: str) -> transactions.Unsigned:
+        decoded = transactions.decode_payload(_bytes(unsigned))
+        if decoded.chain_id != self._chain_id:
+            raise ValueError(f"the transaction is for chain {decoded.chain_id}, not {self._chain_id}")
+        if not credible(self._network.slug, decoded.gas * decoded.max_fee):
+            raise ValueError(f"the transaction may cost {decoded.gas * decoded.max_fee} wei, which no transfer costs")
+        if decoded.gas > most_gas(self._network.slug, decoded.explain().contract is not None):
+            raise ValueError(f"the transaction may take {decoded.gas} gas, which no transfer takes")
+        return decoded
+
+    def _sure(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except (RpcError, Garbled) as error:
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: Exception) -> Unavailable:
+        return Unavailable(f"{self._network.slug}: {error}")
+
+
+def _bytes(text: str) -> bytes:
+    """Hex with or without 0x. Raises ValueError."""
+    return bytes.fromhex(text.removeprefix("0x"))

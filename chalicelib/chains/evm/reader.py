@@ -1,0 +1,163 @@
+"""An EVM network as the scanner sees it. Asks the node in batches and believes nothing that it can check (money rule 11).
+
+Imports no chain library: the scanner's CPU goes into JSON and very little else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from chalicelib.chains.evm.abi import TRANSFER_TOPIC, balance_call, bloom_mask
+from chalicelib.chains.evm.parsing import happened, may_have_logs, moved_tokens, parse_block, parse_logs
+from chalicelib.chains.evm.quantities import Garbled, data, hash32, member, quantity
+from chalicelib.chains.rpc import JsonRpc, Request, RpcError
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.usecases.ports import Unavailable
+
+T = TypeVar("T")
+
+
+class EvmReader:
+    """Implements `usecases.ports.ChainReader` over one node. Whatever is the node's fault raises Unavailable."""
+
+    def __init__(self, network: Network, rpc: JsonRpc) -> None:
+        self._network = network
+        self._rpc = rpc
+        self._masks: dict[str, int] = {}
+
+    def tip(self) -> int:
+        """Number of the newest block."""
+        return self._sure(lambda: quantity(self._rpc.call("eth_blockNumber"), "the block number"))
+
+    def block_hash(self, number: int) -> str | None:
+        """Hash of the canonical block of that number, None when there is none."""
+        return self._sure(lambda: self._hash_in(self._rpc.call("eth_getBlockByNumber", [hex(number), False]), number))
+
+    def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
+        """Blocks `first` to `last` in order, fewer when the chain ends before, with native transfers and those of `contracts`.
+
+        `contracts` are in storage form. Two batches: the blocks, then their logs by block hash, so that a reorganisation in
+        between can not give one block the logs of another. The node's chain id is asked every time: a URL may come to
+        mean another chain.
+        """
+        wanted = frozenset(contracts)
+        return self._sure(lambda: self._blocks(first, last, wanted))
+
+    def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        """Those of `transfers` that happened in `block`: receipt of that very block, status success, log present (money rule 8).
+
+        A receipt that is missing or of another block raises Unavailable: the chain has moved or the node lags, and the
+        scanner will see which.
+        """
+
+        def prove() -> list[Transfer]:
+            txids = list(dict.fromkeys(transfer.txid for transfer in transfers))
+            answers = self._rpc.batch([("eth_getTransactionReceipt", [txid]) for txid in txids])
+            if any(answer is None for answer in answers):
+                raise Garbled("the node has no receipt for a transaction of a block that it told")
+            receipts = dict(zip(txids, answers, strict=True))
+            return [transfer for transfer in transfers if happened(transfer, receipts[transfer.txid], block)]
+
+        return self._sure(prove) if transfers else []
+
+    def receipt(self, txid: str) -> Receipt | None:
+        """What became of a transaction, None while it is in no block. `fee` in wei, with a rollup's fee for its parent chain."""
+        return self._sure(lambda: self._receipt(txid))
+
+    def balance(self, address: str, contract: str | None = None) -> int:
+        """Units that `address` holds at the newest block, of the native coin or of the token `contract`."""
+        if contract is None:
+            return self._sure(lambda: quantity(self._rpc.call("eth_getBalance", [address, "latest"]), "a balance"))
+        request = {"to": contract, "data": "0x" + balance_call(address).hex()}
+
+        def of_token() -> int:
+            answer = data(self._rpc.call("eth_call", [request, "latest"]), "a balance")
+            if len(answer) != 32:
+                raise Garbled("there is no token contract at this address, or it knows no balanceOf")
+            return int.from_bytes(answer)
+
+        return self._sure(of_token)
+
+    def _blocks(self, first: int, last: int, contracts: frozenset[str]) -> list[Block]:
+        if last < first:
+            return []
+        numbers = range(first, last + 1)
+        requests: list[Request] = [("eth_chainId", [])]
+        requests += [("eth_getBlockByNumber", [hex(number), True]) for number in numbers]
+        chain_id, *answers = self._rpc.batch(requests)
+        if quantity(chain_id, "the chain id") != self._network.chain_id:
+            raise Garbled("the node is on another chain")
+        there = [answer for answer in answers if answer is not None]
+        if answers[: len(there)] != there:
+            raise Garbled("the node knows a block and not the one before it")
+        blocks = [parse_block(answer, number) for answer, number in zip(there, numbers, strict=False)]
+        if any(after.parent_hash != before.hash for before, after in pairwise(blocks)):
+            raise Garbled("the blocks are of two branches")
+        if contracts and blocks:
+            self._add_logs(blocks, there, contracts)
+        return blocks
+
+    def _add_logs(self, blocks: list[Block], answers: list[Any], contracts: frozenset[str]) -> None:
+        logs = self._rpc.batch([self._logs_of(block, contracts) for block in blocks])
+        topic, masks = self._mask(TRANSFER_TOPIC), [self._mask(contract) for contract in contracts]
+        doubtful = [n for n, found in enumerate(logs) if found == [] and may_have_logs(answers[n], topic, masks)]
+        if doubtful:
+            # Nodes have answered with no logs at the head of the chain (geth #26098, #18198), and some answer so for a block
+            # that fell out of it. The bloom knows better, but has false positives: so ask once more, and whether it still stands.
+            requests = [self._logs_of(blocks[n], contracts) for n in doubtful]
+            requests += [("eth_getBlockByNumber", [hex(blocks[n].number), False]) for n in doubtful]
+            second = self._rpc.batch(requests)
+            for n, found, header in zip(doubtful, second[: len(doubtful)], second[len(doubtful) :], strict=True):
+                if self._hash_in(header, blocks[n].number) != blocks[n].hash:
+                    raise Garbled("a block fell out of the chain while it was read")
+                logs[n] = found
+        for block, found in zip(blocks, logs, strict=True):
+            block.transfers.extend(parse_logs(found, block, contracts))
+
+    def _logs_of(self, block: Block, contracts: frozenset[str]) -> Request:
+        return ("eth_getLogs", [{"blockHash": block.hash, "address": sorted(contracts), "topics": [TRANSFER_TOPIC]}])
+
+    def _hash_in(self, answer: Any, number: int) -> str | None:
+        if answer is None:
+            return None
+        if quantity(member(answer, "number", "a block"), "a block's number") != number:
+            raise Garbled("the block is not the one asked for")
+        return hash32(answer.get("hash"), "a block's hash")
+
+    def _mask(self, value: str) -> int:
+        if value not in self._masks:
+            self._masks[value] = bloom_mask(value)
+        return self._masks[value]
+
+    def _receipt(self, txid: str) -> Receipt | None:
+        answer = self._rpc.call("eth_getTransactionReceipt", [txid])
+        # Some nodes know a receipt of a transaction that is not in a block yet.
+        if answer is None or member(answer, "blockNumber", "a receipt") is None:
+            return None
+        if hash32(answer.get("transactionHash"), "a receipt's transaction") != txid.lower():
+            raise Garbled("a receipt is of another transaction")
+        price = answer.get("effectiveGasPrice")
+        if price is None:
+            transaction = self._rpc.call("eth_getTransactionByHash", [txid])
+            price = member(transaction, "gasPrice", "a transaction")
+        fee = quantity(answer.get("gasUsed"), "the gas used") * quantity(price, "the gas price")
+        if answer.get("l1Fee") is not None:
+            fee += quantity(answer["l1Fee"], "the fee of the parent chain")
+        return Receipt(
+            txid=txid,
+            success=quantity(answer.get("status"), "a receipt's status") == 1,
+            block_number=quantity(answer["blockNumber"], "a receipt's block"),
+            block_hash=hash32(answer.get("blockHash"), "a receipt's block"),
+            fee=fee,
+            moved=moved_tokens(answer.get("logs")),
+        )
+
+    def _sure(self, ask: Callable[[], T]) -> T:
+        """Run `ask`; what the node refuses or garbles is, for a reader, as good as no answer."""
+        try:
+            return ask()
+        except (RpcError, Garbled) as error:
+            raise Unavailable(f"{self._network.slug}: {error}") from error

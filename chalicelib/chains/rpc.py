@@ -1,0 +1,176 @@
+"""JSON-RPC over HTTP: the only way in which this project talks to a node.
+
+`JsonRpc.call` and `JsonRpc.batch` are the whole interface, so that tests can make the n-th call of either fail. The URL may hold
+a provider's secret: it is never logged, never part of an error, and cut out of what a node says before that is passed on.
+Import stays cheap: no chain library here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import orjson
+import urllib3
+
+from chalicelib.usecases.ports import Unavailable
+
+Request = tuple[str, Sequence[Any]]
+
+_READS = re.compile(
+    r"eth_(get|call$|blockNumber$|chainId$|estimateGas$|gasPrice$|feeHistory$|maxPriorityFeePerGas$)"
+    r"|get(block|raw|best|mempool|txout|network)|estimatesmartfee$"
+)
+"""What may be sent a second time by the transport itself. Everything else is for its caller to repeat."""
+
+_LIMIT_CODES = (-32005, 429)
+"""EIP-1474: limit exceeded. Some providers answer with the HTTP status as the code."""
+
+_WORDS = 300
+
+
+class RpcError(Exception):
+    """The node understood the request and answered with an error object: its `code` and `message`, and `data` if any."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(f"{message} (code {code})")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class _TooMany(Exception):
+    """The node refused the batch as a whole, which a smaller one may cure."""
+
+
+class JsonRpc:
+    """One node. Safe to share between threads; connections are kept alive.
+
+    `connect_timeout` and `timeout` (for each read from the socket) in seconds; `batch_size` is the most requests sent in one batch.
+    A user name and password in `url` are sent as HTTP basic authentication.
+    """
+
+    def __init__(self, url: str, *, timeout: float = 15.0, connect_timeout: float = 3.0, batch_size: int = 50) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("the node's URL must be http:// or https:// with a host")
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if parts.username is not None:
+            headers |= urllib3.make_headers(basic_auth=f"{unquote(parts.username)}:{unquote(parts.password or '')}")
+        self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
+        self._secrets = _secrets_of(url)
+        self._batch_size = batch_size
+        self._pool = urllib3.PoolManager(
+            maxsize=4,
+            headers=headers,
+            retries=False,
+            timeout=urllib3.Timeout(connect=connect_timeout, read=timeout),
+        )
+
+    def __repr__(self) -> str:
+        return "JsonRpc(...)"
+
+    def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+        """The result of one request. Raises RpcError where the node answers an error, Unavailable where it does not answer."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = self._exchange(body, again=_READS.match(method) is not None)
+        if not isinstance(answer, dict) or answer.get("id", 1) != 1:
+            raise Unavailable(f"the node's answer to {method} is no JSON-RPC answer")
+        return self._result(answer, method)
+
+    def batch(self, requests: Sequence[Request]) -> list[Any]:
+        """The results of several reads, in the order asked, in as few round trips as `batch_size` allows.
+
+        Raises RpcError for the first request that the node answers with an error, Unavailable as `call` does. A batch that the
+        node refuses as too large is sent again in halves. The parts of a split batch may see different heads of the chain.
+        """
+        results: list[Any] = []
+        for start in range(0, len(requests), self._batch_size):
+            results += self._batch(requests[start : start + self._batch_size])
+        return results
+
+    def _batch(self, requests: Sequence[Request]) -> list[Any]:
+        try:
+            return self._batch_once(requests)
+        except _TooMany as error:
+            if len(requests) == 1:
+                raise Unavailable(f"the node refuses {requests[0][0]}: {error}") from None
+        middle = len(requests) // 2
+        return self._batch(requests[:middle]) + self._batch(requests[middle:])
+
+    def _batch_once(self, requests: Sequence[Request]) -> list[Any]:
+        body = [{"jsonrpc": "2.0", "id": n, "method": method, "params": params} for n, (method, params) in enumerate(requests)]
+        answers = self._exchange(body, again=all(_READS.match(method) for method, _ in requests))
+        if isinstance(answers, dict) and "error" in answers:
+            try:
+                self._result(answers, "a batch")
+            except RpcError as error:
+                raise _TooMany(str(error)) from None
+        if not isinstance(answers, list):
+            raise Unavailable("the node's answer to a batch is no list")
+        by_id = {answer.get("id"): answer for answer in answers if isinstance(answer, dict)}
+        if len(answers) != len(requests) or any(n not in by_id for n in range(len(requests))):
+            raise Unavailable(f"the node answered {len(answers)} of {len(requests)} requests, or others than were asked")
+        return [self._result(by_id[n], method) for n, (method, _) in enumerate(requests)]
+
+    def _result(self, answer: dict[str, Any], method: str) -> Any:
+        error = answer.get("error")
+        if error is None:
+            if "result" not in answer:
+                raise Unavailable(f"the node's answer to {method} has neither result nor error")
+            return answer["result"]
+        code, message = (error.get("code"), error.get("message")) if isinstance(error, dict) else (None, None)
+        if not isinstance(code, int) or not isinstance(message, str):
+            raise Unavailable(f"the node's answer to {method} is an error without code and message")
+        message = self._redacted(message)
+        if code in _LIMIT_CODES:
+            raise Unavailable(f"the node's limit is reached: {message} (code {code})")
+        raise RpcError(code, message, error.get("data"))
+
+    def _exchange(self, body: Any, *, again: bool) -> Any:
+        """Send, and parse the answer. `again`: once more when a kept-alive connection turns out to be closed."""
+        data = orjson.dumps(body)
+        try:
+            response = self._post(data)
+        except urllib3.exceptions.ProtocolError as error:
+            # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
+            if not again:
+                raise Unavailable(f"the connection to the node broke ({type(error).__name__})") from None
+            try:
+                response = self._post(data)
+            except urllib3.exceptions.HTTPError as second:
+                raise Unavailable(f"the node can not be reached ({type(second).__name__})") from None
+        except urllib3.exceptions.HTTPError as error:
+            raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
+        try:
+            answer = orjson.loads(response.data)
+        except orjson.JSONDecodeError:
+            answer = None
+        status = response.status
+        if status == 413:
+            raise _TooMany("HTTP 413") if isinstance(body, list) else Unavailable("the node answers HTTP 413")
+        # Bitcoin's and Litecoin's node answers its JSON-RPC errors with 500 and 404; other nodes use 400.
+        if status != 200 and not (status in (400, 404, 500) and isinstance(answer, dict) and answer.get("error")):
+            raise Unavailable(f"the node answers HTTP {status}")
+        if answer is None:
+            raise Unavailable("the node's answer is not JSON")
+        return answer
+
+    def _post(self, data: bytes) -> urllib3.BaseHTTPResponse:
+        return self._pool.request("POST", self._url, body=data, redirect=False)
+
+    def _redacted(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text[:_WORDS]
+
+
+def _secrets_of(url: str) -> list[str]:
+    """The parts of a URL that may be a provider's key, longest first: user, password, path segments, query values, host labels."""
+    parts = urlsplit(url)
+    found = {parts.username or "", parts.password or "", *(parts.hostname or "").split(".")}
+    found |= set(re.split(r"[/?&=]", f"{parts.path}?{parts.query}"))
+    found |= {unquote(part) for part in found}
+    return sorted((part for part in found if len(part) >= 8), key=len, reverse=True)

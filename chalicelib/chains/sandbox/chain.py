@@ -1,0 +1,193 @@
+"""One simulated network and all that changes it: deposits from outside, mining, reorganisations, payments, their outcomes."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import replace
+
+from chalicelib.chains.addresses import Rules
+from chalicelib.chains.sandbox import session
+from chalicelib.chains.sandbox.branch import MAX_DEPTH, View
+from chalicelib.chains.sandbox.ledger import NATIVE, NONCE, Tx, TxState
+from chalicelib.chains.sandbox.mempool import Mempool, short_of
+from chalicelib.chains.sandbox.reads import Reads
+from chalicelib.chains.sandbox.rebranch import rebranch
+from chalicelib.chains.sandbox.session import Write
+from chalicelib.chains.sandbox.table import SandboxTable
+from chalicelib.domain.catalogue import Network
+from chalicelib.encoding.public_keys import address_of
+from chalicelib.usecases.ports import Clock, Refused, Unavailable
+from chalicelib.usecases.sandbox import Decided, MinedTx, Outcome, Reorganised, State, TooDeep
+
+_FAUCET = hashlib.sha512(b"the outside of the simulated networks").digest()
+"""Stands for a public key: the address that deposits without a sender come from. Nobody has the private key."""
+
+
+class _Moved(Exception):
+    """The transaction left its block while we were at it."""
+
+
+class SandboxChain:
+    """`block_seconds` above 0 lets the clock mine a block each so many seconds. Raises ValueError for a live network."""
+
+    def __init__(self, network: Network, table: SandboxTable, clock: Clock, block_seconds: float = 0.0) -> None:
+        self.network = network
+        self.reads = Reads(network, table, clock)
+        self._step = round(block_seconds * 1000)
+        self._mempool = Mempool(self.reads, self._step)
+        self._rules = Rules()
+
+    def form(self, address: str) -> str:
+        """An address or contract as it is stored and compared."""
+        return self._rules.storage_form(self.network.slug, address)
+
+    def open(self) -> None:
+        """Start the clock's mining, or give it its new pace. A new pace costs a block; nothing to do costs one read."""
+
+        def decide(view: View) -> Write | None:
+            if view.head.version == 0:
+                return Write(replace(view.head, time=max(view.now, view.head.time), step=self._step))
+            if view.head.step == self._step:
+                return None
+            after, stretch = view.extended(1, self._step)
+            return Write(after.head, [session.closing(self.reads, after, stretch)])
+
+        session.change(self.reads, decide)
+
+    def tip(self) -> int:
+        """Number of the newest block. Raises Unavailable."""
+        return self.reads.view().tip
+
+    def deposit(
+        self, recipient: str, contract: str | None, amount: int, sender: str | None = None, token: str | None = None
+    ) -> MinedTx:
+        """Pay `amount` units from outside (which has as much as it takes), in a block of its own. Raises Unavailable.
+
+        The same `token` always means the same transaction: it is in the chain once, however often this is called.
+        """
+        if amount <= 0:
+            raise ValueError("a deposit moves more than nothing")
+        seed = f"deposit|{self.network.id}|{secrets.token_hex(32) if token is None else token}"
+        txid = hashlib.sha256(seed.encode()).hexdigest()
+        origin = address_of(self.network.slug, _FAUCET) if sender is None else sender
+        tx = Tx(
+            ("0x" if self.network.family == "evm" else "") + txid, self.form(origin), self.form(recipient),
+            None if contract is None else self.form(contract), amount, 0, None,
+        )  # fmt: skip
+        self._mempool.submit(tx)
+        view, state = self.reads.tx_now(tx.txid)
+        place = state.place(view) if state is not None else None
+        if place is None:
+            raise Unavailable("a reorganisation dropped the deposit at once")
+        view = self.reads.reaching(view, place.number)
+        time = self.reads.time_of(view, place.number)
+        return MinedTx(tx.txid, place.number, self.reads.hash_at(view, place.number, tx.txid), time, tx.sender)
+
+    def mine(self, count: int) -> int:
+        """Mine `count` blocks, what waits in the mempool first; the new tip. Raises Unavailable."""
+        left = count - self._mempool.drain(most=count)
+
+        def decide(view: View) -> Write:
+            after, stretch = view.extended(left, self._step)
+            return Write(after.head, [session.closing(self.reads, after, stretch)])
+
+        if left > 0:
+            session.change(self.reads, decide)
+        return self.tip()
+
+    def reorganise(self, depth: int, remine: bool) -> Reorganised:
+        """Replace the last `depth` blocks by one more than they were. Raises TooDeep, Unavailable.
+
+        Their transactions are in no block any more, or, with `remine`, in the new blocks of the same numbers.
+        """
+
+        def first(view: View) -> int:
+            most = min(view.tip, MAX_DEPTH)
+            if not 1 <= depth <= most:
+                raise TooDeep(most)
+            return view.tip - depth + 1
+
+        return rebranch(self.reads, self._step, first, remine)
+
+    def check(self, tx: Tx) -> None:
+        """Raise Refused when the sender can not pay for `tx` now. Raises Unavailable."""
+        account = self.reads.account(tx.sender)
+        short = short_of(self.reads.reaching(self.reads.view(), account.lowest()), account, tx)
+        if short is not None:
+            raise Refused(short)
+
+    def submit(self, tx: Tx) -> None:
+        """Take in a wallet's payment; mined at once unless its nonce must wait. Safe to repeat. Raises Refused, Unavailable."""
+        self._mempool.submit(tx)
+
+    def balance(self, address: str, contract: str | None = None) -> int:
+        """Units at the newest block. Raises Unavailable."""
+        return self.reads.value_now(self.form(address), NATIVE if contract is None else self.form(contract))
+
+    def nonce(self, address: str) -> int:
+        """Transactions of `address` in blocks. Raises Unavailable."""
+        return self.reads.value_now(self.form(address), NONCE)
+
+    def plan(self, reference: str, recipient: str, contract: str | None, amount: int, outcome: Outcome) -> None:
+        """The next new payment with this recipient, coin and amount has `outcome`. Kept for a day. Raises Unavailable."""
+        self._mempool.plan(reference, self._like(recipient, contract, amount), outcome)
+
+    def forget(self, reference: str, recipient: str, contract: str | None, amount: int) -> None:
+        """Take back `plan`. Raises Unavailable."""
+        self._mempool.forget(reference, self._like(recipient, contract, amount))
+
+    def _like(self, recipient: str, contract: str | None, amount: int) -> Tx:
+        return Tx("", "", self.form(recipient), None if contract is None else self.form(contract), amount, 0, None)
+
+    def settle(self, txid: str, outcome: Outcome) -> State:
+        """Decide what becomes of a payment: now, or when it is broadcast ("planned"). Raises Decided, Refused, Unavailable.
+
+        A payment in a block that is not final gets its other outcome by a reorganisation from that block on, in which
+        every other transaction keeps its place where it still can.
+        """
+        for _ in range(session.TRIES):
+            view, state = self.reads.tx_now(txid)
+            place = state.place(view) if state is not None else None
+            if state is None or place is None:
+                noted = self._mempool.decide(txid, outcome)
+                if noted is None:
+                    return "planned"
+                if outcome == "stick":
+                    if self._where(txid) is None:
+                        return "stuck"
+                    continue
+                self._mempool.submit(noted.tx)
+                if self._where(txid) is None:
+                    return "waiting"
+                continue
+            if outcome != "stick" and place.success == (outcome == "confirm"):
+                missing = self.network.confirmations - (view.tip - place.number + 1)
+                if missing > 0:
+                    self.mine(missing)
+                return "succeeded" if place.success else "failed"
+            wanted = replace(state, stuck=outcome == "stick", fails=outcome == "fail")
+            try:
+                rebranch(self.reads, self._step, lambda now: self._undecided(txid, now), True, wanted)
+            except _Moved:
+                continue
+            if outcome == "stick":
+                return "stuck"
+        raise Unavailable(f"{self.network.id} changes too quickly")
+
+    def _where(self, txid: str) -> int | None:
+        view, state = self.reads.tx_now(txid)
+        place = state.place(view) if state is not None else None
+        return None if place is None else place.number
+
+    def _undecided(self, txid: str, view: View) -> int:
+        """The block that holds the payment, which is not final yet. Raises Decided, _Moved."""
+        state: TxState | None = self.reads.tx(txid)
+        place = state.place(self.reads.reaching(view, state.lowest())) if state is not None else None
+        if place is None:
+            raise _Moved
+        confirmations = view.tip - place.number + 1
+        if confirmations >= self.network.confirmations:
+            what = "succeeded" if place.success else "failed"
+            raise Decided(f"the payment {what} and has {confirmations} confirmations, which is final")
+        return place.number

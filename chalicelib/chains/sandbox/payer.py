@@ -1,0 +1,81 @@
+"""A simulated network as payments see it: the port ChainPayer, the same for every family.
+
+Signatures are real ones: a payment moves nothing unless the key of the sender's address signed exactly its bytes.
+"""
+
+from __future__ import annotations
+
+from chalicelib.chains.sandbox.chain import SandboxChain
+from chalicelib.chains.sandbox.ledger import Tx
+from chalicelib.chains.sandbox.payload import SignedPayment, Unsigned, digest_of, fee_of, recover, txid_of
+from chalicelib.domain.catalogue import Network
+from chalicelib.encoding.public_keys import address_of
+from chalicelib.usecases.ports import Explained, FeeEstimate, Payment, Refused, Signature, Signed
+
+
+class SandboxPayer:
+    """The port ChainPayer over a simulated network."""
+
+    def __init__(self, network: Network, chain: SandboxChain) -> None:
+        if chain.network.id != network.id:
+            raise ValueError(f"the chain is {chain.network.id}, not {network.id}")
+        self._network, self._chain = network, chain
+
+    def next_nonce(self, address: str) -> int:
+        """Transactions of `address` that are in blocks. Raises Unavailable."""
+        return self._chain.nonce(address)
+
+    def estimate(self, payment: Payment) -> FeeEstimate:
+        """What it costs, in units of the native coin. Raises Refused when the sender has not enough, Unavailable."""
+        return FeeEstimate(self._filled(payment).fee)
+
+    def prepare(self, payment: Payment) -> str:
+        """The unsigned payment, as hex. Raises Refused when the sender has not enough, Unavailable."""
+        return self._filled(payment).encode()
+
+    def explain(self, unsigned: str) -> Explained:
+        """What `unsigned` does; addresses in storage form. Raises ValueError for anything but a payment of this network."""
+        does = Unsigned.decode(unsigned, self._network)
+        return Explained(does.chain_id, does.nonce, does.recipient, does.contract, does.amount)
+
+    def digest(self, unsigned: str) -> bytes:
+        """The 32 bytes to sign."""
+        return digest_of(unsigned)
+
+    def assemble(self, unsigned: str, signature: Signature) -> Signed:
+        """The signed payment and its id. Raises ValueError unless the key of the sender's address made the signature."""
+        signed = SignedPayment(unsigned, signature)
+        self._checked(signed)
+        return Signed(signed.encode(), txid_of(self._network.family, signed))
+
+    def broadcast(self, raw: str) -> None:
+        """Hand it to the network: mined at once, unless its nonce has to wait. Safe to repeat. Raises Refused, Unavailable."""
+        try:
+            signed = SignedPayment.decode(raw)
+            does = self._checked(signed)
+        except ValueError as error:
+            raise Refused(f"invalid transaction: {error}") from error
+        txid = txid_of(self._network.family, signed)
+        self._chain.submit(Tx(txid, does.sender, does.recipient, does.contract, does.amount, does.fee, does.nonce))
+
+    def _filled(self, payment: Payment) -> Unsigned:
+        form = self._chain.form
+        network = self._network
+        does = Unsigned(
+            amount=payment.amount,
+            chain_id=network.chain_id,
+            contract=None if payment.contract is None else form(payment.contract),
+            fee=fee_of(network.family, payment.contract is not None, payment.priority),
+            network=network.id,
+            nonce=payment.nonce,
+            recipient=form(payment.recipient),
+            sender=form(payment.sender),
+        )
+        self._chain.check(Tx("", does.sender, does.recipient, does.contract, does.amount, does.fee, does.nonce))
+        return does
+
+    def _checked(self, signed: SignedPayment) -> Unsigned:
+        does = Unsigned.decode(signed.unsigned, self._network)
+        if self._chain.form(address_of(self._network.slug, recover(signed))) != does.sender:
+            raise ValueError("was not signed by the key of its sender")
+        return does

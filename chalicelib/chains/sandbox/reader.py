@@ -1,0 +1,109 @@
+"""A simulated network as the scanner sees it: the port ChainReader. Only reads the table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from chalicelib.chains.addresses import Rules
+from chalicelib.chains.sandbox.branch import View
+from chalicelib.chains.sandbox.ledger import NATIVE, transfers
+from chalicelib.chains.sandbox.reads import Mined, Reads
+from chalicelib.chains.sandbox.table import SandboxTable
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.usecases.ports import Clock
+
+
+class SandboxReader:
+    """The port ChainReader. Raises ValueError for a live network; every method raises Unavailable."""
+
+    def __init__(self, network: Network, table: SandboxTable, clock: Clock) -> None:
+        self._reads = Reads(network, table, clock)
+        self._network = network
+        self._rules = Rules()
+
+    def tip(self) -> int:
+        """Number of the newest block. One read."""
+        return self._reads.view().tip
+
+    def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
+        """Blocks `first` to `last` in order, fewer when the chain ends before. Two or three reads, however many blocks."""
+        view = self._reads.view()
+        last = min(last, view.tip)
+        if not 0 <= first <= last:
+            return []
+        view, stored = self._stored(view, max(0, first - 1), last)
+        held = {mined.number: mined for mined in stored if mined.tx is not None}
+        ends = iter(stored)
+        end = next(ends, None)
+        result = []
+        parent = self._hash(view, held, first - 1) if first else _no_parent(self._network)
+        for number in range(first, last + 1):
+            while end is not None and end.number < number:
+                end = next(ends, None)
+            time = view.grown_time(number) if end is None or number == 0 else end.stretch.time_of(number)
+            mined = held.get(number)
+            moved = [] if mined is None or mined.tx is None else transfers(self._network.family, mined.tx, mined.success, contracts)
+            name = self._hash(view, held, number)
+            result.append(Block(number, name, parent, time, moved))
+            parent = name
+        return result
+
+    def block_hash(self, number: int) -> str | None:
+        """Hash of the block of that number, None when there is none. Two reads."""
+        view = self._reads.view()
+        if not 0 <= number <= view.tip:
+            return None
+        view = self._reads.reaching(view, number)
+        return self._hash(view, self._held(view, number), number)
+
+    def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        """Those of `transfers` that `block` holds and that succeeded; none when it is not in the chain. Two reads."""
+        view = self._reads.view()
+        if not transfers or not 0 <= block.number <= view.tip:
+            return []
+        view = self._reads.reaching(view, block.number)
+        held = self._held(view, block.number)
+        mined = held.get(block.number)
+        if mined is None or mined.tx is None or not mined.success or self._hash(view, held, block.number) != block.hash:
+            return []
+        return [t for t in transfers if t in self._moved(mined, t.contract)]
+
+    def receipt(self, txid: str) -> Receipt | None:
+        """What became of a transaction, None while it is in no block. One read."""
+        view, state = self._reads.tx_now(txid)
+        place = state.place(view) if state is not None else None
+        if state is None or place is None:
+            return None
+        name = self._reads.hash_at(view, place.number, txid)
+        tx = state.tx
+        moved = ((tx.contract, tx.sender, tx.recipient),) if place.success and tx.contract is not None else ()
+        return Receipt(txid, place.success, place.number, name, tx.fee, moved)
+
+    def balance(self, address: str, contract: str | None = None) -> int:
+        """Units of the native coin, or of the token `contract`, at the newest block. One read."""
+        form = self._rules.storage_form
+        key = NATIVE if contract is None else form(self._network.slug, contract)
+        return self._reads.value_now(form(self._network.slug, address), key)
+
+    def _stored(self, view: View, first: int, last: int) -> tuple[View, list[Mined]]:
+        view = self._reads.reaching(view, first)
+        return view, self._reads.stored(view, first, last)
+
+    def _held(self, view: View, number: int) -> dict[int, Mined]:
+        mined = self._reads.block(view, number)
+        return {} if mined is None or mined.tx is None else {number: mined}
+
+    def _hash(self, view: View, held: dict[int, Mined], number: int) -> str:
+        mined = held.get(number)
+        return self._reads.hash_at(view, number, None if mined is None or mined.tx is None else mined.tx.txid)
+
+    def _moved(self, mined: Mined, contract: str | None) -> list[Transfer]:
+        if mined.tx is None:
+            return []
+        return transfers(self._network.family, mined.tx, mined.success, () if contract is None else (contract,))
+
+
+def _no_parent(network: Network) -> str:
+    """What block 0 names as its parent: zeros, as real chains do."""
+    return ("0x" if network.family == "evm" else "") + "0" * 64

@@ -1,0 +1,37 @@
+"""Calls to KMS, with botocore's errors turned into ours. No message of ours carries what was sent or received."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chalicelib.usecases.ports import Unavailable
+
+
+class SecretUnusable(Exception):
+    """A stored secret can not be opened: altered, swapped, or encrypted for another purpose. Trying again is no use."""
+
+
+# Codes that speak of the ciphertext or of its context. All others (throttling, no rights, no such key) say nothing of it.
+_ALTERED = ("InvalidCiphertextException", "IncorrectKeyException")
+
+
+def call(kms: Any, operation: str, what: str, **parameters: Any) -> dict[str, Any]:
+    """`kms.<operation>(**parameters)`. `what` names the thing in error messages.
+
+    Raises Unavailable, or SecretUnusable where KMS says that the ciphertext or its context is not right.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    code: str
+    try:
+        answer: dict[str, Any] = getattr(kms, operation)(**parameters)
+    except ClientError as error:
+        code = str(error.response.get("Error", {}).get("Code", "unknown"))
+    except BotoCoreError as error:
+        code = type(error).__name__
+    else:
+        return answer
+    # Raised outside of the handlers, so that no traceback carries botocore's message: it may quote the parameters.
+    if code in _ALTERED:
+        raise SecretUnusable(f"KMS can not open {what}: it was altered, or belongs to something else ({code})")
+    raise Unavailable(f"KMS {operation} for {what}: {code}")

@@ -1,0 +1,161 @@
+"""`usecases.deliveries.Sender` over urllib3, for URLs that strangers chose (server-side request forgery, OWASP A10:2021).
+
+The name is resolved once, every address is checked, and the connection is made to a checked address, so that a second
+answer of the resolver can not redirect it. No redirects, no proxies from the environment, no connection is kept. One deadline
+holds for everything together: resolving, connecting, TLS, sending, and an answer that comes byte by byte.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import ssl
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+from chalicelib.delivery import resolve
+from chalicelib.delivery.guarded import GuardedSocket
+from chalicelib.domain.webhook_urls import default_port, url_problems
+from chalicelib.domain.webhooks import ATTEMPT_SECONDS
+from chalicelib.usecases.deliveries import Answer
+
+MAX_READ = 64 * 1024
+"""Bytes of an answer that are read at most, headers included."""
+CONNECT_SECONDS = 4.0
+"""For one address to answer, and again for TLS, so that the next address still has its turn."""
+
+
+# It warns of malformed headers with the whole URL, and a receiver's path is often what keeps strangers out.
+logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
+
+
+class _Failed(Exception):
+    """No answer; the message is for the merchant."""
+
+
+class SafeHttpSender:
+    """`allow_private` (the local stack) lets http and private addresses pass. `tls` says which certificates are trusted."""
+
+    def __init__(self, *, allow_private: bool = False, seconds: float = ATTEMPT_SECONDS, tls: ssl.SSLContext | None = None) -> None:
+        self._allow_private = allow_private
+        self._seconds = seconds
+        self._tls = tls
+
+    def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """POST `body` to `url`. Raises nothing for what the other side does: it is in the answer.
+
+        The status decides. When it has come in time, what is missing of the answer's body (too long, too slow, broken off)
+        makes no failure of it: the receiver has said that it has the message.
+        """
+        start = time.monotonic()
+        try:
+            status, beginning = self._post(url, headers, body, start + self._seconds)
+        except _Failed as failure:
+            return Answer(None, b"", _ms_since(start), str(failure))
+        return Answer(status, beginning, _ms_since(start))
+
+    def _post(self, url: str, headers: Mapping[str, str], body: bytes, deadline: float) -> tuple[int, bytes]:
+        # Looked at again although it was when registered: a setting, or a rule, may have become stricter since.
+        problems = url_problems(url, allow_private=self._allow_private)
+        if problems:
+            raise _Failed("the URL is not allowed: " + "; ".join(problems))
+        parts = urlsplit(url)
+        connection = self._connect(parts, deadline)
+        guarded = GuardedSocket(connection.sock, deadline, MAX_READ)
+        try:
+            connection.sock = guarded
+            return _exchange(connection, parts, headers, body)
+        except (TimeoutError, urllib3.exceptions.TimeoutError):
+            raise _Failed(f"no answer within {self._seconds:g} seconds") from None
+        except (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError, ValueError) as error:
+            raise _Failed(f"the connection broke, or the answer was not HTTP ({type(error).__name__})") from error
+        finally:
+            connection.close()
+            guarded.hang_up()
+
+    def _connect(self, parts: SplitResult, deadline: float) -> HTTPConnection:
+        host, port = parts.hostname or "", parts.port or default_port(parts)
+        try:
+            candidates = resolve.addresses(host, port, seconds=deadline - time.monotonic(), allow_private=self._allow_private)
+        except resolve.NotAllowed:
+            raise _Failed("the host does not have a public address") from None
+        except resolve.NotFound:
+            raise _Failed("the host's name does not resolve") from None
+        problem = "no connection"
+        for address in candidates:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            connection = self._connection(parts.scheme, host, address, port, min(CONNECT_SECONDS, left))
+            try:
+                connection.connect()
+            except (ssl.SSLError, urllib3.exceptions.SSLError) as error:
+                connection.close()
+                problem = f"TLS failed ({_tls_reason(error)})"
+            except urllib3.exceptions.NewConnectionError:  # for urllib3 a kind of timeout, so it comes first
+                connection.close()
+                problem = "no connection: refused or unreachable"
+            except (TimeoutError, urllib3.exceptions.TimeoutError):
+                connection.close()
+                problem = "no connection in time"
+            except (OSError, urllib3.exceptions.HTTPError) as error:
+                connection.close()
+                problem = f"no connection ({type(error).__name__})"
+            else:
+                return connection
+        raise _Failed(problem)
+
+    def _connection(self, scheme: str, host: str, address: str, port: int, seconds: float) -> HTTPConnection:
+        if scheme == "http":
+            return HTTPConnection(address, port, timeout=seconds)
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        # Connected to the checked address; name indication and certificate are those of the host's name.
+        return HTTPSConnection(
+            address,
+            port,
+            timeout=seconds,
+            ssl_context=self._tls,
+            cert_reqs=ssl.CERT_REQUIRED,
+            server_hostname=host,
+            assert_hostname=None,
+        )
+
+
+def _exchange(connection: HTTPConnection, parts: SplitResult, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    sent = {"host": _host_header(parts), "connection": "close", **headers}
+    connection.request("POST", target, body=body, headers=sent, preload_content=False, decode_content=False)
+    answer = connection.getresponse()
+    return answer.status, _read(answer)
+
+
+def _read(answer: Any) -> bytes:
+    """The body as far as it comes. Never unpacked: a small answer could be made to fill the memory."""
+    pieces = []
+    try:
+        while piece := answer.read1(MAX_READ, decode_content=False):
+            pieces.append(piece)
+    except (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError, ValueError):
+        # The status has come, and it decides; the body is only shown.
+        return b"".join(pieces)
+    return b"".join(pieces)
+
+
+def _host_header(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    return host if parts.port in (None, default_port(parts)) else f"{host}:{parts.port}"
+
+
+def _tls_reason(error: Exception) -> str:
+    return getattr(error, "verify_message", None) or getattr(error, "reason", None) or type(error).__name__
+
+
+def _ms_since(start: float) -> int:
+    return round((time.monotonic() - start) * 1000)

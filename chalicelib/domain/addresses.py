@@ -1,0 +1,82 @@
+"""Addresses that the service watches, and the wallets that it pays from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from chalicelib.domain.ids import NetworkId, Realm, TenantId
+
+Mode = Literal["single", "common", "cross"]
+Role = Literal["user", "hot", "cold", "collector"]
+Custody = Literal["kms", "envelope", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A merchant's deposit address. `networks` are the slugs it receives on; `path` is its derivation path (BIP-32)."""
+
+    id: str
+    tenant: TenantId
+    network: NetworkId
+    address: str
+    mode: Mode
+    networks: tuple[str, ...]
+    path: str
+    created_at: int
+    coin: str | None = None
+    label: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    invoice_id: str | None = None
+    archived: bool = False
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the scanner has to know of an address, found by realm, family and address. Never deleted: watched for ever.
+
+    `tenant` is None for the operator's wallets.
+    """
+
+    realm: Realm
+    family: str
+    address: str
+    role: Role
+    networks: tuple[str, ...]
+    tenant: TenantId | None = None
+    address_id: str | None = None
+    invoice_id: str | None = None
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    """A service wallet of the operator. `key` names the key (a KMS key id, or a custody row), it never is one.
+
+    `public_key` is the uncompressed point without its 0x04 prefix, as hex (64 bytes); empty for a cold wallet.
+    """
+
+    network: NetworkId
+    role: Role
+    address: str
+    custody: Custody
+    key: str
+    public_key: str
+    created_at: int
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Xpub:
+    """The public account key (BIP-32) from which a pool's deposit addresses come. Public: nothing can be spent with it.
+
+    `pool` is what `custody.derive.pool_of` says; `path` is the account's path, such as ``m/44'/60'/0'``. Written once.
+    """
+
+    realm: Realm
+    pool: str
+    xpub: str
+    path: str
+    created_at: int
+    version: int = 1

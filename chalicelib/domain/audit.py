@@ -1,0 +1,240 @@
+"""What must be true of the whole store, whatever happened: the rules that an audit checks.
+
+Pure: `usecases.audit` reads the store and hands everything over. A violation is one sentence that names the record.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.ledger import BURNT, FEES, OUTSIDE, Balance, Book, JournalEntry, WalletBalance, in_flight, totals
+from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.work import Work
+
+
+@dataclass
+class Books:
+    """Everything that an audit looks at."""
+
+    journal: list[JournalEntry] = field(default_factory=list)
+    balances: list[Balance] = field(default_factory=list)
+    wallets: list[WalletBalance] = field(default_factory=list)
+    deposits: list[Deposit] = field(default_factory=list)
+    invoices: list[Invoice] = field(default_factory=list)
+    withdrawals: list[Withdrawal] = field(default_factory=list)
+    orders: list[PaymentOrder] = field(default_factory=list)
+    counters: list[NonceCounter] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
+    sequences: dict[str, list[int]] = field(default_factory=dict)
+    """Sequence numbers of all events told or about to be told, by the object they are about."""
+    outbox: list[str] = field(default_factory=list)
+    """Ids of the outbox rows."""
+    events_since: int = 0
+    """Events of records made before this (milliseconds since 1970) may be forgotten already."""
+    aged: bool = False
+    """The deployment is older than that, so a balance's first events may be forgotten."""
+
+
+def violations(books: Books) -> list[str]:
+    """Everything that is wrong; empty when the books are whole."""
+    sums = totals(books.journal)
+    return [
+        *_books_agree(sums),
+        *_balances_agree(sums, books),
+        *_wallets_agree(sums, books),
+        *_in_flight_agrees(sums, books),
+        *_credited_once(books),
+        *_invoices_agree(books),
+        *_reserved(books),
+        *_nonces(books),
+        *_obligations(books),
+        *_told(books),
+    ]
+
+
+def _books_agree(sums: Mapping[tuple[Book, str, AssetId], int]) -> Iterable[str]:
+    """Assets = liabilities + operator + fees: both books say the same of what is inside and of what was burnt."""
+    inside: dict[tuple[AssetId, Book], int] = defaultdict(int)
+    for (book, account, asset), units in sums.items():
+        if account != OUTSIDE:
+            inside[asset, book] += units
+        if account.startswith(("wallet:", "in_flight:")) and units < 0:
+            yield f"{account} holds {units} of {asset}: less than nothing"
+    for asset in sorted({asset for asset, _ in inside}):
+        where, whose = inside[asset, Book.WHERE], inside[asset, Book.WHOSE]
+        if where != whose:
+            yield f"{asset}: the places hold {where}, the owners {whose}"
+        burnt, fees = sums.get((Book.WHERE, BURNT, asset), 0), sums.get((Book.WHOSE, FEES, asset), 0)
+        if burnt != fees:
+            yield f"{asset}: {burnt} was burnt, {fees} was booked as fees"
+
+
+def _balances_agree(sums: Mapping[tuple[Book, str, AssetId], int], books: Books) -> Iterable[str]:
+    booked = {(account, asset): units for (book, account, asset), units in sums.items() if account.startswith("merchant:")}
+    for balance in books.balances:
+        for purse in ("available", "frozen", "held"):
+            expected = booked.pop((f"merchant:{balance.tenant}:{purse}", balance.asset), 0)
+            if getattr(balance, purse) != expected:
+                yield f"{balance.tenant} {balance.asset}: {purse} is {getattr(balance, purse)}, the journal says {expected}"
+    for (account, asset), units in booked.items():
+        yield f"{account} has {units} of {asset} in the journal and no balance"
+    pending: dict[tuple[str, str], int] = defaultdict(int)
+    for deposit in books.deposits:
+        if deposit.status == "pending" and deposit.tenant is not None:
+            pending[deposit.tenant, deposit.asset] += deposit.amount
+    for balance in books.balances:
+        if balance.pending != pending.pop((balance.tenant, balance.asset), 0):
+            yield f"{balance.tenant} {balance.asset}: pending is {balance.pending}, the pending deposits say otherwise"
+    for (tenant, name), units in pending.items():
+        yield f"{tenant} {name}: {units} is pending and there is no balance"
+
+
+def _wallets_agree(sums: Mapping[tuple[Book, str, AssetId], int], books: Books) -> Iterable[str]:
+    booked = {(account, asset): units for (book, account, asset), units in sums.items() if account.startswith("wallet:")}
+    for wallet in books.wallets:
+        expected = booked.pop((f"wallet:{wallet.network}:{wallet.address}", wallet.asset), 0)
+        if wallet.units != expected:
+            yield f"wallet {wallet.address} {wallet.asset}: {wallet.units}, the journal says {expected}"
+    for (account, asset), units in booked.items():
+        yield f"{account} has {units} of {asset} in the journal and no stored balance"
+
+
+def _in_flight_agrees(sums: Mapping[tuple[Book, str, AssetId], int], books: Books) -> Iterable[str]:
+    booked = {account: units for (book, account, _), units in sums.items() if account.startswith("in_flight:")}
+    for order in books.orders:
+        expected = order.amount if order.state == "signed" else 0
+        found = booked.pop(in_flight(order.id), 0)
+        if found != expected:
+            yield f"order {order.id} is {order.state} and {found} is in flight, not {expected}"
+    for account, units in booked.items():
+        yield f"{account} holds {units} and there is no such order"
+
+
+def _credited_once(books: Books) -> Iterable[str]:
+    credited: Counter[str] = Counter()
+    amounts: dict[str, set[int]] = defaultdict(set)
+    for entry in books.journal:
+        if entry.kind in ("deposit_credited", "deposit_reversed"):
+            ref = entry.ref["deposit"]
+            credited[ref] += 1 if entry.kind == "deposit_credited" else -1
+            amounts[ref].update(p.amount.units for p in entry.postings)
+    places = Counter(f"{d.network} {d.txid} {d.position}" for d in books.deposits)
+    for place, count in places.items():
+        if count > 1:
+            yield f"{place} is {count} deposits"
+    for deposit in books.deposits:
+        expected = 1 if deposit.status == "confirmed" else 0
+        found = credited.pop(deposit.id, 0)
+        if found != expected:
+            yield f"deposit {deposit.id} is {deposit.status} and stands credited {found} times"
+        if amounts[deposit.id] - {deposit.amount}:
+            yield f"deposit {deposit.id} over {deposit.amount} was booked with another amount"
+    for deposit_id in credited:
+        yield f"the journal credits {deposit_id}, and there is no such deposit"
+
+
+def _invoices_agree(books: Books) -> Iterable[str]:
+    paid: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for deposit in books.deposits:
+        if deposit.invoice_id is not None and deposit.status != "orphaned":
+            field_ = ("late" if deposit.late else "confirmed") if deposit.status == "confirmed" else "unconfirmed"
+            if deposit.status == "pending" and deposit.late:
+                field_ = "late_unconfirmed"
+            paid[deposit.invoice_id, deposit.asset][field_] += deposit.amount
+    for invoice in books.invoices:
+        shown = paid[invoice.id, invoice.asset]
+        for name in ("confirmed", "unconfirmed", "late", "late_unconfirmed"):
+            if getattr(invoice, name) != shown[name]:
+                yield f"invoice {invoice.id}: {name} is {getattr(invoice, name)}, its deposits say {shown[name]}"
+        if invoice.status != invoice.settled_status():
+            yield f"invoice {invoice.id} is {invoice.status}, its payments say {invoice.settled_status()}"
+
+
+def _reserved(books: Books) -> Iterable[str]:
+    frozen: dict[tuple[str, str], int] = defaultdict(int)
+    orders = {order.id: order for order in books.orders}
+    for withdrawal in books.withdrawals:
+        if withdrawal.status not in FINAL:
+            frozen[withdrawal.tenant, withdrawal.asset] += withdrawal.amount
+        order = orders.get(withdrawal.order_id or "")
+        state = order.state if order is not None else None
+        fits = {
+            "pending": (None,),
+            "processing": (None, "built"),
+            "broadcasting": ("signed",),
+            "confirming": ("signed",),
+            "confirmed": ("settled",),
+            "failed": (None, "bounced"),
+            "cancelled": (None,),
+        }
+        if state not in fits[withdrawal.status]:
+            yield f"withdrawal {withdrawal.id} is {withdrawal.status} and its order is {state}"
+    for balance in books.balances:
+        if balance.frozen != frozen.pop((balance.tenant, balance.asset), 0):
+            yield f"{balance.tenant} {balance.asset}: frozen is {balance.frozen}, the open withdrawals say otherwise"
+    for (tenant, asset), units in frozen.items():
+        yield f"{tenant} {asset}: {units} is reserved and there is no balance"
+
+
+def _nonces(books: Books) -> Iterable[str]:
+    used: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for order in books.orders:
+        used[order.network, order.wallet].append(order.nonce)
+    following: dict[tuple[str, str], int] = {(c.network, c.wallet): c.next for c in books.counters}
+    per_withdrawal = Counter(order.withdrawal_id for order in books.orders)
+    for withdrawal_id, count in per_withdrawal.items():
+        if count > 1:
+            yield f"withdrawal {withdrawal_id} has {count} orders"
+    for (network, wallet), nonces in used.items():
+        nonces.sort()
+        end = following.get((network, wallet), -1)
+        if nonces != list(range(end - len(nonces), end)):
+            yield f"wallet {wallet} on {network}: the nonces {nonces[:20]} have holes or twins before {end}"
+
+
+def _obligations(books: Books) -> Iterable[str]:
+    """Whatever is unfinished has its row of work, and nothing finished has one."""
+    open_ids: dict[str, set[str]] = defaultdict(set)
+    for work in books.work:
+        open_ids[work.kind].add(work.id)
+    expected = {
+        "deposit": {d.id for d in books.deposits if d.status == "pending"},
+        "payout": {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("pending", "processing")},
+        "sent": {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("broadcasting", "confirming")},
+        "outbox": set(books.outbox),
+    }
+    paid = {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("confirmed", "failed") and w.order_id is not None}
+    for watched in sorted({work.rsplit("|", 1)[0] for work in open_ids["settled"]} - paid):
+        yield f"{watched} is watched as settled and is not"
+    for kind, ids in expected.items():
+        for missing in sorted(ids - open_ids[kind]):
+            yield f"{kind} {missing} is unfinished and nobody will look at it again"
+        for leftover in sorted(open_ids[kind] - ids):
+            yield f"{kind} {leftover} is finished and still open"
+    for invoice in books.invoices:
+        waits = not invoice.expired and invoice.manual_status is None
+        if waits and f"{invoice.tenant}|{invoice.id}" not in open_ids["expiry"]:
+            yield f"invoice {invoice.id} is {invoice.status} and will never expire"
+
+
+def _told(books: Books) -> Iterable[str]:
+    """Every event that a record says it emitted is there, once. Events that are forgotten by age are not missed."""
+    emitted: dict[str, int] = {}
+    records: list[Invoice | Deposit | Withdrawal] = [*books.invoices, *books.deposits, *books.withdrawals]
+    for record in records:
+        if record.tenant is not None and record.created_at >= books.events_since:
+            emitted[f"{record.tenant} {record.id}"] = record.emitted
+    if not books.aged:
+        emitted |= {f"{b.tenant} {b.tenant}:{b.asset}": b.emitted for b in books.balances}
+    for object_id in sorted({*emitted, *books.sequences}):
+        numbers = sorted(books.sequences.get(object_id, []))
+        if len(numbers) != len(set(numbers)):
+            yield f"the events of {object_id} are numbered {numbers[:20]}: one is told twice"
+        count = emitted.get(object_id)
+        if count is not None and set(numbers) != set(range(1, count + 1)):
+            yield f"the events of {object_id} are numbered {numbers[:20]}, and it emitted {count}: one is lost or invented"

@@ -1,0 +1,176 @@
+"""Networks and coins: their fixed facts, and the catalogue that is there from the first start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, asset_id, network_id, network_parts
+
+Family = Literal["evm", "utxo", "tron"]
+NetworkStatus = Literal["active", "inactive"]
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """One network in one realm. `block_time` in seconds; `reorg_depth` is how deep a fork is followed, in blocks."""
+
+    id: NetworkId
+    name: str
+    symbol: str
+    family: Family
+    chain_id: int | None
+    confirmations: int
+    block_time: float
+    decimals: int
+    status: NetworkStatus = "inactive"
+    rpc_url: str | None = None
+    ws_url: str | None = None
+    explorer_url: str | None = None
+    gas_limit: int | None = None
+    simulated: bool = False
+    version: int = 1
+
+    @property
+    def realm(self) -> Realm:
+        return network_parts(self.id)[0]
+
+    @property
+    def slug(self) -> str:
+        return network_parts(self.id)[1]
+
+    @property
+    def reorg_depth(self) -> int:
+        return max(2 * self.confirmations, 256 if self.slug == "polygon" else 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Coin:
+    """One coin on one network. `contract` is in the network's own spelling (EIP-55, base58), None for the native coin."""
+
+    network: NetworkId
+    slug: str
+    symbol: str
+    name: str
+    decimals: int
+    contract: str | None = None
+    status: Literal["ACTIVE", "INACTIVE"] = "ACTIVE"
+    settings: dict[str, int | bool] = field(default_factory=dict)
+    version: int = 1
+
+    @property
+    def asset(self) -> AssetId:
+        return asset_id(self.network, self.slug)
+
+    @property
+    def type(self) -> Literal["NATIVE", "TOKEN"]:
+        return "NATIVE" if self.contract is None else "TOKEN"
+
+
+# slug, name, native symbol, family, chain id, confirmations, block time (s), native decimals, explorer.
+# Confirmations and decimals: the published interface. Chain ids: EIP-155 registry (chainid.network).
+_NETWORKS: tuple[tuple[str, str, str, Family, int | None, int, float, int, str], ...] = (
+    ("bitcoin", "Bitcoin", "BTC", "utxo", None, 6, 600, 8, "https://mempool.space"),
+    ("ethereum", "Ethereum", "ETH", "evm", 1, 12, 12, 18, "https://etherscan.io"),
+    ("tron", "Tron", "TRX", "tron", None, 19, 3, 6, "https://tronscan.org"),
+    ("bsc", "BNB Smart Chain", "BNB", "evm", 56, 15, 3, 18, "https://bscscan.com"),
+    ("polygon", "Polygon", "MATIC", "evm", 137, 20, 2, 18, "https://polygonscan.com"),
+    ("arbitrum", "Arbitrum One", "ETH", "evm", 42161, 10, 0.25, 18, "https://arbiscan.io"),
+    ("fantom", "Fantom", "FTM", "evm", 250, 12, 1, 18, "https://ftmscan.com"),
+    ("litecoin", "Litecoin", "LTC", "utxo", None, 6, 150, 8, "https://litecoinspace.org"),
+)
+NETWORK_ORDER: tuple[str, ...] = tuple(row[0] for row in _NETWORKS)
+"""Where a request names a coin and no network, the first active one in this order counts."""
+SIMULATED_CHAIN_IDS = 7_357_000_000
+
+_NATIVE_NAMES = {
+    "BTC": "Bitcoin", "ETH": "Ether", "TRX": "TRON", "BNB": "BNB", "MATIC": "Polygon", "FTM": "Fantom", "LTC": "Litecoin",
+}  # fmt: skip
+
+# coin, name, network, contract on the main network, decimals: the issuers' published contracts.
+_TOKENS: tuple[tuple[str, str, str, str, int], ...] = (
+    ("USDT", "Tether USD", "ethereum", "0xdAC17F958D2ee523a2206206994597C13D831ec7", 6),
+    ("USDT", "Tether USD", "tron", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", 6),
+    ("USDT", "Tether USD", "bsc", "0x55d398326f99059fF775485246999027B3197955", 18),
+    ("USDT", "Tether USD", "polygon", "0xc2132D05D31c914a87C6611C10748AEb04B58e8F", 6),
+    ("USDT", "Tether USD", "arbitrum", "0xFd086bC7CD5C481DCC9C85ebE478A1C0b69FCbb9", 6),
+    ("USDC", "USD Coin", "ethereum", "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48", 6),
+    ("USDC", "USD Coin", "bsc", "0x8AC76a51cc950d9822D68b83fE1Ad97B32Cd580d", 18),
+    ("USDC", "USD Coin", "polygon", "0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359", 6),
+    ("USDC", "USD Coin", "arbitrum", "0xaf88d065e77c8cC2239327C5EDb3A432268e5831", 6),
+    ("BUSD", "Binance USD", "bsc", "0xe9e7CEA3DedcA5984780Bafc599bD69ADd087D56", 18),
+    ("BUSD", "Binance USD", "ethereum", "0x4Fabb145d64652a948d72533023f6E7A623C7C53", 18),
+    ("DAI", "Dai Stablecoin", "ethereum", "0x6B175474E89094C44Da98b954EedeAC495271d0F", 18),
+    ("DAI", "Dai Stablecoin", "bsc", "0x1AF3F329e8BE154074D8769D1FFa4eE058B1DBc3", 18),
+    ("DAI", "Dai Stablecoin", "polygon", "0x8f3Cf7ad23Cd3CaDbD9735AFf958023239c6A063", 18),
+)
+
+
+def default_networks(realm: Realm) -> list[Network]:
+    """The eight published networks: simulated and active in the test realm, inactive in the live one until they have a node."""
+    simulated = realm == "test"
+    # A simulated network has a chain id that no real chain has: a wallet that scans its payment URI finds nowhere to pay.
+    offset = SIMULATED_CHAIN_IDS if simulated else 0
+    return [
+        Network(
+            id=network_id(realm, slug), name=name, symbol=symbol, family=family,
+            chain_id=None if chain_id is None else chain_id + offset, confirmations=confirmations,
+            block_time=block_time, decimals=decimals, explorer_url=explorer, simulated=simulated,
+            status="active" if simulated else "inactive", gas_limit=21_000 if family == "evm" else None,
+        )
+        for slug, name, symbol, family, chain_id, confirmations, block_time, decimals, explorer in _NETWORKS
+    ]  # fmt: skip
+
+
+def default_coins(realm: Realm) -> list[Coin]:
+    """Native coins and stablecoins of the published catalogue, natives first, in the networks' order."""
+    natives = [
+        Coin(network_id(realm, slug), symbol.lower(), symbol, _NATIVE_NAMES[symbol], decimals)
+        for slug, _, symbol, _, _, _, _, decimals, _ in _NETWORKS
+    ]
+    tokens = [
+        Coin(network_id(realm, network), symbol.lower(), symbol, name, decimals, contract)
+        for symbol, name, network, contract, decimals in _TOKENS
+    ]
+    return natives + tokens
+
+
+class Catalogue:
+    """What one realm knows of networks and coins, looked up by name. Unknown names give None: the caller words the error."""
+
+    def __init__(self, realm: Realm, networks: Iterable[Network], coins: Iterable[Coin]) -> None:
+        order = {slug: place for place, slug in enumerate(NETWORK_ORDER)}
+        self.realm = realm
+        self.networks = {n.slug: n for n in sorted(networks, key=lambda n: (order.get(n.slug, len(order)), n.slug))}
+        self.coins = {
+            (network_parts(c.network)[1], c.slug): c
+            for c in sorted(coins, key=lambda c: order.get(network_parts(c.network)[1], len(order)))
+        }
+
+    def network(self, slug: str) -> Network | None:
+        return self.networks.get(slug)
+
+    def coin(self, network: str, slug: str) -> Coin | None:
+        return self.coins.get((network, slug))
+
+    def native(self, network: str) -> Coin:
+        return self.coins[network, self.networks[network].symbol.lower()]
+
+    def coin_networks(self, slug: str) -> list[str]:
+        """The networks that have this coin, in the catalogue's order."""
+        return [network for (network, coin) in self.coins if coin == slug]
+
+    def first_active(self, slug: str) -> Coin | None:
+        """The coin on its first network where both the coin and the network are active."""
+        for network in self.coin_networks(slug):
+            coin = self.coins[network, slug]
+            if coin.status == "ACTIVE" and self.networks[network].status == "active":
+                return coin
+        return None
+
+    def coins_of(self, network: str) -> list[Coin]:
+        return [coin for (slug, _), coin in self.coins.items() if slug == network]
+
+    def slugs(self) -> list[str]:
+        return sorted({coin for _, coin in self.coins})

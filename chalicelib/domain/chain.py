@@ -1,0 +1,92 @@
+"""What the scanner sees of a chain, in the same shape for every family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from chalicelib.domain.ids import NetworkId
+
+
+class Transfer(NamedTuple):
+    """One movement in a block that may be for us. Not yet proven: a native one may belong to a failed transaction.
+
+    `position` is "native" for a value transfer, "log:<n>" for the n-th log of the block, "out:<n>" for an output.
+    `contract` is None for the native coin. Addresses are in storage form (EVM: lower case). `amount` is in units.
+    """
+
+    txid: str
+    position: str
+    contract: str | None
+    sender: str
+    recipient: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`time` in milliseconds since 1970. `transfers`: every native one above zero, every catalogued token's."""
+
+    number: int
+    hash: str
+    parent_hash: str
+    time: int
+    transfers: list[Transfer] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a network is scanned: everything up to and with block `number` is stored (money rule 4).
+
+    `recent` has the hashes of the last scanned blocks by number, as deep as a reorganisation is followed. `epoch` counts
+    the reorganisations followed; crediting checks that it has not moved. `rewind_to` is set while one is being followed:
+    whoever finds it finishes the work. `halted` says why a network no longer credits. `tip` is the chain's height when
+    last seen. Times in milliseconds since 1970.
+    """
+
+    network: NetworkId
+    number: int
+    hash: str
+    block_time: int
+    tip: int
+    updated_at: int
+    recent: dict[str, str] = field(default_factory=dict)
+    epoch: int = 0
+    rewind_to: int | None = None
+    halted: str | None = None
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDeposits:
+    """Which deposits a block holds, found by the block's hash: what falls out when the block does."""
+
+    network: NetworkId
+    hash: str
+    deposits: tuple[str, ...]
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FeeQuote:
+    """What a plain payment of each coin costs now, in units of the native coin. `at` in milliseconds since 1970."""
+
+    network: NetworkId
+    fees: dict[str, int]
+    at: int
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the chain says of a transaction of ours (money rule 8). `fee` in units of the native coin.
+
+    `moved` lists the token transfers that it logged: contract, sender, recipient, in storage form.
+    """
+
+    txid: str
+    success: bool
+    block_number: int
+    block_hash: str
+    fee: int
+    moved: tuple[tuple[str, str, str], ...] = ()

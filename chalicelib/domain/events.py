@@ -1,0 +1,33 @@
+"""Events: what merchants are told. An event is stored with the change it tells of, and never altered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.domain.ids import TenantId
+
+EVENT_NAMES: tuple[str, ...] = (
+    "transaction.detected", "transaction.confirmed", "transaction.orphaned",
+    "withdrawal.created", "withdrawal.status_changed", "withdrawal.completed",
+    "balance.updated",
+    "invoice.created", "invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired",
+    "invoice.late_payment", "invoice.reverted",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`data` is the public record as it was at that moment; `sequence` counts the events of `object_id` from 1.
+
+    `at` is in milliseconds since 1970.
+    """
+
+    id: str
+    tenant: TenantId
+    name: str
+    object_id: str
+    sequence: int
+    at: int
+    data: Mapping[str, Any]

@@ -1,0 +1,76 @@
+"""Names of things: who owns, which chain, which coin. All are strings, so that they can be part of a storage key.
+
+A *realm* is ``live`` or ``test``. Test keys work on simulated networks with data of their own, so the realm is part of
+every name below and nothing of one realm can be reached with a name of the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import Literal, NewType, cast
+
+Realm = Literal["live", "test"]
+REALMS: tuple[Realm, ...] = ("live", "test")
+
+MerchantId = NewType("MerchantId", str)
+"""``mch_...``: a merchant, whatever the realm."""
+TenantId = NewType("TenantId", str)
+"""``mch_...:live``: one merchant in one realm. Part of the key of everything that a merchant owns (money rule 9)."""
+NetworkId = NewType("NetworkId", str)
+"""``live:ethereum``: one network in one realm."""
+AssetId = NewType("AssetId", str)
+"""``live:ethereum:usdt``: one coin on one network. Two assets are never added."""
+
+_CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def tenant_id(merchant: MerchantId, realm: Realm) -> TenantId:
+    return TenantId(f"{merchant}:{realm}")
+
+
+def tenant_parts(tenant: TenantId) -> tuple[MerchantId, Realm]:
+    merchant, realm = tenant.rsplit(":", 1)
+    return MerchantId(merchant), cast(Realm, realm)
+
+
+def network_id(realm: Realm, slug: str) -> NetworkId:
+    return NetworkId(f"{realm}:{slug}")
+
+
+def network_parts(network: NetworkId) -> tuple[Realm, str]:
+    """``live:ethereum`` → ``("live", "ethereum")``."""
+    realm, slug = network.split(":", 1)
+    return cast(Realm, realm), slug
+
+
+def asset_id(network: NetworkId, coin: str) -> AssetId:
+    return AssetId(f"{network}:{coin}")
+
+
+def asset_parts(asset: AssetId) -> tuple[NetworkId, str]:
+    """``live:ethereum:usdt`` → ``("live:ethereum", "usdt")``."""
+    network, coin = asset.rsplit(":", 1)
+    return NetworkId(network), coin
+
+
+def _base32(value: int, length: int) -> str:
+    digits = []
+    for _ in range(length):
+        value, digit = divmod(value, 32)
+        digits.append(_CROCKFORD[digit])
+    return "".join(reversed(digits))
+
+
+def new_id(prefix: str, now_ms: int) -> str:
+    """A fresh id, ``prefix_`` + 26 characters, that sorts by time of creation (the layout of a ULID).
+
+    `now_ms` is the time in milliseconds since 1970.
+    """
+    return f"{prefix}_{_base32(now_ms, 10)}{_base32(secrets.randbits(80), 16)}"
+
+
+def derived_id(prefix: str, *parts: str) -> str:
+    """The id that belongs to `parts`: the same parts always give the same id, so that doing a thing twice finds the first."""
+    digest = hashlib.sha256("\x1f".join(parts).encode()).digest()
+    return f"{prefix}_{_base32(int.from_bytes(digest[:17], 'big') >> 6, 26)}"

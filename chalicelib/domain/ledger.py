@@ -1,0 +1,208 @@
+"""Double-entry ledger in two books (money rule 3).
+
+The book *where* says in which place coins are: outside, a wallet address, in flight, burnt as a network fee.
+The book *whose* says to whom they belong: outside, a merchant (available, frozen, held), the operator, network fees.
+Every change of coins that are here is posted in both, so for each asset, always::
+
+    wallets + in flight + burnt  =  merchants + operator + fees        and        burnt = fees
+
+Postings are append-only; a correction is a new entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Literal
+
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId
+from chalicelib.domain.money import Amount
+
+OUTSIDE = "outside"
+BURNT = "burnt"
+FEES = "fees"
+
+
+class Book(StrEnum):
+    WHERE = "where"
+    WHOSE = "whose"
+
+
+Purse = Literal["available", "frozen", "held"]
+
+
+def wallet(network: NetworkId, address: str) -> str:
+    """The place: one address of ours on one network (the address in its storage form)."""
+    return f"wallet:{network}:{address}"
+
+
+def in_flight(order: str) -> str:
+    """The place: a payment that is signed and not yet final. `order` is the payment order's id."""
+    return f"in_flight:{order}"
+
+
+def merchant(tenant: TenantId, purse: Purse) -> str:
+    return f"merchant:{tenant}:{purse}"
+
+
+def operator(realm: Realm) -> str:
+    return f"operator:{realm}"
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """`amount` (>= 0) moves from `source` to `destination` in one book."""
+
+    book: Book
+    source: str
+    destination: str
+    amount: Amount
+
+    def __post_init__(self) -> None:
+        if self.amount.units < 0:
+            raise ValueError("a posting never has a negative amount: swap source and destination")
+        if self.source == self.destination:
+            raise ValueError("a posting moves between two accounts")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """What one happening posts. The id is derived from the happening, so that it is posted at most once.
+
+    `at` is in milliseconds since 1970; `ref` names the records behind it.
+    """
+
+    id: str
+    kind: str
+    at: int
+    postings: tuple[Posting, ...]
+    ref: Mapping[str, str] = field(default_factory=dict)
+
+    def deltas(self, book: Book) -> dict[tuple[str, AssetId], int]:
+        """The net change of every account of `book`, in units."""
+        net: dict[tuple[str, AssetId], int] = {}
+        for p in self.postings:
+            if p.book is book:
+                for account, sign in ((p.source, -1), (p.destination, 1)):
+                    key = (account, p.amount.asset)
+                    net[key] = net.get(key, 0) + sign * p.amount.units
+        return {key: change for key, change in net.items() if change}
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What one merchant has of one asset, in units. Always the sum of the journal's postings to the three purses.
+
+    `pending` is what has been seen and is not credited yet: it is news, not money, and no posting stands behind it.
+    """
+
+    tenant: TenantId
+    asset: AssetId
+    available: int = 0
+    frozen: int = 0
+    held: int = 0
+    pending: int = 0
+    emitted: int = 0
+    version: int = 0
+
+    def after(self, entry: JournalEntry) -> Balance:
+        """This balance once `entry` is posted, with the next version."""
+        change = entry.deltas(Book.WHOSE)
+
+        def purse(name: Purse) -> int:
+            return change.get((merchant(self.tenant, name), self.asset), 0)
+
+        return replace(
+            self,
+            available=self.available + purse("available"),
+            frozen=self.frozen + purse("frozen"),
+            held=self.held + purse("held"),
+            version=self.version + 1,
+        )
+
+
+def _both(source_place: str, place: str, source_owner: str, owner: str, amount: Amount) -> tuple[Posting, ...]:
+    return (Posting(Book.WHERE, source_place, place, amount), Posting(Book.WHOSE, source_owner, owner, amount))
+
+
+def deposit_credited(deposit: str, round_: int, at: int, place: str, owner: str, amount: Amount) -> JournalEntry:
+    """Coins arrived for good at `place` and belong to `owner`. `round_` counts how often the deposit was orphaned before."""
+    return JournalEntry(
+        f"credit:{deposit}:{round_}", "deposit_credited", at, _both(OUTSIDE, place, OUTSIDE, owner, amount), {"deposit": deposit}
+    )
+
+
+def deposit_reversed(deposit: str, round_: int, at: int, place: str, owner: str, amount: Amount) -> JournalEntry:
+    """A credited deposit fell out of the chain: the exact opposite of `deposit_credited` of the same round."""
+    return JournalEntry(
+        f"reverse:{deposit}:{round_}", "deposit_reversed", at, _both(place, OUTSIDE, owner, OUTSIDE, amount), {"deposit": deposit}
+    )
+
+
+def withdrawal_reserved(withdrawal: str, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
+    moved = Posting(Book.WHOSE, merchant(tenant, "available"), merchant(tenant, "frozen"), amount)
+    return JournalEntry(f"reserve:{withdrawal}", "withdrawal_reserved", at, (moved,), {"withdrawal": withdrawal})
+
+
+def withdrawal_released(withdrawal: str, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
+    """Cancelled, rejected or failed before anything was signed: the reserved amount is available again."""
+    moved = Posting(Book.WHOSE, merchant(tenant, "frozen"), merchant(tenant, "available"), amount)
+    return JournalEntry(f"release:{withdrawal}", "withdrawal_released", at, (moved,), {"withdrawal": withdrawal})
+
+
+def payment_signed(order: str, at: int, place: str, amount: Amount) -> JournalEntry:
+    """From now on the payment can reach the chain at any time: its coins leave the wallet's account and are in flight."""
+    moved = Posting(Book.WHERE, place, in_flight(order), amount)
+    return JournalEntry(f"sign:{order}", "payment_signed", at, (moved,), {"order": order})
+
+
+def _fee(realm: Realm, place: str, fee: Amount) -> tuple[Posting, ...]:
+    return _both(place, BURNT, operator(realm), FEES, fee) if fee.units else ()
+
+
+def withdrawal_settled(
+    withdrawal: str, order: str, round_: int, at: int, tenant: TenantId, realm: Realm, place: str, amount: Amount, fee: Amount
+) -> JournalEntry:
+    """The chain says paid. The wallet at `place` paid `fee` in the network's native coin, at the operator's cost."""
+    gone = _both(in_flight(order), OUTSIDE, merchant(tenant, "frozen"), OUTSIDE, amount)
+    ref = {"withdrawal": withdrawal, "order": order}
+    return JournalEntry(f"settle:{order}:{round_}", "withdrawal_settled", at, gone + _fee(realm, place, fee), ref)
+
+
+def withdrawal_bounced(
+    withdrawal: str, order: str, round_: int, at: int, tenant: TenantId, realm: Realm, place: str, amount: Amount, fee: Amount
+) -> JournalEntry:
+    """The chain says failed, or that the payment can never happen: coins and money are back; a fee that was paid is gone."""
+    back = (
+        Posting(Book.WHERE, in_flight(order), place, amount),
+        Posting(Book.WHOSE, merchant(tenant, "frozen"), merchant(tenant, "available"), amount),
+    )
+    ref = {"withdrawal": withdrawal, "order": order}
+    return JournalEntry(f"settle:{order}:{round_}", "withdrawal_bounced", at, back + _fee(realm, place, fee), ref)
+
+
+def settlement_reversed(entry: JournalEntry, order: str, round_: int, at: int) -> JournalEntry:
+    """The block of a settled payment fell out of the chain: the exact opposite of `entry`, which settled it in that round."""
+    back = tuple(Posting(p.book, p.destination, p.source, p.amount) for p in entry.postings)
+    return JournalEntry(f"unsettle:{order}:{round_}", "settlement_reversed", at, back, entry.ref)
+
+
+def totals(entries: Iterable[JournalEntry]) -> dict[tuple[Book, str, AssetId], int]:
+    """The balance of every account after `entries`, in units, zero ones left out."""
+    sums: dict[tuple[Book, str, AssetId], int] = {}
+    for entry in entries:
+        for book in Book:
+            for (account, asset), change in entry.deltas(book).items():
+                sums[book, account, asset] = sums.get((book, account, asset), 0) + change
+    return {key: value for key, value in sums.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class WalletBalance:
+    """What the journal says lies on one of our addresses, in units. Moved by the store together with the journal, never saved."""
+
+    network: NetworkId
+    address: str
+    asset: AssetId
+    units: int

@@ -1,0 +1,74 @@
+"""Merchants and their API keys: levels, permissions, restrictions, and what a caller is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from chalicelib.domain.ids import MerchantId, Realm, TenantId, tenant_id
+
+Level = Literal["client", "admin"]
+
+PERMISSIONS: tuple[str, ...] = tuple(
+    f"{resource}:{action}"
+    for resource, actions in {
+        "addresses": ("read", "create", "write"),
+        "balances": ("read",),
+        "coins": ("read", "write"),
+        "events": ("read",),
+        "invoices": ("read", "create", "write"),
+        "keys": ("read", "write"),
+        "merchant": ("read", "write"),
+        "networks": ("read", "write"),
+        "sandbox": ("write",),
+        "transactions": ("read",),
+        "webhooks": ("read", "write"),
+        "whitelist": ("read", "write"),
+        "withdrawals": ("read", "create", "write"),
+    }.items()
+    for action in actions
+)
+PRESETS: dict[str, tuple[str, ...]] = {
+    "read-only": tuple(p for p in PERMISSIONS if p.endswith(":read")),
+    "write": tuple(p for p in PERMISSIONS if not p.startswith(("withdrawals:create", "withdrawals:write", "keys:write"))),
+    "full": PERMISSIONS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Merchant:
+    id: MerchantId
+    name: str
+    created_at: int
+    plan: Literal["standard", "enterprise"] = "standard"
+    settings: dict[str, Any] = field(default_factory=dict)
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """An API key. The key itself is shown once and never stored: `hash` is its SHA-256, `prefix` what may be shown of it.
+
+    Times in milliseconds since 1970; `rate_limit` per minute and `daily_limit` per day may only lower the key type's own.
+    """
+
+    id: str
+    hash: str
+    prefix: str
+    merchant: MerchantId
+    realm: Realm
+    level: Level
+    name: str
+    permissions: tuple[str, ...]
+    created_at: int
+    ip_whitelist: tuple[str, ...] = ()
+    rate_limit: int | None = None
+    daily_limit: int | None = None
+    expires_at: int | None = None
+    revoked_at: int | None = None
+    enterprise: bool = False
+    version: int = 1
+
+    @property
+    def tenant(self) -> TenantId:
+        return tenant_id(self.merchant, self.realm)

@@ -1,0 +1,96 @@
+"""Withdrawals: the states, which may follow which, and the payment order that the chain gets to see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+
+WithdrawalStatus = Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"]
+PendingReason = Literal["approval", "liquidity", "risk"]
+Priority = Literal["low", "normal", "high", "urgent"]
+
+_NEXT: dict[str, frozenset[str]] = {
+    "pending": frozenset({"processing", "cancelled", "failed"}),
+    "processing": frozenset({"broadcasting", "failed"}),
+    "broadcasting": frozenset({"confirming", "failed"}),
+    "confirming": frozenset({"confirmed", "failed"}),
+    # Back only when a reorganisation takes the transaction out of the chain after it was settled.
+    "confirmed": frozenset({"confirming"}),
+    "failed": frozenset({"confirming"}),
+    "cancelled": frozenset(),
+}
+FINAL: frozenset[str] = frozenset({"confirmed", "failed", "cancelled"})
+
+
+def may_follow(status: str, following: str) -> bool:
+    """Whether a withdrawal may go from `status` to `following` in one step."""
+    return following in _NEXT[status]
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """`amount` in units of `asset`, `fee` in units of `fee_asset`, times in milliseconds since 1970."""
+
+    id: str
+    tenant: TenantId
+    network: NetworkId
+    asset: AssetId
+    amount: int
+    to_address: str
+    fee_asset: AssetId
+    created_at: int
+    updated_at: int
+    status: WithdrawalStatus = "pending"
+    pending_reason: PendingReason | None = None
+    failure: str | None = None
+    priority: Priority = "normal"
+    metadata: dict[str, Any] = field(default_factory=dict)
+    from_address: str | None = None
+    fee: int = 0
+    order_id: str | None = None
+    txid: str | None = None
+    confirmations: int = 0
+    block_number: int | None = None
+    confirmed_at: int | None = None
+    emitted: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentOrder:
+    """One approved payment out of one wallet with one nonce: what was asked, what is signed, and nothing else ever is.
+
+    `unsigned` is the exact bytes whose digest is signed, as hex, from which everything can be decoded again.
+    `raw` and `txid` are set together, once, before the first broadcast (money rule 5). `round` counts how often a
+    reorganisation undid its settlement.
+    """
+
+    id: str
+    network: NetworkId
+    wallet: str
+    nonce: int
+    withdrawal_id: str
+    tenant: TenantId
+    asset: AssetId
+    contract: str | None
+    recipient: str
+    amount: int
+    unsigned: str
+    created_at: int
+    raw: str | None = None
+    txid: str | None = None
+    state: Literal["built", "signed", "settled", "bounced"] = "built"
+    round: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NonceCounter:
+    """The next nonce of a wallet. Allotted only together with the order that uses it, so there is never a hole."""
+
+    network: NetworkId
+    wallet: str
+    next: int
+    version: int = 1

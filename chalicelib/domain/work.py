@@ -1,0 +1,62 @@
+"""Obligations: everything that still has to happen has a row, made in the transaction that causes it, and removed
+by the one that fulfils it. Clocks and queues only make it happen sooner: what a crash or a lost message leaves behind
+is found here, and a store with no open work has nothing stuck in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+from chalicelib.domain.events import Event
+
+WorkKind = Literal["outbox", "deposit", "payout", "sent", "settled", "expiry", "delivery"]
+"""`payout`: a withdrawal that has to be signed; `sent`: one that is signed and has to be settled; `settled`: one
+that is settled, and watched while a reorganisation could still undo it."""
+LANES = 8
+"""Lanes of the kinds that belong to no network, so that no partition gets all writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """`lane` groups what one worker looks through (a network, a shard); `order` sorts within it; `id` names the record."""
+
+    kind: WorkKind
+    lane: str
+    order: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something for a queue, sent after the commit by whoever empties the outbox. May be sent twice."""
+
+    queue: Literal["payouts"]
+    group: str
+    body: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """What one transaction has to tell: events for the merchant, commands for queues. `at` in milliseconds since 1970."""
+
+    id: str
+    at: int
+    events: tuple[Event, ...]
+    commands: tuple[Command, ...] = ()
+
+
+def lane_of(id: str) -> str:
+    """The lane, "0" to "7", that work on `id` lies in: always the same one for the same id."""
+    return str(int.from_bytes(hashlib.sha256(id.encode()).digest()[:2], "big") % LANES)
+
+
+def time_order(at: int) -> str:
+    """`at` (milliseconds since 1970) as an `order`: sorts as text the way the times do."""
+    return f"{at:015d}"
+
+
+def outbox_work(row: OutboxRow) -> Work:
+    """The obligation to tell `row`."""
+    return Work("outbox", lane_of(row.id), time_order(row.at), row.id)

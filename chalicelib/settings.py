@@ -1,0 +1,62 @@
+"""Deployment settings, from the Lambda's environment. Names of tables, queues and keys follow from the stage alone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal, cast
+
+APP = "gateway"
+STAGES = ("local", "demo", "prod")
+TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", "webhooks", "custody", "sandbox")
+"""One table per group of rights: which function may touch which is in `.chalice/policy-*.json`."""
+QUEUES = ("relay", "deliveries", "payouts.fifo")
+"""Each has a dead-letter queue of the same name with `-dead` before the suffix."""
+KEYS = ("data", "hot-live", "hot-test")
+"""KMS aliases: `data` encrypts (symmetric), `hot-*` sign (ECC_SECG_P256K1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`addresses_mode` is the mode of addresses whose request names none; `webhooks_private` lets webhooks go to http and
+    private addresses (local stack only); `default_expiry` in seconds."""
+
+    stage: str = "local"
+    addresses_mode: Literal["single", "common", "cross"] = "common"
+    webhooks_private: bool = False
+    sandbox_block_seconds: float = 0.0
+    default_expiry: int = 3600
+
+    @classmethod
+    def from_environment(cls) -> Settings:
+        """Raises ValueError for a setting that is not one of its allowed values: a deployment must not run on a typo."""
+        stage = os.environ.get("STAGE", "local")
+        if stage not in STAGES:
+            raise ValueError(f"STAGE is {stage!r}; allowed: {', '.join(STAGES)}")
+        mode = os.environ.get("ADDRESSES_MODE", "common")
+        mode = "common" if mode == "universal" else mode
+        if mode not in ("single", "common", "cross"):
+            raise ValueError(f"ADDRESSES_MODE is {mode!r}; allowed: single, common, cross")
+        return cls(
+            stage=stage,
+            addresses_mode=cast(Literal["single", "common", "cross"], mode),
+            webhooks_private=_flag("WEBHOOKS_ALLOW_PRIVATE"),
+            sandbox_block_seconds=float(os.environ.get("SANDBOX_BLOCK_SECONDS", "0")),
+            default_expiry=int(os.environ.get("INVOICE_EXPIRY_SECONDS", "3600")),
+        )
+
+    def table(self, name: str) -> str:
+        return f"{APP}-{self.stage}-{name}"
+
+    def queue(self, name: str) -> str:
+        return f"{APP}-{self.stage}-{name}"
+
+    def key_alias(self, name: str) -> str:
+        return f"alias/{APP}-{self.stage}-{name}"
+
+
+def _flag(name: str) -> bool:
+    value = os.environ.get(name, "false").lower()
+    if value not in ("true", "false"):
+        raise ValueError(f"{name} is {value!r}; allowed: true, false")
+    return value == "true"

@@ -1,0 +1,102 @@
+"""Values of dataclass fields to and from DynamoDB attributes.
+
+Text, integers and booleans are attributes of their own, so that conditions and filters can name them; everything nested
+is one JSON text. Integers are exact to 38 digits (what a DynamoDB number keeps), and in JSON without limit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import types
+from collections.abc import Mapping
+from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+
+from pynamodb.attributes import Attribute, BooleanAttribute, NumberAttribute, UnicodeAttribute
+from pynamodb.constants import STRING
+
+_HINTS: dict[Any, dict[str, Any]] = {}
+
+
+def hints(kind: Any) -> dict[str, Any]:
+    """Resolved types of a dataclass's fields, in order; resolved once."""
+    if kind not in _HINTS:
+        resolved = get_type_hints(kind)
+        _HINTS[kind] = {f.name: resolved[f.name] for f in dataclasses.fields(kind)}
+    return _HINTS[kind]
+
+
+def _bare(hint: Any) -> tuple[Any, bool]:
+    """The type behind NewType and Optional, and whether None is allowed."""
+    optional = False
+    if get_origin(hint) in (Union, types.UnionType):
+        rest = [a for a in get_args(hint) if a is not type(None)]
+        optional = len(rest) < len(get_args(hint))
+        hint = rest[0] if len(rest) == 1 else rest
+    while isinstance(hint, NewType):
+        hint = hint.__supertype__
+    return hint, optional
+
+
+def plain(value: Any) -> Any:
+    """`value` in the types that JSON has."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def shaped(hint: Any, value: Any) -> Any:
+    """The opposite of `plain`: `value` as the type `hint` says."""
+    hint, _ = _bare(hint)
+    if value is None:
+        return None
+    origin = get_origin(hint)
+    if dataclasses.is_dataclass(hint):
+        return hint(**{name: shaped(h, value[name]) for name, h in hints(hint).items() if name in value})  # type: ignore[operator]
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return hint(value)
+    if origin is tuple:
+        return tuple(shaped(get_args(hint)[0], item) for item in value)
+    if origin is list:
+        return [shaped(get_args(hint)[0], item) for item in value]
+    return value
+
+
+class NestedAttribute(Attribute[Any]):
+    """Anything nested, as one JSON text; read back as the field's type."""
+
+    attr_type = STRING
+
+    def __init__(self, hint: Any, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._hint = hint
+
+    def serialize(self, value: Any) -> str:
+        return json.dumps(plain(value), separators=(",", ":"))
+
+    def deserialize(self, value: str) -> Any:
+        return shaped(self._hint, json.loads(value))
+
+
+def attribute_for(name: str, hint: Any) -> Attribute[Any]:
+    """The pynamodb attribute that keeps a field of type `hint`."""
+    bare, optional = _bare(hint)
+    if bare is str or get_origin(bare) is Literal:
+        return UnicodeAttribute(attr_name=name, null=optional)
+    if bare is bool:
+        return BooleanAttribute(attr_name=name, null=optional)
+    if bare in (int, float):
+        return NumberAttribute(attr_name=name, null=optional)
+    return NestedAttribute(bare, attr_name=name, null=optional)
+
+
+def optional(hint: Any) -> bool:
+    """Whether None is a value of this field."""
+    return _bare(hint)[1]

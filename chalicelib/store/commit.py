@@ -1,0 +1,140 @@
+"""One list of changes as one DynamoDB transaction (TransactWriteItems).
+
+docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pynamodb.exceptions import TransactWriteError
+from pynamodb.transactions import TransactWrite
+
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.ids import asset_parts
+from chalicelib.domain.ledger import Book, WalletBalance
+from chalicelib.domain.work import outbox_work
+from chalicelib.store.models import Models
+from chalicelib.store.schema import RECORDS, key_of, work_key
+from chalicelib.usecases.changes import AtEpoch, Change, Close, Conflict, Delete, Emit, Open, Post, Save
+
+MOST_ITEMS = 10
+
+
+class Busy(Exception):
+    """Another transaction is at work on the same items; nothing is known about the conditions."""
+
+
+class _Plan:
+    """The transaction's items, each with the change that asked for it.
+
+    DynamoDB answers with one reason per item, in the order sent, and pynamodb sends checks, deletes, puts, updates in that
+    order: `owners` keeps the same four groups.
+    """
+
+    def __init__(self, models: Models, token: str) -> None:
+        self.models = models
+        self.transaction = TransactWrite(connection=models.connection, client_request_token=token)
+        self.owners: tuple[list[Change], list[Change], list[Change], list[Change]] = ([], [], [], [])
+
+    def check(self, change: Change, model: Any, key: tuple[str, str], condition: Any) -> None:
+        self.transaction.condition_check(model, *key, condition=condition)
+        self.owners[0].append(change)
+
+    def delete(self, change: Change, item: Any, condition: Any = None) -> None:
+        self.transaction.delete(item, condition=condition)
+        self.owners[1].append(change)
+
+    def put(self, change: Change, item: Any, condition: Any) -> None:
+        self.transaction.save(item, condition=condition)
+        self.owners[2].append(change)
+
+    def add(self, change: Change, item: Any, actions: list[Any]) -> None:
+        self.transaction.update(item, actions=actions)
+        self.owners[3].append(change)
+
+    def run(self) -> None:
+        try:
+            self.transaction._commit()
+        except TransactWriteError as error:
+            reasons = error.cancellation_reasons
+            if error.cause_response_code != "TransactionCanceledException" or not reasons:
+                if error.cause_response_code in ("TransactionInProgressException", "TransactionConflictException"):
+                    raise Busy from error
+                raise
+            owners = [change for group in self.owners for change in group]
+            codes = [(reason.code if reason else None, change) for reason, change in zip(reasons, owners, strict=True)]
+            for code, change in codes:
+                if code is not None and code.startswith("ConditionalCheckFailed"):
+                    raise Conflict(change) from error
+            if any(code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code, _ in codes):
+                raise Busy from error
+            raise
+
+
+def write(models: Models, changes: Sequence[Change], token: str) -> None:
+    """Commit `changes`. Raises Conflict with the first change whose condition failed, Busy, pynamodb's and botocore's errors.
+
+    `token` makes trying again safe for ten minutes: what was committed under it already is answered as done
+    (ClientRequestToken).
+    """
+    plan = _Plan(models, token)
+    for change in changes:
+        match change:
+            case Save(record):
+                _save(plan, change, record)
+            case Delete(kind, key):
+                plan.delete(change, models.of(kind)(*key_of(kind, dict(key))))
+            case Post(entry):
+                item = models.item(entry)
+                plan.put(change, item, type(item).pk.does_not_exist())
+                _move_wallets(plan, change)
+            case Emit(row):
+                item = models.item(row)
+                plan.put(change, item, type(item).pk.does_not_exist())
+                _open(plan, change, outbox_work(row))
+            case Open(work):
+                _open(plan, change, work)
+            case Close(work):
+                obligation = models.work(*work_key(work))
+                plan.delete(change, obligation, models.work.pk.exists())
+            case AtEpoch(network, epoch):
+                model: Any = models.of(Cursor)
+                plan.check(change, model, key_of(Cursor, {"network": network}), model.f_epoch == epoch)
+    if sum(len(group) for group in plan.owners) > MOST_ITEMS:
+        raise ValueError(f"a transaction has at most {MOST_ITEMS} items")
+    plan.run()
+
+
+def _save(plan: _Plan, change: Change, record: Any) -> None:
+    item: Any = plan.models.item(record)
+    model: Any = type(item)
+    condition = model.pk.does_not_exist() if record.version == 1 else model.f_version == record.version - 1
+    plan.put(change, item, condition)
+
+
+def _open(plan: _Plan, change: Change, work: Any) -> None:
+    model = plan.models.work
+    pk, sk = work_key(work)
+    item = model(pk, sk, work_kind=work.kind, lane=work.lane, order=work.order, work_id=work.id)
+    plan.put(change, item, model.pk.does_not_exist())
+
+
+def _move_wallets(plan: _Plan, change: Post) -> None:
+    """The wallets' materialised balances follow the journal by ADD: many entries may touch one wallet at once."""
+    model: Any = plan.models.of(WalletBalance)
+    where = RECORDS[WalletBalance]
+    for (account, asset), units in sorted(change.entry.deltas(Book.WHERE).items()):
+        if account.startswith("wallet:"):
+            address = account.rsplit(":", 1)[1]
+            network = asset_parts(asset)[0]
+            record = WalletBalance(network, address, asset, units)
+            item = model(where.pk(record), where.sk(record))
+            actions = [
+                model.f_units.add(units),
+                model.f_network.set(network),
+                model.f_address.set(address),
+                model.f_asset.set(asset),
+            ]
+            plan.add(change, item, actions)

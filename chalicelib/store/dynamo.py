@@ -1,0 +1,200 @@
+"""`usecases.ports.Store` on DynamoDB. Reads are strongly consistent, but for lists by index."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from botocore.exceptions import BotoCoreError
+from pynamodb.connection import Connection
+from pynamodb.exceptions import PynamoDBException
+
+from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.ids import Realm
+from chalicelib.domain.work import Work, WorkKind
+from chalicelib.settings import Settings
+from chalicelib.store import commit as commits
+from chalicelib.store.models import Models
+from chalicelib.store.schema import RECORDS, key_of, partition_of, prefix_of
+from chalicelib.usecases.changes import Change, Conflict, Emit
+from chalicelib.usecases.ports import Page, Unavailable
+
+R = TypeVar("R")
+
+CATALOGUE_SECONDS = 30.0
+_BATCH = 100  # keys in one BatchGetItem
+_BUSY_TRIES = 6
+
+
+class DynamoStore:
+    """The store of one stage. Safe to share between threads."""
+
+    def __init__(self, settings: Settings, region: str, kick: Callable[[str], None] = lambda _: None) -> None:
+        """`kick` is told the id of every outbox row that was committed, so that it is told to the world at once."""
+        self._kick = kick
+        self.models = Models(settings, Connection(region=region, connect_timeout_seconds=3, read_timeout_seconds=10))
+        self._catalogues: dict[Realm, tuple[float, Catalogue]] = {}
+
+    def get(self, kind: type[R], /, **key: str) -> R | None:
+        """One record, strongly consistent, or None. Raises Unavailable."""
+        model = self.models.of(kind)
+        pk, sk = key_of(kind, key)
+        try:
+            return cast(R, self.models.record(kind, model.get(pk, sk, consistent_read=True)))
+        except model.DoesNotExist:
+            return None
+        except (PynamoDBException, BotoCoreError) as error:
+            raise Unavailable("the store did not answer") from error
+
+    def get_many(self, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], /) -> list[Any]:
+        """Records by type and key, None where there is none; 100 keys a round trip, whatever their tables. Raises Unavailable."""
+        places = [(kind, self.models.of(kind), *key_of(kind, dict(fields))) for kind, fields in wanted]
+        todo = {(model.Meta.table_name, pk, sk) for _, model, pk, sk in places}
+        found: dict[tuple[str, str, str], dict[str, Any]] = {}
+        queue = sorted(todo)
+        while queue:
+            request: dict[str, Any] = {}
+            for table, pk, sk in queue[:_BATCH]:
+                entry = request.setdefault(table, {"ConsistentRead": True, "Keys": []})
+                entry["Keys"].append({"pk": {"S": pk}, "sk": {"S": sk}})
+            queue = queue[_BATCH:]
+            answer = self._call("BatchGetItem", {"RequestItems": request})
+            for table, items in answer.get("Responses", {}).items():
+                for item in items:
+                    found[table, item["pk"]["S"], item["sk"]["S"]] = item
+            for table, left in answer.get("UnprocessedKeys", {}).items():
+                queue.extend((table, key["pk"]["S"], key["sk"]["S"]) for key in left["Keys"])
+            if answer.get("UnprocessedKeys"):
+                time.sleep(random.uniform(0.02, 0.1))  # noqa: S311 - the table is throttled: let it breathe
+        result = []
+        for kind, model, pk, sk in places:
+            raw = found.get((model.Meta.table_name, pk, sk))
+            result.append(None if raw is None else self.models.record(kind, model.from_raw_data(raw)))
+        return result
+
+    def page(
+        self, kind: type[R], /, *, limit: int, after: str | None = None, newest_first: bool = False, **partition: str
+    ) -> Page[R]:
+        """Records of one partition in the order of their sort keys. `after` is the sort key to go on behind. Raises Unavailable."""
+        model: Any = self.models.of(kind)
+        where = RECORDS[kind]
+        by_index = where.list_pk is not None
+        attribute = model.list_sk if by_index else model.sk
+        hash_key = partition_of(kind, partition)
+        condition = None
+        if after is not None:
+            condition = attribute < after if newest_first else attribute > after
+        try:
+            query = (model.listing if by_index else model).query(
+                hash_key,
+                range_key_condition=condition,
+                limit=limit + 1,
+                page_size=limit + 1,
+                scan_index_forward=not newest_first,
+                consistent_read=not by_index,
+            )
+            items = list(query)
+        except (PynamoDBException, BotoCoreError) as error:
+            raise Unavailable("the store did not answer") from error
+        more = len(items) > limit
+        items = items[:limit]
+        last = (items[-1].list_sk if by_index else items[-1].sk) if more else None
+        return Page([self.models.record(kind, item) for item in items], last)
+
+    def commit(self, changes: Sequence[Change], /) -> None:
+        """All of `changes`, or none. Raises Conflict, Unavailable.
+
+        A clash with another transaction on the same items (TransactionConflict) says nothing about the conditions: it is
+        tried again a few times, then given up as Conflict(None).
+        """
+        token = str(uuid.uuid4())
+        for attempt in range(_BUSY_TRIES):
+            try:
+                commits.write(self.models, changes, token)
+            except commits.Busy:
+                time.sleep(random.uniform(0, 0.02 * 2**attempt))  # noqa: S311 - spreads retries, guards nothing
+            except (PynamoDBException, BotoCoreError) as error:
+                raise Unavailable("the store did not answer") from error
+            else:
+                for change in changes:
+                    if isinstance(change, Emit):
+                        self._kick(change.row.id)
+                return
+        raise Conflict(None)
+
+    def open_work(
+        self, kind: WorkKind, lane: str, *, upto: str | None = None, after: Work | None = None, limit: int = 100
+    ) -> list[Work]:
+        """Open obligations of a lane in order, behind `after`, those whose `order` is at most `upto`. Raises Unavailable."""
+        model = self.models.work
+        first = "" if after is None else f"{after.order}#{after.id}"
+        # '~' sorts behind every character of an order and an id: `upto` itself is included, whatever its ids.
+        condition = model.sk.between(f"{first}!" if first else "!", f"{upto}#~" if upto is not None else "~")
+        try:
+            items = list(
+                model.query(f"{kind}#{lane}", range_key_condition=condition, limit=limit, page_size=limit, consistent_read=True)
+            )
+        except (PynamoDBException, BotoCoreError) as error:
+            raise Unavailable("the store did not answer") from error
+        return [Work(kind, item.lane, item.order, item.work_id) for item in items]
+
+    def reserve_indexes(self, pool: str, count: int) -> int:
+        """Take `count` fresh address indexes out of `pool` for good; the first of them. Raises Unavailable."""
+        model = self.models.counter
+        item = model(f"pool#{pool}", "-")
+        try:
+            item.update(actions=[model.count_.add(count)])
+        except (PynamoDBException, BotoCoreError) as error:
+            raise Unavailable("the store did not answer") from error
+        return int(item.count_) - count
+
+    def every(self, kind: type[R], /) -> Iterator[R]:
+        """All records of a kind, by a scan of its table. Raises Unavailable."""
+        model: Any = self.models.of(kind)
+        try:
+            for item in model.scan(model.pk.startswith(prefix_of(kind)), consistent_read=True):
+                yield self.models.record(kind, item)
+        except (PynamoDBException, BotoCoreError) as error:
+            raise Unavailable("the store did not answer") from error
+
+    def every_work(self) -> Iterator[Work]:
+        """All open obligations, by a scan. Raises Unavailable."""
+        model = self.models.work
+        try:
+            for item in model.scan(model.lane.exists(), consistent_read=True):
+                yield Work(cast(WorkKind, item.work_kind), item.lane, item.order, item.work_id)
+        except (PynamoDBException, BotoCoreError) as error:
+            raise Unavailable("the store did not answer") from error
+
+    def catalogue(self, realm: Realm) -> Catalogue:
+        """Networks and coins of a realm, at most 30 seconds old. Raises Unavailable."""
+        known = self._catalogues.get(realm)
+        now = time.monotonic()
+        if known is None or now - known[0] > CATALOGUE_SECONDS:
+            networks = self.page(Network, limit=100, id=f"{realm}:").items
+            coins: list[Coin] = []
+            after: str | None = None
+            while True:
+                page = self.page(Coin, limit=500, after=after, network=f"{realm}:")
+                coins += page.items
+                after = page.next
+                if after is None:
+                    break
+            known = (now, Catalogue(realm, networks, coins))
+            self._catalogues[realm] = known
+        return known[1]
+
+    def forget_catalogue(self) -> None:
+        """The next `catalogue` reads afresh: for whoever has just changed it."""
+        self._catalogues.clear()
+
+    def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self.models.connection.client._make_api_call(operation, arguments)
+        except Exception as error:
+            if isinstance(error, BotoCoreError) or hasattr(error, "response"):
+                raise Unavailable("the store did not answer") from error
+            raise

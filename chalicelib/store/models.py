@@ -1,0 +1,116 @@
+"""pynamodb models over the records of `schema`, made from the records' own fields so that the two never differ."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from pynamodb.attributes import NumberAttribute, UnicodeAttribute
+from pynamodb.connection import Connection
+from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
+from pynamodb.models import Model
+
+from chalicelib.settings import Settings
+from chalicelib.store import codec
+from chalicelib.store.schema import RECORDS
+
+
+class Record(Model):
+    """What every item has. `Meta` is set per table in `build`."""
+
+    pk = UnicodeAttribute(hash_key=True)
+    sk = UnicodeAttribute(range_key=True)
+
+
+class WorkItem(Record):
+    """An open obligation."""
+
+    work_kind = UnicodeAttribute()
+    lane = UnicodeAttribute()
+    order = UnicodeAttribute()
+    work_id = UnicodeAttribute()
+
+
+class Counter(Record):
+    """A number that is only ever added to."""
+
+    count_ = NumberAttribute(attr_name="n", default=0)
+
+
+class Models:
+    """All models of one stage on one shared connection (a connection each would build a client each)."""
+
+    def __init__(self, settings: Settings, connection: Connection) -> None:
+        self.connection = connection
+        self._settings = settings
+        self._of: dict[type, type[Record]] = {}
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+        self.work: type[WorkItem] = self._bind(WorkItem, "work")
+        self.counter: type[Counter] = self._bind(Counter, "chain")
+
+    def _bind(self, base: type[Any], table: str) -> Any:
+        meta = type("Meta", (), {"table_name": self._settings.table(table), "region": self.connection.region})
+        return self._share(type(base.__name__, (base,), {"Meta": meta}))
+
+    def _share(self, model: Any) -> Any:
+        table, name = model._get_connection(), model.Meta.table_name
+        # All models of a table have the same keys; what the connection knows of it must be of one that has the index, if any has.
+        if name not in self._known or getattr(model, "listing", None) is not None:
+            self.connection._tables[name] = table.connection.get_meta_table(name)
+            self._known.add(name)
+        table.connection = self.connection
+        return model
+
+    def of(self, kind: type) -> type[Record]:
+        """The model of a record type, built at first use: a Lambda pays only for what it touches."""
+        found = self._of.get(kind)
+        if found is None:
+            with self._lock:
+                found = self._of.get(kind) or self._build(kind)
+                self._of[kind] = found
+        return found
+
+    def _build(self, kind: type) -> type[Record]:
+        where = RECORDS[kind]
+        meta = type("Meta", (), {"table_name": self._settings.table(where.table), "region": self.connection.region})
+        body: dict[str, Any] = {"Meta": meta}
+        for name, hint in codec.hints(kind).items():
+            body[f"f_{name}"] = codec.attribute_for(name, hint)
+        if where.list_pk is not None:
+            body["list_pk"] = UnicodeAttribute()
+            body["list_sk"] = UnicodeAttribute()
+            body["listing"] = _listing(meta)
+        model: type[Record] = self._share(type(kind.__name__, (Record,), body))
+        return model
+
+    def item(self, record: Any) -> Record:
+        """The item that stores `record`."""
+        kind = type(record)
+        where = RECORDS[kind]
+        values: dict[str, Any] = {}
+        for name in codec.hints(kind):
+            value = getattr(record, name)
+            if value is not None:
+                values[f"f_{name}"] = value
+        if where.list_pk is not None and where.list_sk is not None:
+            values["list_pk"], values["list_sk"] = where.list_pk(record), where.list_sk(record)
+        return self.of(kind)(where.pk(record), where.sk(record), **values)
+
+    def record(self, kind: type, item: Any) -> Any:
+        """The record that an item of its model stores."""
+        names = codec.hints(kind)
+        values = {name: getattr(item, f"f_{name}") for name in names}
+        # A field that was added after the item was written is not in it: the dataclass's default counts.
+        return kind(**{name: value for name, value in values.items() if value is not None or codec.optional(names[name])})
+
+
+def _listing(meta: type) -> Any:
+    index_meta = type("Meta", (), {"index_name": "listing", "projection": AllProjection(), "read_capacity_units": 1})
+
+    class Listing(GlobalSecondaryIndex[Any]):  # type: ignore[no-untyped-call]
+        Meta = index_meta
+        list_pk = UnicodeAttribute(hash_key=True)
+        list_sk = UnicodeAttribute(range_key=True)
+
+    return Listing()

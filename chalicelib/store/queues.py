@@ -1,0 +1,51 @@
+"""`usecases.ports.Queues` on SQS. Messages only wake somebody up: what is to be done is in the store."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.domain.ids import new_id
+from chalicelib.domain.work import Command
+from chalicelib.settings import Settings
+from chalicelib.usecases.ports import Clock, Unavailable
+
+log = logging.getLogger(__name__)
+
+
+class SqsQueues:
+    def __init__(self, settings: Settings, client: Any, clock: Clock) -> None:
+        self._settings, self._client, self._clock = settings, client, clock
+        self._urls: dict[str, str] = {}
+
+    def kick(self, outbox_id: str) -> None:
+        """Ask for an outbox row to be told now. Never raises: the row is committed, and the sweep finds it."""
+        try:
+            self._send("relay", {"id": outbox_id})
+        except Unavailable:
+            log.warning("no message for outbox row %s: the sweep tells it", outbox_id)
+
+    def send(self, command: Command) -> None:
+        """Raises Unavailable."""
+        # Asking again must always reach the queue: a deduplication id of its own for every message, never one of the content.
+        extra = {"MessageGroupId": command.group, "MessageDeduplicationId": new_id("msg", self._clock.now_ms())}
+        self._send(f"{command.queue}.fifo", command.body, **extra)
+
+    def deliver(self, delivery_id: str, tenant: str, delay_seconds: int) -> None:
+        """Ask for a webhook delivery after `delay_seconds` (at most 900). Raises Unavailable."""
+        self._send("deliveries", {"id": delivery_id, "tenant": tenant}, DelaySeconds=delay_seconds)
+
+    def bury(self, delivery_id: str, tenant: str) -> None:
+        """A delivery that is given up goes to the dead letters, where an alarm looks. Raises Unavailable."""
+        self._send("deliveries-dead", {"id": delivery_id, "tenant": tenant})
+
+    def _send(self, name: str, body: dict[str, str], **extra: Any) -> None:
+        try:
+            if name not in self._urls:
+                self._urls[name] = self._client.get_queue_url(QueueName=self._settings.queue(name))["QueueUrl"]
+            self._client.send_message(QueueUrl=self._urls[name], MessageBody=json.dumps(body), **extra)
+        except (BotoCoreError, ClientError) as error:
+            raise Unavailable(f"the queue {name} did not answer") from error

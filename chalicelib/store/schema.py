@@ -1,0 +1,97 @@
+"""Which record lies in which table under which key. `docs/storage.md` says which access pattern each key serves.
+
+Every table has the keys `pk` and `sk`; `records` has the index `listing` (`list_pk`, `list_sk`) for lists in order of time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from chalicelib.custody.records import EncryptedKey, EncryptedSeed
+from chalicelib.domain.addresses import Address, Wallet, Watched, Xpub
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.invoices import ExternalId, Invoice
+from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
+from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
+from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.work import OutboxRow, Work
+from chalicelib.usecases.idempotency import StoredAnswer
+
+Key = Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`pk` and `sk` make the key from a record, or from a namespace that has its key fields."""
+
+    table: str
+    pk: Key
+    sk: Key = lambda r: "-"
+    list_pk: Key | None = None
+    list_sk: Key | None = None
+
+
+RECORDS: dict[type, Kind] = {
+    Merchant: Kind("tenants", lambda r: f"merchant#{r.id}"),
+    Invoice: Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id),
+    ExternalId: Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
+    Address: Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id),
+    Withdrawal: Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id),
+    StoredAnswer: Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
+    Deposit: Kind(
+        "records", lambda r: f"tx#{r.id}", list_pk=lambda r: f"tx#{r.tenant}", list_sk=lambda r: f"{r.created_at:015d}#{r.id}"
+    ),
+    Balance: Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
+    WalletBalance: Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
+    JournalEntry: Kind("ledger", lambda r: f"jrn#{r.id}"),
+    Network: Kind("chain", lambda r: f"net#{r.id.split(':')[0]}", lambda r: r.id.split(":")[1]),
+    Coin: Kind("chain", lambda r: f"coin#{r.network.split(':')[0]}", lambda r: f"{r.network.split(':')[1]}#{r.slug}"),
+    Watched: Kind("chain", lambda r: f"watch#{r.realm}#{r.family}#{r.address}"),
+    Wallet: Kind("chain", lambda r: f"wallet#{r.network}", lambda r: r.role),
+    Cursor: Kind("chain", lambda r: f"cursor#{r.network}"),
+    BlockDeposits: Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
+    FeeQuote: Kind("chain", lambda r: f"fees#{r.network}"),
+    Xpub: Kind("chain", lambda r: f"xpub#{r.realm}", lambda r: r.pool),
+    NonceCounter: Kind("payouts", lambda r: f"nonce#{r.network}#{r.wallet}"),
+    PaymentOrder: Kind("payouts", lambda r: f"order#{r.id}"),
+    OutboxRow: Kind("work", lambda r: f"row#{r.id}"),
+    EventRecord: Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id),
+    WebhookEndpoint: Kind("webhooks", lambda r: f"hook#{r.tenant}", lambda r: r.id),
+    Delivery: Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id),
+    EncryptedSeed: Kind("custody", lambda r: f"seed#{r.id}"),
+    EncryptedKey: Kind("custody", lambda r: f"key#{r.id}"),
+}
+
+
+def key_of(kind: type, fields: dict[str, str]) -> tuple[str, str]:
+    """The key of the record of `kind` that has these key fields."""
+    where, named = RECORDS[kind], SimpleNamespace(**fields)
+    return where.pk(named), where.sk(named)
+
+
+def partition_of(kind: type, fields: dict[str, str]) -> str:
+    """The partition that lists of this kind are read from: the index's where it has one, else the table's."""
+    where = RECORDS[kind]
+    return (where.list_pk or where.pk)(SimpleNamespace(**fields))
+
+
+class _Nothing:
+    """Has every field, all empty: what is left of a key is its fixed part."""
+
+    def __getattr__(self, name: str) -> str:
+        return ""
+
+
+def prefix_of(kind: type) -> str:
+    """What the partition keys of a kind begin with."""
+    return RECORDS[kind].pk(_Nothing()).split("#")[0] + "#"
+
+
+def work_key(work: Work) -> tuple[str, str]:
+    return f"{work.kind}#{work.lane}", f"{work.order}#{work.id}"

@@ -1,0 +1,49 @@
+"""Proves over the whole store that the books are whole: what `domain.audit` demands, read by scans. For operators and tests."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+
+from chalicelib.domain.audit import Books, violations
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
+from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
+from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.work import OutboxRow
+from chalicelib.usecases.ports import Store
+
+
+def read_books(store: Store, now_ms: int) -> Books:
+    """Everything there is. Take it while nothing else runs, or what is in motion shows as a difference."""
+    sequences: dict[str, set[tuple[int, str]]] = defaultdict(set)
+    rows = list(store.every(OutboxRow))
+    # A day less than they are kept: when exactly DynamoDB removes what has expired is its own affair.
+    since = now_ms - (KEEP_SECONDS - 86_400) * 1000
+    for row in rows:
+        for event in row.events:
+            sequences[f"{event.tenant} {event.object_id}"].add((event.sequence, event.id))
+    for record in store.every(EventRecord):
+        sequences[f"{record.tenant} {record.object_id}"].add((record.sequence, record.id))
+    return Books(
+        journal=list(store.every(JournalEntry)),
+        balances=list(store.every(Balance)),
+        wallets=list(store.every(WalletBalance)),
+        deposits=list(store.every(Deposit)),
+        invoices=list(store.every(Invoice)),
+        withdrawals=list(store.every(Withdrawal)),
+        orders=list(store.every(PaymentOrder)),
+        counters=list(store.every(NonceCounter)),
+        work=list(store.every_work()),
+        outbox=[row.id for row in rows],
+        events_since=since,
+        aged=any(merchant.created_at < since for merchant in store.every(Merchant)),
+        sequences={key: [number for number, _ in seen] for key, seen in sequences.items()},
+    )
+
+
+def audit(store: Store, now_ms: int | None = None) -> list[str]:
+    """Every violation, as sentences; empty when the books are whole. `now_ms` in milliseconds since 1970. Raises Unavailable."""
+    return violations(read_books(store, time.time_ns() // 1_000_000 if now_ms is None else now_ms))

@@ -1,0 +1,82 @@
+"""What one transaction changes. Use cases describe it; the store commits all of it or nothing (money rule 3).
+
+Keep a transaction at ten items or fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.work import OutboxRow, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Store `record`. Its `version` is the new one: 1 means that it must not be there yet, n that n - 1 is what is stored."""
+
+    record: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Append a journal entry, which must not be there yet, and move the wallets' materialised balances with it.
+
+    The merchant's balance is a record with a version: `Save(balance.after(entry))` goes beside it.
+    """
+
+    entry: JournalEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Put a row in the outbox; whoever finds it tells its events and sends its commands."""
+
+    row: OutboxRow
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An obligation begins. It must not be open yet."""
+
+    work: Work
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """An obligation is fulfilled. It must be open: two workers can not both fulfil it."""
+
+    work: Work
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove the record of `kind` with these key fields, whether it is there or not."""
+
+    kind: type[Any]
+    key: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AtEpoch:
+    """Commit only while no reorganisation has been followed on `network` since `epoch` was read."""
+
+    network: NetworkId
+    epoch: int
+
+
+Change = Save | Delete | Post | Emit | Open | Close | AtEpoch
+
+
+class Conflict(Exception):
+    """Somebody else was first: nothing was committed. `change` is the first one whose condition failed.
+
+    `change` is None where the store only said that another transaction was at work on the same items.
+    """
+
+    def __init__(self, change: Change | None) -> None:
+        super().__init__(f"conflict on {change!r:.200}")
+        self.change = change

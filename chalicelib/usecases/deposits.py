@@ -1,0 +1,206 @@
+"""Deposits: seen in a block, credited after the network's confirmations, taken back when their block falls out.
+
+Every step is one transaction, and doing a step twice changes nothing: the deposit's version, its open work and the
+journal entry's id each forbid it (money rules 2, 3 and 12).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chalicelib.domain import ledger
+from chalicelib.domain.addresses import Watched
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.ids import TenantId, network_parts
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.ledger import Balance, JournalEntry
+from chalicelib.domain.money import Amount
+from chalicelib.domain.work import Work
+from chalicelib.usecases.changes import AtEpoch, Change, Close, Open, Post, Save
+from chalicelib.usecases.invoices import changes_of, with_payment_confirmed, with_payment_orphaned, with_payment_seen
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports import AddressRules, Clock, Store
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.views import Views
+
+
+def deposit_work(deposit: Deposit) -> Work:
+    """The obligation to confirm a deposit, found by network and height."""
+    return Work("deposit", deposit.network, f"{deposit.block_number:015d}", deposit.id)
+
+
+class Deposits:
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+
+    def detect(self, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched, epoch: int) -> str:
+        """Record a movement to us, proven to have happened in `block`; the deposit's id.
+
+        Commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing.
+        Raises Conflict, Unavailable.
+        """
+        key = deposit_id(network.id, transfer.txid, transfer.position)
+
+        def decide() -> str:
+            known = self._store.get(Deposit, id=key)
+            if known is None:
+                self._first_seen(network, self._new(key, network, coin, block, transfer, watched), epoch)
+            elif known.status == "orphaned":
+                back = replace(
+                    known,
+                    status="pending",
+                    block_number=block.number,
+                    block_hash=block.hash,
+                    block_time=block.time,
+                    version=known.version + 1,
+                )
+                self._first_seen(network, back, epoch)
+            elif known.status == "pending" and known.block_hash != block.hash:
+                # Its old block is gone and nobody told us before the new one came: only the place changes.
+                moved = replace(
+                    known, block_number=block.number, block_hash=block.hash, block_time=block.time, version=known.version + 1
+                )
+                works: list[Change] = []
+                if deposit_work(moved) != deposit_work(known):
+                    works = [Close(deposit_work(known)), Open(deposit_work(moved))]
+                self._store.commit([Save(moved), *works, AtEpoch(network.id, epoch)])
+            return key
+
+        return until_settled(decide)
+
+    def _new(self, key: str, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched) -> Deposit:
+        invoice = self._invoice(watched.tenant, watched.invoice_id)
+        return Deposit(
+            id=key,
+            network=network.id,
+            asset=coin.asset,
+            tenant=watched.tenant,
+            txid=transfer.txid,
+            position=transfer.position,
+            sender=self._spelled(network, transfer.sender),
+            address=self._spelled(network, transfer.recipient),
+            amount=transfer.amount,
+            block_number=block.number,
+            block_hash=block.hash,
+            block_time=block.time,
+            created_at=self._clock.now_ms(),
+            address_id=watched.address_id,
+            invoice_id=watched.invoice_id,
+            late=invoice is not None and block.time > invoice.expires_at,
+        )
+
+    def _first_seen(self, network: Network, deposit: Deposit, epoch: int) -> None:
+        news = News(self._clock.now_ms())
+        changes: list[Change] = [Open(deposit_work(deposit)), AtEpoch(network.id, epoch)]
+        tenant = deposit.tenant
+        if tenant is not None:
+            views = Views(self._store.catalogue(network.realm))
+            before = self._invoice(tenant, deposit.invoice_id)
+            deposit = self._told(news, deposit, "transaction.detected", views, deposit.block_number)
+            if before is not None:
+                changes += changes_of(before, with_payment_seen(news, before, deposit, views))
+            balance = self._balance(tenant, deposit)
+            changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
+        self._store.commit([Save(deposit), *changes, *news.emit()])
+
+    def confirm(self, network: Network, key: str, tip: int, epoch: int) -> None:
+        """Credit a pending deposit whose block is final. The caller has checked that block against the node.
+
+        Commits only while `epoch` still holds, so a reorganisation followed meanwhile wins. Raises Conflict, Unavailable.
+        """
+
+        def decide() -> None:
+            before = self._store.get(Deposit, id=key)
+            if before is None or before.status != "pending":
+                return
+            now = self._clock.now_ms()
+            news = News(now)
+            entry = ledger.deposit_credited(
+                before.id, before.round, now, self._place(network, before), self._owner(before), Amount(before.asset, before.amount)
+            )
+            after = replace(before, status="confirmed", confirmed_at=now, version=before.version + 1)
+            changes: list[Change] = [Close(deposit_work(before)), Post(entry), AtEpoch(network.id, epoch)]
+            tenant = after.tenant
+            if tenant is not None:
+                views = Views(self._store.catalogue(network.realm))
+                invoice = self._invoice(tenant, after.invoice_id)
+                after = self._told(news, after, "transaction.confirmed", views, tip)
+                if invoice is not None:
+                    changes += changes_of(invoice, with_payment_confirmed(news, invoice, before, views))
+                changes += self._credited(news, tenant, after, entry, views, -before.amount)
+            self._store.commit([Save(after), *changes, *news.emit()])
+
+        until_settled(decide)
+
+    def orphan(self, network: Network, key: str, block_hash: str) -> None:
+        """`block_hash` fell out of the chain: its deposit goes, and what was credited with it. Raises Conflict, Unavailable."""
+
+        def decide() -> None:
+            before = self._store.get(Deposit, id=key)
+            if before is None or before.status == "orphaned" or before.block_hash != block_hash:
+                return
+            now = self._clock.now_ms()
+            news = News(now)
+            after = replace(before, status="orphaned", confirmed_at=None, round=before.round + 1, version=before.version + 1)
+            changes: list[Change] = []
+            entry: JournalEntry | None = None
+            if before.status == "pending":
+                changes.append(Close(deposit_work(before)))
+            else:
+                amount = Amount(before.asset, before.amount)
+                place, owner = self._place(network, before), self._owner(before)
+                entry = ledger.deposit_reversed(before.id, before.round, now, place, owner, amount)
+                changes.append(Post(entry))
+            tenant = after.tenant
+            if tenant is not None:
+                views = Views(self._store.catalogue(network.realm))
+                invoice = self._invoice(tenant, after.invoice_id)
+                after = self._told(news, after, "transaction.orphaned", views, None)
+                if invoice is not None:
+                    changes += changes_of(invoice, with_payment_orphaned(news, invoice, before, views))
+                changes += self._credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
+            self._store.commit([Save(after), *changes, *news.emit()])
+
+        until_settled(decide)
+
+    def _credited(
+        self, news: News, tenant: TenantId, deposit: Deposit, entry: JournalEntry | None, views: Views, pending: int
+    ) -> list[Change]:
+        before = self._balance(tenant, deposit)
+        if entry is None:
+            return [Save(replace(before, pending=before.pending + pending, version=before.version + 1))]
+        after = replace(before.after(entry), pending=before.pending + pending, emitted=before.emitted + 1)
+        news.tell(tenant, "balance.updated", f"{tenant}:{after.asset}", after.emitted, views.balance(after))
+        return [Save(after)]
+
+    def _told(self, news: News, deposit: Deposit, name: str, views: Views, tip: int | None) -> Deposit:
+        told = replace(deposit, emitted=deposit.emitted + 1)
+        if told.tenant is not None:
+            record = views.deposit(told, tip)
+            news.tell(told.tenant, name, told.id, told.emitted, {**record, "txId": told.txid})
+        return told
+
+    def _balance(self, tenant: TenantId, deposit: Deposit) -> Balance:
+        return self._store.get(Balance, tenant=tenant, asset=deposit.asset) or Balance(tenant, deposit.asset)
+
+    def _invoice(self, tenant: TenantId | None, invoice_id: str | None) -> Invoice | None:
+        if tenant is None or invoice_id is None:
+            return None
+        return self._store.get(Invoice, tenant=tenant, id=invoice_id)
+
+    def _place(self, network: Network, deposit: Deposit) -> str:
+        return ledger.wallet(network.id, self._rules.storage_form(network.slug, deposit.address))
+
+    def _owner(self, deposit: Deposit) -> str:
+        if deposit.tenant is None:
+            return ledger.operator(network_parts(deposit.network)[0])
+        return ledger.merchant(deposit.tenant, "available")
+
+    def _spelled(self, network: Network, address: str) -> str:
+        try:
+            return self._rules.normalize(network.slug, address)
+        except ValueError:
+            # A sender may be what nobody can pay to: a token's mint comes from the zero address. Shown as the chain has it.
+            return address

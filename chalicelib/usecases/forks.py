@@ -1,0 +1,110 @@
+"""Where the scan of a network stands on its chain: beginning, following a reorganisation, taking up again after a halt.
+
+A rewind is noted on the cursor before anything is undone, and its epoch raised: whoever finds the note finishes the work,
+and whoever credits or records by what the old branch said does not get through.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block, BlockDeposits, Cursor
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.deposits import Deposits
+from chalicelib.usecases.ports import ChainReader, Clock, Store, Unavailable
+
+log = logging.getLogger(__name__)
+
+BATCH_BLOCKS = 50
+"""Blocks asked for at once."""
+
+
+class Forks:
+    def __init__(self, network: Network, reader: ChainReader, store: Store, deposits: Deposits, clock: Clock) -> None:
+        self._network, self._reader, self._store = network, reader, store
+        self._deposits, self._clock = deposits, clock
+
+    def standing_at(self, number: int, tip: int) -> Cursor:
+        """A cursor at block `number` that remembers as many blocks before it as a reorganisation is followed."""
+        blocks: list[Block] = []
+        low = max(0, number - self._network.reorg_depth)
+        for start in range(low, number + 1, BATCH_BLOCKS):
+            blocks += self._reader.blocks(start, min(number, start + BATCH_BLOCKS - 1), ())
+        if not blocks or blocks[-1].number != number:
+            raise Unavailable(f"the node of {self._network.id} does not have block {number}")
+        at, recent = blocks[-1], {str(block.number): block.hash for block in blocks}
+        return Cursor(self._network.id, at.number, at.hash, at.time, tip, self._clock.now_ms(), recent=recent)
+
+    def resume(self, cursor: Cursor, from_block: int | None) -> Cursor:
+        """Take a halted network up again, by an operator's decision: everything that the cursor remembers is orphaned, and
+        scanned again behind `from_block` (by default the block before the oldest remembered one), so that what is still in
+        the chain is credited again, once.
+
+        Raises ValueError when the network is not halted, Unavailable, Conflict.
+        """
+        if cursor.halted is None:
+            raise ValueError(f"{self._network.id} is not halted")
+        self._orphan_all(cursor.recent.values())
+        oldest = min(int(number) for number in cursor.recent)
+        number = max(0, oldest - 1) if from_block is None else from_block
+        fresh = self.standing_at(number, self._reader.tip())
+        after = replace(fresh, epoch=cursor.epoch + 1, version=cursor.version + 1)
+        self._store.commit([Save(after)])
+        return after
+
+    def follow(self, cursor: Cursor) -> Cursor:
+        """Find the last block that both chains have, and go back there."""
+        heights = sorted((int(number) for number in cursor.recent), reverse=True)
+        fork = self._fork(cursor, heights)
+        now = self._clock.now_ms()
+        if fork is None:
+            log.error("ALARM %s: the chain changed deeper than %d blocks; crediting stops", self._network.id, len(heights))
+            halted = replace(
+                cursor, halted="reorganisation deeper than is followed", updated_at=now, epoch=cursor.epoch + 1,
+                version=cursor.version + 1,
+            )  # fmt: skip
+            self._store.commit([Save(halted)])
+            return halted
+        log.warning("%s: following a reorganisation of %d blocks", self._network.id, cursor.number - fork)
+        noted = replace(cursor, rewind_to=fork, epoch=cursor.epoch + 1, updated_at=now, version=cursor.version + 1)
+        self._store.commit([Save(noted)])
+        return self.rewind(noted)
+
+    def _fork(self, cursor: Cursor, heights: Sequence[int]) -> int | None:
+        """The highest remembered block that the chain still holds. A height that the node does not know decides nothing."""
+        for height in heights:
+            found = self._reader.block_hash(height)
+            if found is None:
+                raise Unavailable(f"the node of {self._network.id} does not know a block below its tip")
+            if found == cursor.recent[str(height)]:
+                return height
+        return None
+
+    def rewind(self, cursor: Cursor) -> Cursor:
+        """Orphan everything above the noted fork, then stand there."""
+        fork = cursor.rewind_to
+        if fork is None:
+            return cursor
+        dropped = [hash_ for number, hash_ in cursor.recent.items() if int(number) > fork]
+        self._orphan_all(dropped)
+        after = replace(
+            cursor,
+            number=fork,
+            hash=cursor.recent[str(fork)],
+            rewind_to=None,
+            recent={number: hash_ for number, hash_ in cursor.recent.items() if int(number) <= fork},
+            updated_at=self._clock.now_ms(),
+            version=cursor.version + 1,
+        )
+        self._store.commit([Save(after)])
+        return after
+
+    def _orphan_all(self, hashes: Iterable[str]) -> None:
+        keys = [(BlockDeposits, {"network": str(self._network.id), "hash": hash_}) for hash_ in hashes]
+        for held in self._store.get_many(keys):
+            if held is not None:
+                for deposit in held.deposits:
+                    self._deposits.orphan(self._network, deposit, held.hash)

@@ -1,0 +1,29 @@
+"""What an `Idempotency-Key` was answered with. Only the record: reading and replaying it is the HTTP edge's work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chalicelib.domain.ids import TenantId
+
+KEPT_MS = 24 * 3600 * 1000
+"""How long an answer is kept, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """The answer to the request that came with `key`, committed in the transaction that did what it asked for.
+
+    `request_hash` is the SHA-256 of method, path and body; `body` is the answer to the byte. `expires_at` is in milliseconds
+    since 1970; `ttl` is the same moment in seconds, for DynamoDB's own removal, which may come days later: readers look at
+    `expires_at`, and an expired answer is overwritten with the next version.
+    """
+
+    tenant: TenantId
+    key: str
+    request_hash: str
+    status: int
+    body: str
+    expires_at: int
+    ttl: int
+    version: int = 1

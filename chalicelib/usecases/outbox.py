@@ -1,0 +1,33 @@
+"""Telling about a change: events and commands that commit together with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.domain.events import Event
+from chalicelib.domain.ids import TenantId, new_id
+from chalicelib.domain.work import Command, OutboxRow
+from chalicelib.usecases.changes import Emit
+
+
+@dataclass
+class News:
+    """Collects what one transaction has to tell. `at` in milliseconds since 1970."""
+
+    at: int
+    events: list[Event] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+
+    def tell(self, tenant: TenantId, name: str, object_id: str, sequence: int, data: Mapping[str, Any]) -> None:
+        self.events.append(Event(new_id("evt", self.at), tenant, name, object_id, sequence, self.at, data))
+
+    def command(self, command: Command) -> None:
+        self.commands.append(command)
+
+    def emit(self) -> Sequence[Emit]:
+        """The change that puts all of it in the outbox; nothing where there is nothing to tell."""
+        if not self.events and not self.commands:
+            return ()
+        return (Emit(OutboxRow(new_id("out", self.at), self.at, tuple(self.events), tuple(self.commands))),)

@@ -1,0 +1,44 @@
+"""Withdrawals that nobody is working on: asked for again. Needs no key, so that the clock may do it."""
+
+from __future__ import annotations
+
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.usecases.ports import Clock, Queues, Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.withdrawals import payout_command, payout_parts
+
+IDLE_SECONDS = 30
+"""A withdrawal that stood still this long is asked for again."""
+LIQUIDITY_SECONDS = 120
+"""The same for one that waits for liquidity."""
+ASKED_AT_ONCE = 50
+
+
+class PayoutSweep:
+    """Finds withdrawals that nobody is working on, and asks for them again. Needs no key."""
+
+    def __init__(self, store: Store, queues: Queues, clock: Clock) -> None:
+        self._store, self._queues, self._clock = store, queues, clock
+
+    def sweep(self, network: NetworkId) -> int:
+        """Queue again what has stood still, longest first, a bounded number a time; how many. Raises Unavailable.
+
+        What waits for liquidity is tried less often: each try moves its `updated_at`, so that all have their turn.
+        """
+        now = self._clock.now_ms()
+        idle: list[Withdrawal] = []
+        for works in pages_of(self._store, "payout", network):
+            wanted = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
+            idle += [w for w in self._store.get_many(wanted) if w is not None and _stood_still(w, now)]
+        idle.sort(key=lambda withdrawal: withdrawal.updated_at)
+        for withdrawal in idle[:ASKED_AT_ONCE]:
+            self._queues.send(payout_command(withdrawal))
+        return min(len(idle), ASKED_AT_ONCE)
+
+
+def _stood_still(withdrawal: Withdrawal, now: int) -> bool:
+    if withdrawal.status not in ("pending", "processing") or withdrawal.pending_reason in ("approval", "risk"):
+        return False
+    seconds = LIQUIDITY_SECONDS if withdrawal.pending_reason == "liquidity" else IDLE_SECONDS
+    return now - withdrawal.updated_at >= seconds * 1000

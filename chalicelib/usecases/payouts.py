@@ -1,0 +1,281 @@
+"""Paying withdrawals: pending → processing → broadcasting, step by step, each step stored before the next begins.
+
+What a crash leaves is always one of these, and `pay` goes on from it:
+
+* processing, no order: nothing was allotted. The next nonce and the order are taken in one transaction (money rule 6).
+* an order without signed bytes: the same unsigned bytes are signed; of two workers that sign, one stores its signature.
+* signed bytes stored (broadcasting): they alone are ever sent, as often as it takes (money rule 5).
+
+An order's id follows from its withdrawal, so a withdrawal has one order for ever: once signed it is never payable again.
+What happens after the broadcast is decided by `settlement`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+from chalicelib.domain import ledger
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import FeeQuote
+from chalicelib.domain.ids import TenantId, asset_parts, derived_id, network_parts
+from chalicelib.domain.ledger import Balance, WalletBalance
+from chalicelib.domain.money import Amount
+from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.usecases.changes import Close, Open, Post, Save
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports import (
+    AddressRules,
+    ChainPayer,
+    ChainReader,
+    Clock,
+    InsufficientFunds,
+    Payment,
+    Refused,
+    Signer,
+    Store,
+    Unavailable,
+)
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.withdrawals import (
+    catalogue_views,
+    given_back,
+    payout_work,
+    sent_work,
+    stepped,
+)
+
+log = logging.getLogger(__name__)
+
+Outcome = Literal["done", "waiting"]
+
+
+class OrderMismatch(Exception):
+    """The bytes about to be signed do not do what was approved. Nothing is signed; an operator has to look (money rule 7)."""
+
+
+def order_id(withdrawal: Withdrawal) -> str:
+    return derived_id("ord", withdrawal.tenant, withdrawal.id)
+
+
+class Payouts:
+    """Needs the signer: only the payout function has one."""
+
+    def __init__(
+        self,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        signer: Signer,
+        payer_of: Callable[[Network], ChainPayer],
+        reader_of: Callable[[Network], ChainReader],
+    ) -> None:
+        self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
+        self._payer_of, self._reader_of = payer_of, reader_of
+
+    def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
+        """Bring a withdrawal as far as its broadcast. Safe to call at any time, twice, at once.
+
+        "done" means that nothing is left for this function; "waiting" that approval or liquidity is missing, or that the node
+        refused for now. Raises Unavailable, OrderMismatch, Conflict: to be called again later.
+        """
+        return until_settled(lambda: self._advance(tenant, withdrawal_id))
+
+    def _advance(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
+        withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        if withdrawal is None or withdrawal.status in FINAL or withdrawal.status == "confirming":
+            return "done"
+        network = catalogue_views(self._store, withdrawal)[0].networks[network_parts(withdrawal.network)[1]]
+        if withdrawal.status == "pending":
+            started = self._start(network, withdrawal)
+            if started is None or started.status in FINAL:
+                return "done" if started is not None else "waiting"
+            withdrawal = started
+        wallet = self._wallet(network)
+        if wallet is None:
+            raise Unavailable(f"the hot wallet of {network.id} is gone while a payment is under way")
+        if withdrawal.status == "processing":
+            order = self._store.get(PaymentOrder, id=order_id(withdrawal))
+            if order is None:
+                order = self._order(network, wallet, withdrawal)
+                if order is None:
+                    return "done"
+            withdrawal = self._sign(network, wallet, withdrawal, order)
+        return self._broadcast(network, withdrawal)
+
+    def _wallet(self, network: Network) -> Wallet | None:
+        return self._store.get(Wallet, network=network.id, role="hot")
+
+    def _coin(self, withdrawal: Withdrawal) -> Coin:
+        network, slug = asset_parts(withdrawal.asset)
+        return catalogue_views(self._store, withdrawal)[0].coins[network_parts(network)[1], slug]
+
+    def _payment(self, wallet: Wallet, withdrawal: Withdrawal, nonce: int) -> Payment:
+        coin = self._coin(withdrawal)
+        return Payment(
+            sender=wallet.address,
+            recipient=withdrawal.to_address,
+            contract=coin.contract,
+            amount=withdrawal.amount,
+            nonce=nonce,
+            priority=withdrawal.priority,
+        )
+
+    def _start(self, network: Network, before: Withdrawal) -> Withdrawal | None:
+        """pending → processing where nothing stands in the way; None while something does, and the record says what."""
+        if before.pending_reason in ("approval", "risk"):
+            return None
+        wallet = self._wallet(network)
+        if wallet is None or not self._covered(network, wallet, before):
+            self._wait_for_liquidity(network, before)
+            return None
+        try:
+            fee = self._payer_of(network).estimate(self._payment(wallet, before, self._next_nonce(network, wallet))).fee
+        except InsufficientFunds:
+            self._wait_for_liquidity(network, before)
+            return None
+        except Refused as refused:
+            return self._fail(before, f"the network would refuse it: {refused}")
+        news = News(self._clock.now_ms())
+        _, views = catalogue_views(self._store, before)
+        after = replace(before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee, updated_at=news.at)
+        after = stepped(news, views, before, after)
+        self._store.commit([Save(after), *news.emit()])
+        return after
+
+    def _wait_for_liquidity(self, network: Network, before: Withdrawal) -> None:
+        if before.pending_reason != "liquidity":
+            log.warning("ALARM %s: %s waits for liquidity of the hot wallet", network.id, before.id)
+        waiting = replace(before, pending_reason="liquidity", updated_at=self._clock.now_ms(), version=before.version + 1)
+        self._store.commit([Save(waiting)])
+
+    def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:
+        """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
+        by the chain."""
+        coin = self._coin(withdrawal)
+        place = self._rules.storage_form(network.slug, wallet.address)
+        booked = self._store.get(WalletBalance, network=network.id, address=place, asset=withdrawal.asset)
+        quote = self._store.get(FeeQuote, network=network.id)
+        fee = max(1, quote.fees.get(coin.slug, 0)) if quote is not None else 1
+        needed = withdrawal.amount + (fee if coin.contract is None else 0)
+        if booked is None or booked.units < needed:
+            return False
+        reader = self._reader_of(network)
+        if reader.balance(wallet.address, coin.contract) < needed:
+            return False
+        return coin.contract is None or reader.balance(wallet.address) >= fee
+
+    def _next_nonce(self, network: Network, wallet: Wallet) -> int:
+        counter = self._store.get(NonceCounter, network=network.id, wallet=wallet.address)
+        return counter.next if counter is not None else self._payer_of(network).next_nonce(wallet.address)
+
+    def _order(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> PaymentOrder | None:
+        """Allot the next nonce and store the order that uses it, in one transaction. None when the chain would refuse it."""
+        counter = self._store.get(NonceCounter, network=network.id, wallet=wallet.address)
+        payer = self._payer_of(network)
+        if counter is None:
+            counter = NonceCounter(network.id, wallet.address, payer.next_nonce(wallet.address), version=0)
+        payment = self._payment(wallet, withdrawal, counter.next)
+        try:
+            unsigned = payer.prepare(payment)
+        except InsufficientFunds as error:
+            raise Unavailable(f"the hot wallet of {network.id} has too little for now") from error
+        except Refused as refused:
+            self._fail(withdrawal, f"the network would refuse it: {refused}")
+            return None
+        now = self._clock.now_ms()
+        order = PaymentOrder(
+            id=order_id(withdrawal),
+            network=network.id,
+            wallet=wallet.address,
+            nonce=counter.next,
+            withdrawal_id=withdrawal.id,
+            tenant=withdrawal.tenant,
+            asset=withdrawal.asset,
+            contract=payment.contract,
+            recipient=withdrawal.to_address,
+            amount=withdrawal.amount,
+            unsigned=unsigned,
+            created_at=now,
+        )
+        taken = replace(counter, next=counter.next + 1, version=counter.version + 1)
+        noted = replace(withdrawal, order_id=order.id, updated_at=now, version=withdrawal.version + 1)
+        self._store.commit([Save(order), Save(taken), Save(noted)])
+        return order
+
+    def _sign(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> Withdrawal:
+        """Check the bytes against the order and the order against the withdrawal; sign; store the signed bytes."""
+        current = self._store.get(Withdrawal, tenant=withdrawal.tenant, id=withdrawal.id)
+        if current is None or current.status != "processing":
+            raise Unavailable("the withdrawal moved on while it was being signed")
+        payer = self._payer_of(network)
+        self._approve(network, wallet, current, order)
+        signed = payer.assemble(order.unsigned, self._signer.sign(wallet, payer.digest(order.unsigned)))
+        news = News(self._clock.now_ms())
+        _, views = catalogue_views(self._store, current)
+        done = replace(order, raw=signed.raw, txid=signed.txid, state="signed", version=order.version + 1)
+        after = stepped(news, views, current, replace(current, status="broadcasting", txid=signed.txid, updated_at=news.at))
+        place = ledger.wallet(network.id, self._rules.storage_form(network.slug, order.wallet))
+        entry = ledger.payment_signed(order.id, news.at, place, Amount(order.asset, order.amount))
+        works = (Close(payout_work(current)), Open(sent_work(current)))
+        self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])
+        return after
+
+    def _approve(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> None:
+        """Raise OrderMismatch unless the bytes do exactly what was approved (money rule 7)."""
+        try:
+            does = self._payer_of(network).explain(order.unsigned)
+        except ValueError as error:
+            raise OrderMismatch(f"order {order.id} is no plain payment: {error}") from error
+        coin = self._coin(withdrawal)
+
+        def form(address: str | None) -> str | None:
+            return None if address is None else self._rules.storage_form(network.slug, address)
+
+        facts = {
+            "withdrawal": (order.withdrawal_id, withdrawal.id),
+            "merchant": (order.tenant, withdrawal.tenant),
+            "coin": (order.asset, withdrawal.asset),
+            "network": (order.network, withdrawal.network),
+            "chain": (does.chain_id, network.chain_id),
+            "wallet": (form(order.wallet), form(wallet.address)),
+            "nonce": (does.nonce, order.nonce),
+            "recipient": (form(does.recipient), form(withdrawal.to_address)),
+            "contract": (form(does.contract), form(coin.contract)),
+            "amount": (does.amount, withdrawal.amount),
+            "order": (
+                (order.amount, form(order.recipient), form(order.contract)),
+                (withdrawal.amount, form(withdrawal.to_address), form(coin.contract)),
+            ),
+        }
+        wrong = [name for name, (found, approved) in facts.items() if found != approved]
+        if wrong:
+            log.error("ALARM %s: order %s differs from what was approved in %s", network.id, order.id, ", ".join(wrong))
+            raise OrderMismatch(f"order {order.id} differs from the approved withdrawal in {', '.join(wrong)}")
+
+    def _broadcast(self, network: Network, withdrawal: Withdrawal) -> Outcome:
+        order = self._store.get(PaymentOrder, id=order_id(withdrawal))
+        if order is None or order.raw is None:
+            raise Unavailable("the signed bytes are not readable yet")
+        try:
+            self._payer_of(network).broadcast(order.raw)
+        except Refused as refused:
+            # Signed bytes stay valid: whether they can ever be paid, only the chain decides. Sent again by the sweep.
+            log.warning("%s: the node refused %s for now: %s", network.id, order.id, refused)
+            return "waiting"
+        news = News(self._clock.now_ms())
+        _, views = catalogue_views(self._store, withdrawal)
+        after = stepped(news, views, withdrawal, replace(withdrawal, status="confirming", updated_at=news.at))
+        self._store.commit([Save(after), *news.emit()])
+        return "done"
+
+    def _fail(self, before: Withdrawal, why: str) -> Withdrawal:
+        """Failed before anything was signed: the money is available again."""
+        _, views = catalogue_views(self._store, before)
+        balance = self._store.get(Balance, tenant=before.tenant, asset=before.asset) or Balance(before.tenant, before.asset)
+        after, changes = given_back(views, before, "failed", why[:300], balance, self._clock.now_ms())
+        self._store.commit(changes)
+        return after

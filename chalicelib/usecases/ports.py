@@ -1,0 +1,236 @@
+"""What the use cases need of the outside, in their own words. Adapters in `store`, `chains` and `custody` fit these."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.domain.ids import Realm
+from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.work import Command, Work, WorkKind
+from chalicelib.usecases.changes import Change
+
+R = TypeVar("R")
+
+
+class Unavailable(Exception):
+    """A node, a queue or a key service did not answer, or answered nonsense. Nothing is known; try again later."""
+
+
+class Refused(Exception):
+    """The chain says that this payment can not be made as it stands (it would revert, no funds). The message says why."""
+
+
+class InsufficientFunds(Refused):
+    """The paying wallet has too little now, for the amount or for the fee. Waiting for more helps."""
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Milliseconds since 1970, UTC."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[R]):
+    """`next` starts the following page; None at the end."""
+
+    items: list[R]
+    next: str | None
+
+
+class Store(Protocol):
+    """Records by their type and key fields; see `store/schema.py` for which fields make each key."""
+
+    def get(self, kind: type[R], /, **key: str) -> R | None:
+        """One record, strongly consistent, or None."""
+        ...
+
+    def get_many(self, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], /) -> list[Any]:
+        """Records by type and key, in the order asked, None where there is none. Strongly consistent, 100 keys a round trip."""
+        ...
+
+    def page(
+        self, kind: type[R], /, *, limit: int, after: str | None = None, newest_first: bool = False, **partition: str
+    ) -> Page[R]:
+        """The records of one partition in the order of their sort keys (for ids of `new_id`: of creation)."""
+        ...
+
+    def commit(self, changes: Sequence[Change], /) -> None:
+        """All of `changes`, or none. Raises Conflict."""
+        ...
+
+    def open_work(
+        self, kind: WorkKind, lane: str, *, upto: str | None = None, after: Work | None = None, limit: int = 100
+    ) -> list[Work]:
+        """Open obligations of a lane in order, behind `after`, those whose `order` is at most `upto`. Strongly consistent."""
+        ...
+
+    def reserve_indexes(self, pool: str, count: int) -> int:
+        """Take `count` fresh address indexes out of `pool` for good; the first of them."""
+        ...
+
+    def every(self, kind: type[R], /) -> Iterator[R]:
+        """All records of a kind, by a scan: for the operator's checks, never on a request's path."""
+        ...
+
+    def every_work(self) -> Iterator[Work]:
+        """All open obligations, by a scan: for the operator's checks."""
+        ...
+
+    def catalogue(self, realm: Realm) -> Catalogue:
+        """Networks and coins of a realm; at most 30 seconds old."""
+        ...
+
+
+class Queues(Protocol):
+    """Wake-up calls. Losing one delays, it never loses: the work is in the store."""
+
+    def kick(self, outbox_id: str) -> None:
+        """Ask for an outbox row to be told now. Never raises: the sweep finds the row anyway."""
+        ...
+
+    def send(self, command: Command) -> None:
+        """Raises Unavailable."""
+        ...
+
+    def deliver(self, delivery_id: str, tenant: str, delay_seconds: int) -> None:
+        """Ask for a webhook delivery after `delay_seconds` (at most 900). Raises Unavailable."""
+        ...
+
+
+class ChainReader(Protocol):
+    """One network, as the scanner needs it. Every method raises Unavailable."""
+
+    def tip(self) -> int:
+        """Number of the newest block."""
+        ...
+
+    def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
+        """Blocks `first` to `last` in order, fewer when the chain ends before; transfers of `contracts` and native ones."""
+        ...
+
+    def block_hash(self, number: int) -> str | None:
+        """Hash of the canonical block of that number, None when there is none."""
+        ...
+
+    def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        """Those of `transfers` that happened: receipt of that very block, status success, log present (money rule 8)."""
+        ...
+
+    def receipt(self, txid: str) -> Receipt | None:
+        """What became of a transaction, None while it is in no block."""
+        ...
+
+    def balance(self, address: str, contract: str | None = None) -> int:
+        """Units that `address` holds at the newest block, of the native coin or of the token `contract`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What is to be paid, before the chain's own fields are filled in. `amount` in units; `contract` None for the native coin."""
+
+    sender: str
+    recipient: str
+    contract: str | None
+    amount: int
+    nonce: int
+    priority: Priority = "normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What a transaction about to be signed really does, decoded from its bytes."""
+
+    chain_id: int | None
+    nonce: int
+    recipient: str
+    contract: str | None
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """secp256k1, s in the lower half (EIP-2, BIP-62); `parity` is the y parity of R."""
+
+    r: int
+    s: int
+    parity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """`raw` is what goes to the node, as hex."""
+
+    raw: str
+    txid: str
+
+
+@dataclass(frozen=True, slots=True)
+class FeeEstimate:
+    """`fee` is the most that the payment can cost, in units of the native coin."""
+
+    fee: int
+
+
+class ChainPayer(Protocol):
+    """One network, as payments need it."""
+
+    def next_nonce(self, address: str) -> int:
+        """Transactions of `address` that are in blocks (not the mempool). Raises Unavailable."""
+        ...
+
+    def estimate(self, payment: Payment) -> FeeEstimate:
+        """What it would cost now. Raises Refused (InsufficientFunds) when it would fail on the chain, Unavailable."""
+        ...
+
+    def prepare(self, payment: Payment) -> str:
+        """The unsigned transaction, as hex, with fees of now. Raises Refused (InsufficientFunds), Unavailable."""
+        ...
+
+    def explain(self, unsigned: str) -> Explained:
+        """Decode `unsigned`. Raises ValueError for anything but a plain transfer of the native coin or of a token."""
+        ...
+
+    def digest(self, unsigned: str) -> bytes:
+        """The 32 bytes to sign."""
+        ...
+
+    def assemble(self, unsigned: str, signature: Signature) -> Signed:
+        """The signed transaction and its id."""
+        ...
+
+    def broadcast(self, raw: str) -> None:
+        """Hand it to the node. Safe to repeat: known already is done. Raises Refused (the node's words), Unavailable."""
+        ...
+
+
+class Signer(Protocol):
+    def sign(self, wallet: Wallet, digest: bytes) -> Signature:
+        """Sign with the wallet's key. The caller has checked what it signs (money rule 7). Raises Unavailable."""
+        ...
+
+
+class Deriver(Protocol):
+    """Deposit addresses from public keys alone."""
+
+    def derive(self, realm: Realm, network: str, index: int) -> tuple[str, str]:
+        """Address in its public spelling, and its derivation path. Raises LookupError when the realm has no xpub yet."""
+        ...
+
+
+class AddressRules(Protocol):
+    """How addresses of a network are written. Pure: no node is asked."""
+
+    def normalize(self, network: str, text: str) -> str:
+        """The public spelling (EIP-55, bech32 lower case). Raises ValueError with the reason."""
+        ...
+
+    def storage_form(self, network: str, address: str) -> str:
+        """One spelling for comparing and for keys."""
+        ...

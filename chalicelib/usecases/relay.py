@@ -1,0 +1,137 @@
+"""Emptying the outbox: events become records and webhook deliveries, commands go to their queues.
+
+Every step may be done twice and leaves the same behind, and the row goes last: a crash anywhere means that the row is told
+again, and telling again makes nothing new. Touches work, events and webhooks only.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint, delivery_for, delivery_work, event_record
+from chalicelib.domain.work import LANES, OutboxRow, outbox_work, time_order
+from chalicelib.usecases.changes import Change, Close, Conflict, Delete, Open, Save
+from chalicelib.usecases.ports import Clock, Queues, Store
+from chalicelib.usecases.views import iso
+from chalicelib.usecases.webhooks import endpoints_of
+
+log = logging.getLogger(__name__)
+
+SWEEP_AGE_MS = 15_000
+"""How long a row's message may be on its way before the sweep takes it for lost."""
+SWEEP_LIMIT = 500
+SWEEP_MS = 15_000
+_MAX_CHANGES = 10
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep came to: rows told, and rows that could not be told and stay open (to be alarmed about)."""
+
+    told: int
+    failed: int
+
+
+class Relay:
+    def __init__(self, store: Store, queues: Queues, clock: Clock) -> None:
+        self._store = store
+        self._queues = queues
+        self._clock = clock
+
+    def tell(self, outbox_id: str) -> bool:
+        """Tell an outbox row and remove it; False when it is gone already. Safe twice, at once, and out of order.
+
+        Raises Unavailable, Conflict, and whatever is wrong with the row itself; then the row stays.
+        """
+        row = self._store.get(OutboxRow, id=outbox_id)
+        if row is None:
+            return False
+        # Commands first: a payment is not to wait because an event can not be written.
+        for command in row.commands:
+            self._queues.send(command)
+        for delivery in self._make_deliveries(row):
+            self._queues.deliver(delivery.id, delivery.tenant, 0)
+        try:
+            self._store.commit([Close(outbox_work(row)), Delete(OutboxRow, {"id": row.id})])
+        except Conflict:
+            if self._store.get(OutboxRow, id=outbox_id) is not None:
+                raise
+            return False
+        return True
+
+    def sweep(self) -> Swept:
+        """Tell the rows whose message was lost. A row that can not be told is reported and does not hold up the others.
+
+        Raises Unavailable when the store does not answer; what it did not come to, the next one does.
+        """
+        start = self._clock.now_ms()
+        told = failed = 0
+        lanes = [str(lane) for lane in range(LANES)]
+        random.shuffle(lanes)
+        for lane in lanes:
+            for work in self._store.open_work("outbox", lane, upto=time_order(start - SWEEP_AGE_MS), limit=SWEEP_LIMIT):
+                if self._clock.now_ms() - start > SWEEP_MS:
+                    return Swept(told, failed)
+                try:
+                    told += self.tell(work.id)
+                except Exception:  # whatever is wrong with one row, the others are told
+                    failed += 1
+                    log.exception("metric=relay_failed outbox row %s could not be told and stays open", work.id)
+        return Swept(told, failed)
+
+    def _make_deliveries(self, row: OutboxRow) -> list[Delivery]:
+        """Store the row's events and a delivery for every endpoint that wants them; those that still wait for an attempt."""
+        now = self._clock.now_ms()
+        endpoints: dict[TenantId, list[WebhookEndpoint]] = {}
+        wanted: list[EventRecord | Delivery] = []
+        for event in row.events:
+            if event.tenant not in endpoints:
+                endpoints[event.tenant] = endpoints_of(self._store, event.tenant)
+            record = event_record(event, iso(event.at))
+            wanted.append(record)
+            wanted += [delivery_for(record, e, now) for e in endpoints[event.tenant] if e.wants(event.name)]
+        stored = self._make(wanted)
+        return [r for r in stored if isinstance(r, Delivery) and r.status == "pending" and not r.attempts]
+
+    def _make(self, wanted: Sequence[EventRecord | Delivery]) -> list[EventRecord | Delivery]:
+        """Store those that are not there yet, each delivery with its obligation; what is stored now, in the order of `wanted`."""
+        known: dict[int, EventRecord | Delivery] = {}
+        for _ in range(_TRIES):
+            try:
+                self._commit_missing(wanted, known)
+            except Conflict:
+                # Somebody told this row before, whole or in part: keep what there is, make the rest.
+                found = self._store.get_many([(type(record), _key(record)) for record in wanted])
+                known.update({place: record for place, record in enumerate(found) if record is not None})
+            else:
+                return [known[place] for place in range(len(wanted))]
+        raise Conflict(None)
+
+    def _commit_missing(self, wanted: Sequence[EventRecord | Delivery], known: dict[int, EventRecord | Delivery]) -> None:
+        batch: dict[int, list[Change]] = {}
+        for place, record in enumerate(wanted):
+            if place in known:
+                continue
+            changes: list[Change] = [Save(record)]
+            if isinstance(record, Delivery):
+                changes.append(Open(delivery_work(record)))
+            if sum(map(len, batch.values())) + len(changes) > _MAX_CHANGES:
+                self._commit(batch, wanted, known)
+                batch = {}
+            batch[place] = changes
+        self._commit(batch, wanted, known)
+
+    def _commit(self, batch: Mapping[int, list[Change]], wanted: Sequence[Any], known: dict[int, EventRecord | Delivery]) -> None:
+        if batch:
+            self._store.commit([change for changes in batch.values() for change in changes])
+            known.update({place: wanted[place] for place in batch})
+
+
+def _key(record: EventRecord | Delivery) -> dict[str, str]:
+    return {"tenant": record.tenant, "id": record.id}

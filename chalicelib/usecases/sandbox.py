@@ -1,0 +1,220 @@
+"""What developers do to the simulated networks with test keys: pay in, mine, reorganise, decide a withdrawal's outcome.
+
+Touches nothing of the service's own records: it only makes the chain say something, and the scanner and the payouts find
+it there as they would on a real one. The chain is shared by all merchants of the test realm, as a public one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParameter, NotFound
+from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, network_parts, tenant_parts
+from chalicelib.domain.money import format_units
+from chalicelib.domain.withdrawals import FINAL, Withdrawal
+from chalicelib.usecases.ports import AddressRules, Refused, Store
+from chalicelib.usecases.scan import MOST_UNITS
+
+Outcome = Literal["confirm", "fail", "stick"]
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
+MOST_BLOCKS = 10_000
+
+State = Literal["planned", "waiting", "stuck", "succeeded", "failed"]
+"""Of a payment: not known yet, in the mempool behind an earlier one, kept out of blocks, final either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class MinedTx:
+    """Where a transaction was mined. `time` in milliseconds since 1970."""
+
+    txid: str
+    number: int
+    hash: str
+    time: int
+    sender: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reorganised:
+    """`first` is the lowest block that is another one now; `dropped` are the transactions that are in no block any more."""
+
+    first: int
+    tip: int
+    dropped: tuple[str, ...]
+    remined: tuple[str, ...]
+
+
+class TooDeep(Exception):
+    """A reorganisation can drop `most` blocks at most here (0: the chain has none to drop)."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"at most {most} blocks can be dropped")
+        self.most = most
+
+
+class Decided(Exception):
+    """The payment has all its confirmations with another outcome: it can not change any more."""
+
+
+class SimulatedChain(Protocol):
+    """One simulated network. Addresses and contracts in their public spelling or their storage form. All raise Unavailable."""
+
+    def deposit(
+        self, recipient: str, contract: str | None, amount: int, sender: str | None = None, token: str | None = None
+    ) -> MinedTx:
+        """Pay `amount` units from outside, in a block of its own. The same `token` pays once, however often it is called."""
+        ...
+
+    def mine(self, count: int) -> int:
+        """Mine `count` blocks, what waits in the mempool first; the new tip."""
+        ...
+
+    def reorganise(self, depth: int, remine: bool) -> Reorganised:
+        """Replace the last `depth` blocks. Raises TooDeep."""
+        ...
+
+    def settle(self, txid: str, outcome: Outcome) -> State:
+        """Decide what becomes of a payment, now or when it is broadcast. Raises Decided, Refused (the chain's words)."""
+        ...
+
+    def plan(self, reference: str, recipient: str, contract: str | None, amount: int, outcome: Outcome) -> None:
+        """The next payment with this recipient, coin and amount has `outcome` when it is broadcast. Kept for a day."""
+        ...
+
+    def forget(self, reference: str, recipient: str, contract: str | None, amount: int) -> None:
+        """Take back `plan`."""
+        ...
+
+
+class Sandbox:
+    """`chain_of` gives the simulated chain of a network of the test realm, and has none for any other."""
+
+    def __init__(self, store: Store, chain_of: Callable[[NetworkId], SimulatedChain], rules: AddressRules) -> None:
+        self._store, self._chain_of, self._rules = store, chain_of, rules
+
+    def deposit(
+        self, network: NetworkId, address: str, coin: Coin, units: int, sender: str | None = None, token: str | None = None
+    ) -> dict[str, Any]:
+        """Pay `units` of `coin` to any address of `network`, mined at once. Raises InvalidParameter, InvalidAddress, Unavailable.
+
+        `sender` is who it seems to come from; `token` makes repeating safe (see `SimulatedChain.deposit`).
+        """
+        chain = self._chain(network)
+        slug = network_parts(network)[1]
+        if coin.network != network:
+            raise InvalidParameter.one("coin", coin.slug, f"must be a coin of {slug}")
+        if not 0 < units <= MOST_UNITS:
+            raise InvalidParameter.one(
+                "amount",
+                format_units(units, coin.decimals),
+                "must be greater than zero",
+                f"at most {format_units(MOST_UNITS, coin.decimals)}",
+            )
+        recipient = self._address(slug, "address", address)
+        origin = None if sender is None else self._address(slug, "from", sender)
+        mined = chain.deposit(recipient, coin.contract, units, origin, token)
+        return {
+            "txid": mined.txid,
+            "network": slug,
+            "coin": coin.slug,
+            "amount": format_units(units, coin.decimals),
+            "address": recipient,
+            "from": self._rules.normalize(slug, mined.sender),
+            "blockNumber": mined.number,
+            "blockHash": mined.hash,
+        }
+
+    def blocks(self, network: NetworkId, count: int) -> dict[str, Any]:
+        """Mine `count` blocks, 1 to 10,000. Raises InvalidParameter, Unavailable."""
+        chain = self._chain(network)
+        if not 1 <= count <= MOST_BLOCKS:
+            raise InvalidParameter.one("count", count, "must be an integer from 1 to 10000")
+        return {"network": network_parts(network)[1], "mined": count, "blockNumber": chain.mine(count)}
+
+    def reorg(self, network: NetworkId, depth: int, remine: bool = False) -> dict[str, Any]:
+        """Replace the last `depth` blocks by others, one more than they were. Raises InvalidParameter, Unavailable.
+
+        Their transactions stay out, or with `remine` are in the new blocks of the same numbers.
+        """
+        chain = self._chain(network)
+        realm, slug = network_parts(network)
+        # Deeper than is followed would halt the network for every merchant of the sandbox.
+        most = self._store.catalogue(realm).networks[slug].reorg_depth
+        if not 1 <= depth <= most:
+            raise InvalidParameter.one("depth", depth, f"must be an integer from 1 to {most}")
+        try:
+            done = chain.reorganise(depth, remine)
+        except TooDeep as error:
+            allowed = f"must be an integer from 1 to {error.most}" if error.most else "the chain has no block to drop yet"
+            raise InvalidParameter.one("depth", depth, allowed) from error
+        return {
+            "network": network_parts(network)[1],
+            "depth": depth,
+            "fromBlock": done.first,
+            "blockNumber": done.tip,
+            "dropped": list(done.dropped),
+            "remined": list(done.remined),
+        }
+
+    def outcome(self, tenant: TenantId, withdrawal_id: str, outcome: str) -> dict[str, Any]:
+        """Decide what the chain makes of a withdrawal. Raises InvalidParameter, NotFound, BusinessRule, Unavailable.
+
+        "confirm": mined, with all its confirmations. "fail": mined and failed, with all its confirmations. "stick": in no
+        block until told otherwise. Before the broadcast it is remembered, after the last confirmation it is too late.
+        """
+        if outcome not in OUTCOMES:
+            raise InvalidParameter.one("outcome", outcome, f"must be one of: {', '.join(OUTCOMES)}")
+        chosen: Outcome = "confirm" if outcome == "confirm" else "fail" if outcome == "fail" else "stick"
+        withdrawal = self._withdrawal(tenant, withdrawal_id)
+        chain = self._chain(withdrawal.network)
+        contract = self._contract(withdrawal)
+        planned = withdrawal.txid is None
+        if planned:
+            chain.plan(withdrawal.id, withdrawal.to_address, contract, withdrawal.amount, chosen)
+            # Signed and sent since we looked? The id is stored before the first broadcast, so whoever was too early to find
+            # the plan is seen here.
+            withdrawal = self._withdrawal(tenant, withdrawal_id, gone=True)
+        if withdrawal.txid is None:
+            state: State = "planned"
+        else:
+            try:
+                state = chain.settle(withdrawal.txid, chosen)
+            except Decided as error:
+                raise BusinessRule("outcome", str(error)) from error
+            except Refused as error:
+                raise BusinessRule("outcome", f"the chain does not take the payment: {error}") from error
+            finally:
+                if planned:
+                    chain.forget(withdrawal.id, withdrawal.to_address, contract, withdrawal.amount)
+        return {"id": withdrawal.id, "outcome": chosen, "state": state, "txid": withdrawal.txid}
+
+    def _chain(self, network: NetworkId) -> SimulatedChain:
+        if network_parts(network)[0] != "test":
+            raise BusinessRule("network", "only the simulated networks of test keys can be told what to do")
+        return self._chain_of(network)
+
+    def _address(self, network: str, field: str, text: str) -> str:
+        try:
+            return self._rules.normalize(network, text)
+        except ValueError as error:
+            raise InvalidAddress(f"{field} is no address of {network}: {error}", {"field": field, "reason": str(error)}) from error
+
+    def _withdrawal(self, tenant: TenantId, withdrawal_id: str, gone: bool = False) -> Withdrawal:
+        """The caller's withdrawal. One that is over can not be decided any more, unless it has become so in the meantime."""
+        found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        if found is None or tenant_parts(tenant)[1] != "test":
+            raise NotFound(f"no withdrawal {withdrawal_id}")
+        if found.status in FINAL and not gone:
+            raise BusinessRule("outcome", f"the withdrawal is {found.status} already")
+        return found
+
+    def _contract(self, withdrawal: Withdrawal) -> str | None:
+        network, slug = asset_parts(withdrawal.asset)
+        realm, name = network_parts(network)
+        coin = self._store.catalogue(realm).coin(name, slug)
+        if coin is None:
+            raise LookupError(f"{withdrawal.asset} is not in the catalogue")
+        return coin.contract

@@ -1,0 +1,22 @@
+"""Going through all open work of a lane, however much there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chalicelib.domain.work import Work, WorkKind
+from chalicelib.usecases.ports import Store
+
+PAGE = 200
+
+
+def pages_of(store: Store, kind: WorkKind, lane: str, *, upto: str | None = None) -> Iterator[list[Work]]:
+    """Open obligations of a lane in order, page by page. What is closed meanwhile does not disturb. Raises Unavailable."""
+    after: Work | None = None
+    while True:
+        page = store.open_work(kind, lane, upto=upto, after=after, limit=PAGE)
+        if page:
+            yield page
+        if len(page) < PAGE:
+            return
+        after = page[-1]

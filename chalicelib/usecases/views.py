@@ -1,0 +1,183 @@
+"""Public records: what merchants see of things, the same in answers and in events."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from chalicelib.domain.addresses import Address
+from chalicelib.domain.catalogue import Catalogue, Coin
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import AssetId, asset_parts, network_parts
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.ledger import Balance
+from chalicelib.domain.money import format_units
+from chalicelib.domain.withdrawals import Withdrawal
+
+
+def iso(ms: int) -> str:
+    """Milliseconds since 1970 as ISO 8601 in UTC with milliseconds and Z."""
+    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{ms % 1000:03d}Z"
+
+
+def without_none(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if value is not None}
+
+
+class Views:
+    """Renders records with the names and decimals of a catalogue."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    def _coin(self, asset: AssetId) -> Coin:
+        network, slug = asset_parts(asset)
+        coin = self._catalogue.coin(network_parts(network)[1], slug)
+        if coin is None:
+            raise LookupError(f"{asset} is not in the catalogue")
+        return coin
+
+    def invoice(self, invoice: Invoice) -> dict[str, Any]:
+        coin = self._coin(invoice.asset)
+        amount = _formatter(coin)
+        return without_none(
+            {
+                "id": invoice.id,
+                "address": invoice.address,
+                "amount": amount(invoice.amount),
+                "received": amount(invoice.received),
+                "unconfirmed": amount(invoice.unconfirmed + invoice.late_unconfirmed),
+                "overpaid": amount(invoice.overpaid) if invoice.overpaid else None,
+                "currency": coin.slug,
+                "symbol": coin.symbol,
+                "network": network_parts(invoice.network)[1],
+                "status": invoice.status,
+                "externalId": invoice.external_id,
+                "description": invoice.description,
+                "redirectUrl": invoice.redirect_url,
+                "paymentUri": payment_uri(invoice, coin, self._catalogue),
+                "createdAt": iso(invoice.created_at),
+                "expiresAt": iso(invoice.expires_at),
+            }
+        )
+
+    def deposit(self, deposit: Deposit, tip: int | None = None) -> dict[str, Any]:
+        """`tip` is the chain's height, from which confirmations are counted; without it only the settled state is known."""
+        coin = self._coin(deposit.asset)
+        slug = network_parts(deposit.network)[1]
+        network = self._catalogue.networks[slug]
+        counted = 0 if tip is None or deposit.status == "orphaned" else max(0, tip - deposit.block_number + 1)
+        return {
+            "id": deposit.id,
+            "hash": deposit.txid,
+            "network": slug,
+            "coin": coin.slug,
+            "symbol": coin.symbol,
+            "contractAddress": coin.contract,
+            "type": "deposit",
+            "address": deposit.address,
+            "from": deposit.sender,
+            "to": deposit.address,
+            "amount": format_units(deposit.amount, coin.decimals),
+            "fee": None,
+            "status": deposit.status,
+            "confirmations": max(counted, network.confirmations) if deposit.status == "confirmed" else counted,
+            "requiredConfirmations": network.confirmations,
+            "blockNumber": deposit.block_number,
+            "blockHash": deposit.block_hash,
+            "invoiceId": deposit.invoice_id,
+            "withdrawalId": None,
+            "flags": list(deposit.flags),
+            "createdAt": iso(deposit.created_at),
+            "confirmedAt": iso(deposit.confirmed_at) if deposit.confirmed_at is not None else None,
+        }
+
+    def withdrawal(self, withdrawal: Withdrawal) -> dict[str, Any]:
+        coin, fee_coin = self._coin(withdrawal.asset), self._coin(withdrawal.fee_asset)
+        final = withdrawal.confirmed_at
+        return without_none(
+            {
+                "id": withdrawal.id,
+                "status": withdrawal.status,
+                "network": network_parts(withdrawal.network)[1],
+                "coin": coin.slug,
+                "amount": format_units(withdrawal.amount, coin.decimals),
+                "fee": format_units(withdrawal.fee, fee_coin.decimals),
+                "fee_coin": fee_coin.slug,
+                "to_address": withdrawal.to_address,
+                "from_address": withdrawal.from_address,
+                "priority": withdrawal.priority,
+                "pending_reason": withdrawal.pending_reason if withdrawal.status == "pending" else None,
+                "failure_reason": withdrawal.failure,
+                "transaction_hash": withdrawal.txid,
+                "confirmations": withdrawal.confirmations,
+                "block_number": withdrawal.block_number,
+                "metadata": withdrawal.metadata or None,
+                "created_at": iso(withdrawal.created_at),
+                "updated_at": iso(withdrawal.updated_at),
+                "confirmed_at": iso(final) if final is not None else None,
+            }
+        )
+
+    def balance(self, balance: Balance) -> dict[str, Any]:
+        coin = self._coin(balance.asset)
+        amount = _formatter(coin)
+        return {
+            "network": network_parts(asset_parts(balance.asset)[0])[1],
+            "coin": coin.slug,
+            "symbol": coin.symbol,
+            "balance": amount(balance.available + balance.frozen + balance.held),
+            "available": amount(balance.available),
+            "frozen": amount(balance.frozen),
+            "held": amount(balance.held),
+            "pending": amount(balance.pending),
+            "balanceUSD": None,
+        }
+
+    def address(self, address: Address, units: dict[tuple[str, str], int] | None = None) -> dict[str, Any]:
+        """`units` is what the ledger has on the address, by network and coin slug."""
+        known = units or {}
+        coins = [coin for slug in address.networks for coin in self._catalogue.coins_of(slug)]
+        if address.coin is not None:
+            coins = [coin for coin in coins if coin.slug == address.coin]
+        return without_none(
+            {
+                "id": address.id,
+                "address": address.address,
+                "network": network_parts(address.network)[1],
+                "coin": address.coin,
+                "type": "user",
+                "mode": address.mode,
+                "label": address.label,
+                "metadata": address.metadata or None,
+                "affectedNetworks": list(address.networks),
+                "balances": [
+                    {
+                        "coin": coin.slug,
+                        "symbol": coin.symbol,
+                        "network": network_parts(coin.network)[1],
+                        "balance": format_units(known.get((network_parts(coin.network)[1], coin.slug), 0), coin.decimals),
+                        "balanceUSD": None,
+                        "contractAddress": coin.contract,
+                    }
+                    for coin in coins
+                ],
+                "createdAt": iso(address.created_at),
+            }
+        )
+
+
+def _formatter(coin: Coin) -> Any:
+    return lambda units: format_units(units, coin.decimals)
+
+
+def payment_uri(invoice: Invoice, coin: Coin, catalogue: Catalogue) -> str:
+    """What a wallet's camera understands: BIP 21 (bitcoin:, litecoin:), EIP-681 (ethereum:), tron:."""
+    network = catalogue.networks[network_parts(invoice.network)[1]]
+    if network.family == "evm":
+        if coin.contract is None:
+            return f"ethereum:{invoice.address}@{network.chain_id}?value={invoice.amount}"
+        return f"ethereum:{coin.contract}@{network.chain_id}/transfer?address={invoice.address}&uint256={invoice.amount}"
+    amount = format_units(invoice.amount, coin.decimals)
+    token = f"&token={coin.contract}" if coin.contract is not None else ""
+    return f"{network.slug}:{invoice.address}?amount={amount}{token}"

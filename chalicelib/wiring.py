@@ -1,0 +1,277 @@
+"""The one place that builds adapters and hands them to use cases. Everything is made at first use, and imported only then:
+a Lambda pays for what it touches, and the API's never loads what speaks to chains or holds keys.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.settings import Settings
+
+if TYPE_CHECKING:
+    from chalicelib.chains.addresses import Rules
+    from chalicelib.chains.sandbox.chain import SandboxChain
+    from chalicelib.chains.sandbox.table import SandboxTable
+    from chalicelib.domain.catalogue import Catalogue, Network
+    from chalicelib.domain.ids import NetworkId, Realm, TenantId
+    from chalicelib.domain.ledger import Balance
+    from chalicelib.store.access import Access
+    from chalicelib.store.dynamo import DynamoStore
+    from chalicelib.store.queues import SqsQueues
+    from chalicelib.usecases.addresses import Addresses
+    from chalicelib.usecases.deliveries import Deliveries
+    from chalicelib.usecases.invoices import Invoices
+    from chalicelib.usecases.payout_sweep import PayoutSweep
+    from chalicelib.usecases.payouts import Payouts
+    from chalicelib.usecases.ports import ChainPayer, ChainReader, Signer
+    from chalicelib.usecases.relay import Relay
+    from chalicelib.usecases.sandbox import Sandbox
+    from chalicelib.usecases.scan import Scanner
+    from chalicelib.usecases.settlement import Settlement
+    from chalicelib.usecases.webhooks import Webhooks
+    from chalicelib.usecases.withdrawals import Withdrawals
+
+
+class SystemClock:
+    """The machine's clock; `shift_ms` lets tests live in another time."""
+
+    def __init__(self) -> None:
+        self.shift_ms = 0
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000 + self.shift_ms
+
+
+def _region() -> str:
+    """Where this deployment is, as every AWS tool finds it. Raises LookupError: guessing would write into another region."""
+    found = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not found:
+        import botocore.session
+
+        found = botocore.session.get_session().get_config_variable("region")
+    if not found:
+        raise LookupError("no AWS region is set: set AWS_REGION, or a region in the AWS configuration")
+    return str(found)
+
+
+class Services:
+    """Adapters and use cases of one deployment. Shared by all requests of a process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.clock = SystemClock()
+        self.region = _region()
+        self._lock = threading.Lock()
+        self._clients: dict[str, Any] = {}
+        self._chains: dict[tuple[str, str], Any] = {}
+
+    def _client(self, service: str) -> Any:
+        with self._lock:  # botocore's client creation is not thread-safe
+            if service not in self._clients:
+                import botocore.session
+                from botocore.config import Config
+
+                config = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=3, read_timeout=10)
+                session = botocore.session.get_session()
+                self._clients[service] = session.create_client(service, region_name=self.region, config=config)
+            return self._clients[service]
+
+    @cached_property
+    def queues(self) -> SqsQueues:
+        from chalicelib.store.queues import SqsQueues
+
+        return SqsQueues(self.settings, self._client("sqs"), self.clock)
+
+    @cached_property
+    def store(self) -> DynamoStore:
+        from chalicelib.store.dynamo import DynamoStore
+
+        return DynamoStore(self.settings, self.region, self._kick)
+
+    def _kick(self, outbox_id: str) -> None:
+        self.queues.kick(outbox_id)
+
+    @cached_property
+    def gate(self) -> Access:
+        from chalicelib.store.access import Access
+
+        return Access(self.store.models.connection.client, self.settings.table("tenants"))
+
+    @cached_property
+    def rules(self) -> Rules:
+        from chalicelib.chains.addresses import Rules
+
+        return Rules()
+
+    def catalogue(self, realm: Realm) -> Catalogue:
+        return self.store.catalogue(realm)
+
+    def balances(self, tenant: TenantId) -> list[Balance]:
+        """Every balance that the merchant ever had."""
+        from chalicelib.domain.ledger import Balance
+
+        return self.store.page(Balance, limit=1000, tenant=tenant).items
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        from chalicelib.custody.derive import XpubDeriver, pool_of
+        from chalicelib.domain.addresses import Xpub
+        from chalicelib.usecases.addresses import Addresses
+
+        def xpub_of(realm: Realm, pool: str) -> str | None:
+            found = self.store.get(Xpub, realm=realm, pool=pool)
+            return None if found is None else found.xpub
+
+        return Addresses(self.store, XpubDeriver(xpub_of), self.rules, self.clock, pool_of)
+
+    @cached_property
+    def invoices(self) -> Invoices:
+        from chalicelib.usecases.invoices import Invoices
+
+        return Invoices(self.store, self.addresses, self.clock, self.settings.default_expiry)
+
+    @cached_property
+    def withdrawals(self) -> Withdrawals:
+        from chalicelib.usecases.withdrawals import Withdrawals
+
+        return Withdrawals(self.store, self.rules, self.clock)
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        from chalicelib.usecases.webhooks import Webhooks
+
+        return Webhooks(self.store, self.clock, allow_private=self.settings.webhooks_private)
+
+    @cached_property
+    def relay(self) -> Relay:
+        from chalicelib.usecases.relay import Relay
+
+        return Relay(self.store, self.queues, self.clock)
+
+    @cached_property
+    def deliveries(self) -> Deliveries:
+        from chalicelib.delivery.safe_http import SafeHttpSender
+        from chalicelib.usecases.deliveries import Deliveries
+
+        sender = SafeHttpSender(allow_private=self.settings.webhooks_private)
+        return Deliveries(self.store, self.queues, self.clock, sender, self.queues)
+
+    @cached_property
+    def payout_sweep(self) -> PayoutSweep:
+        from chalicelib.usecases.payout_sweep import PayoutSweep
+
+        return PayoutSweep(self.store, self.queues, self.clock)
+
+    @cached_property
+    def _sandbox_table(self) -> SandboxTable:
+        from chalicelib.chains.sandbox.table import SandboxTable
+
+        return SandboxTable(self.store.models.connection.client, self.settings.table("sandbox"))
+
+    def simulated(self, network_id: NetworkId) -> SandboxChain:
+        """The simulated chain of a network of the test realm. Raises LookupError for any other."""
+        from chalicelib.chains.sandbox.chain import SandboxChain
+        from chalicelib.domain.ids import network_parts
+
+        realm, slug = network_parts(network_id)
+        network = self.store.catalogue(realm).networks[slug]
+        return SandboxChain(network, self._sandbox_table, self.clock, self.settings.sandbox_block_seconds)
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        from chalicelib.usecases.sandbox import Sandbox
+
+        return Sandbox(self.store, self.simulated, self.rules)
+
+    def reader(self, network: Network) -> ChainReader:
+        """What scans a network: its node, or the simulated chain."""
+        key = ("reader", f"{network.id} {network.version}")
+        if key not in self._chains:
+            if network.simulated:
+                from chalicelib.chains.sandbox.reader import SandboxReader
+
+                self._chains[key] = SandboxReader(network, self._sandbox_table, self.clock)
+            else:
+                from chalicelib.chains.evm.reader import EvmReader
+
+                self._chains[key] = EvmReader(network, self._rpc(network))
+        reader: ChainReader = self._chains[key]
+        return reader
+
+    def payer(self, network: Network) -> ChainPayer:
+        """What builds and sends a network's payments. Signs nothing."""
+        key = ("payer", f"{network.id} {network.version}")
+        if key not in self._chains:
+            if network.simulated:
+                from chalicelib.chains.sandbox.payer import SandboxPayer
+
+                self._chains[key] = SandboxPayer(network, self.simulated(network.id))
+            else:
+                from chalicelib.chains.evm.payer import EvmPayer
+
+                self._chains[key] = EvmPayer(network, self._rpc(network))
+        payer: ChainPayer = self._chains[key]
+        return payer
+
+    def _rpc(self, network: Network) -> Any:
+        from chalicelib.chains.rpc import JsonRpc
+
+        if network.family != "evm" or network.rpc_url is None:
+            raise LookupError(f"{network.id} has no node that this version can speak to")
+        key = ("rpc", network.rpc_url)
+        if key not in self._chains:
+            self._chains[key] = JsonRpc(network.rpc_url)
+        return self._chains[key]
+
+    def scanner(self, network: Network) -> Scanner:
+        from chalicelib.usecases.deposits import Deposits
+        from chalicelib.usecases.scan import Scanner
+
+        deposits = Deposits(self.store, self.rules, self.clock)
+        return Scanner(network, self.reader(network), self.store, deposits, self.rules, self.clock)
+
+    def settlement(self, network: Network) -> Settlement:
+        from chalicelib.usecases.settlement import Settlement
+
+        return Settlement(network, self.reader(network), self.payer(network), self.store, self.rules, self.clock)
+
+    @cached_property
+    def signer(self) -> Signer:
+        from chalicelib.custody.envelope import EnvelopeSigner
+        from chalicelib.custody.kms import KmsSigner
+        from chalicelib.custody.records import EncryptedKey
+        from chalicelib.custody.signer import WalletSigner
+
+        kms = self._client("kms")
+        envelope = EnvelopeSigner(kms, self.settings, lambda key_id: self.store.get(EncryptedKey, id=key_id))
+        return WalletSigner(KmsSigner(kms), envelope)
+
+    @cached_property
+    def payouts(self) -> Payouts:
+        from chalicelib.usecases.payouts import Payouts
+
+        return Payouts(self.store, self.rules, self.clock, self.signer, self.payer, self.reader)
+
+
+_services: Services | None = None
+_services_lock = threading.Lock()
+
+
+def services() -> Services:
+    """The services of this process, made at first use from the environment."""
+    global _services  # noqa: PLW0603 - one per process, that is the point
+    if _services is None:
+        with _services_lock:
+            if _services is None:
+                _services = Services(Settings.from_environment())
+    return _services
+
+
+def forget() -> None:
+    """Drop what this process has built and cached: the next call starts like a fresh function. For tests and first starts."""
+    global _services  # noqa: PLW0603
+    _services = None

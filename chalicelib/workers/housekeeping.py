@@ -1,0 +1,33 @@
+"""Once a minute: what should have happened by now and has not. Finds it in the open work, never in memory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from chalicelib.domain.ids import REALMS
+from chalicelib.usecases.ports import Unavailable
+from chalicelib.wiring import services
+
+log = logging.getLogger(__name__)
+
+
+def run() -> None:
+    """Tell old outbox rows, ask again for idle payouts and due deliveries. One step's failure does not stop the next."""
+    wired = services()
+    steps: list[Callable[[], Any]] = [wired.relay.sweep, wired.deliveries.sweep]
+    for realm in REALMS:
+        for network in wired.store.catalogue(realm).networks.values():
+            if network.status == "active":
+                steps.append(partial(wired.payout_sweep.sweep, network.id))
+    failures: list[Exception] = []
+    for step in steps:
+        try:
+            step()
+        except Unavailable as error:
+            log.warning("housekeeping: %s", error)
+            failures.append(error)
+    if failures:
+        raise ExceptionGroup("housekeeping", failures)

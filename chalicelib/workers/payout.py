@@ -1,0 +1,28 @@
+"""A message that a withdrawal wants to be paid."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.ports import Unavailable
+from chalicelib.wiring import services
+
+log = logging.getLogger(__name__)
+
+
+def handle(body: str) -> None:
+    """Bring the withdrawal as far as its broadcast. Safe to be asked any number of times.
+
+    Whatever goes wrong, the message ends: raising would lock the FIFO group, and with it every payment of the network, for
+    the queue's whole visibility timeout. Nothing is lost by that: the withdrawal's work is open, and housekeeping asks again.
+    What does not pass by itself is an alarm, every time.
+    """
+    message = json.loads(body)
+    try:
+        services().payouts.pay(message["tenant"], message["id"])
+    except (Unavailable, Conflict) as error:
+        log.warning("%s is not paid yet: %s", message["id"], error)
+    except Exception:
+        log.exception("ALARM %s can not be paid as it stands", message["id"])

@@ -1,0 +1,65 @@
+"""Once a minute per network: settle what is out, scan new blocks, confirm, expire. Both realms, one after the other."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.ids import REALMS
+from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.scan import Halted
+from chalicelib.wiring import services
+
+log = logging.getLogger(__name__)
+
+SECONDS = 30.0
+"""How long one run may begin new work, all realms together; what it has begun ends well within the function's 60 seconds."""
+
+
+def run(slug: str) -> None:
+    """Poll the network `slug` in every realm where it is active.
+
+    One realm's failure does not keep the other from being polled, nor one step the next. Raises what went wrong, at the end.
+    """
+    until = time.monotonic() + SECONDS
+    failures: list[Exception] = []
+    for realm in REALMS:
+        network = services().store.catalogue(realm).network(slug)
+        if network is not None and network.status == "active":
+            failures += _poll(network, lambda: time.monotonic() < until)
+    if failures:
+        raise ExceptionGroup(f"polling {slug}", failures)
+
+
+def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
+    wired = services()
+    failures: list[Exception] = []
+
+    def scan() -> None:
+        cursor = wired.scanner(network).poll(more)
+        wired.invoices.expire_due(network.id, wired.clock.now_ms() if cursor.number >= cursor.tip else cursor.block_time)
+
+    def settle() -> None:
+        settlement = wired.settlement(network)
+        settlement.watch_settled(more)
+        settlement.follow(more)
+        hot = wired.store.get(Wallet, network=network.id, role="hot")
+        if hot is not None:
+            settlement.quote_fees(hot.address)
+
+    # What is out first: a long catch-up must not keep it waiting.
+    steps: list[tuple[str, Callable[[], Any]]] = [("settle", settle), ("scan", scan)]
+    for name, step in steps:
+        try:
+            step()
+        except Conflict:
+            log.info("%s: another poll was first to %s", network.id, name)
+        except (Unavailable, Halted) as error:
+            log.warning("%s: could not %s now: %s", network.id, name, error)
+            failures.append(error)
+    return failures

@@ -1,0 +1,182 @@
+"""What a deployment needs before its first request: catalogue, seed, hot wallets, the operator's merchant.
+
+Every step may be run again: what is there is left alone. Used by the operator's command line and by the local stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import boto3
+
+from chalicelib.custody.derive import POOLS
+from chalicelib.custody.records import EncryptedSeed
+from chalicelib.custody.seed import SEED_ID, account_xpubs, create_seed, unlock_seed
+from chalicelib.custody.wallets import new_kms_wallet
+from chalicelib.domain.addresses import Wallet, Watched, Xpub
+from chalicelib.domain.catalogue import Coin, Network, default_coins, default_networks
+from chalicelib.domain.ids import REALMS, MerchantId, Realm, new_id
+from chalicelib.domain.merchants import PRESETS, Level, Merchant
+from chalicelib.settings import Settings
+from chalicelib.usecases.access import issue_key
+from chalicelib.usecases.addresses import family_key, watched_key
+from chalicelib.usecases.changes import Change, Conflict, Save
+from chalicelib.wiring import Services, services
+
+FAUCET_COINS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """A node to use for a live network, and the tokens' contracts on it by coin slug, where they are not the catalogue's."""
+
+    rpc_url: str
+    contracts: Mapping[str, str] = field(default_factory=dict)
+
+
+def _absent(wired: Services, changes: Sequence[Change]) -> bool:
+    """Commit `changes` unless they were made before."""
+    try:
+        wired.store.commit(changes)
+    except Conflict:
+        return False
+    return True
+
+
+def make_catalogue(wired: Services, nodes: Mapping[str, NodeInfo] | None = None) -> None:
+    """Networks and coins of both realms. Live networks that have a node are active, with the tokens that the node has."""
+    known = nodes or {}
+    records: list[Network | Coin] = []
+    for realm in REALMS:
+        for network in default_networks(realm):
+            node = known.get(network.slug) if realm == "live" else None
+            records.append(network if node is None else replace(network, rpc_url=node.rpc_url, status="active"))
+        for coin in default_coins(realm):
+            node = known.get(coin.network.split(":")[1]) if realm == "live" else None
+            if node is not None and coin.contract is not None and node.contracts:
+                contract = node.contracts.get(coin.slug)
+                state: Literal["ACTIVE", "INACTIVE"] = "ACTIVE" if contract else "INACTIVE"
+                records.append(replace(coin, contract=contract or coin.contract, status=state))
+            else:
+                records.append(coin)
+    for start in range(0, len(records), 10):
+        part = records[start : start + 10]
+        if not _absent(wired, [Save(record) for record in part]):
+            for record in part:
+                _absent(wired, [Save(record)])
+    wired.store.forget_catalogue()
+
+
+def make_seed(wired: Services, kms: Any) -> None:
+    """The seed of the deposit addresses, once for ever; its xpubs, which is all that the API ever sees."""
+    now = wired.clock.now_ms()
+    known = [wired.store.get(Xpub, realm=realm, pool=pool) for realm in REALMS for pool in POOLS]
+    if all(xpub is not None for xpub in known):
+        return  # the seed stays shut
+    if wired.store.get(EncryptedSeed, id=SEED_ID) is None:
+        _absent(wired, [Save(create_seed(kms, wired.settings, now))])
+    stored = wired.store.get(EncryptedSeed, id=SEED_ID)
+    if stored is None:
+        raise LookupError("the seed that was just stored is not there")
+    with unlock_seed(kms, wired.settings, stored) as seed:
+        for xpub in account_xpubs(seed, now):
+            _absent(wired, [Save(xpub)])
+
+
+def make_hot_wallets(wired: Services, kms: Any, realm: Realm, slugs: Sequence[str]) -> None:
+    """A hot wallet under the realm's KMS key on each network, watched so that its funding is seen."""
+    catalogue = wired.store.catalogue(realm)
+    alias = wired.settings.key_alias(f"hot-{realm}")
+    for slug in slugs:
+        network = catalogue.networks[slug]
+        if wired.store.get(Wallet, network=network.id, role="hot") is None:
+            _absent(wired, [Save(new_kms_wallet(kms, alias, network.id, "hot", wired.clock.now_ms()))])
+        wallet = wired.store.get(Wallet, network=network.id, role="hot")
+        if wallet is not None:
+            watch(wired, network, wallet)
+
+
+def watch(wired: Services, network: Network, wallet: Wallet) -> None:
+    """Let the scanner know a service wallet. EVM networks share addresses, so one row names all networks where it is ours."""
+    place = wired.rules.storage_form(network.slug, wallet.address)
+    kind, key = watched_key(network, place)
+    known = wired.store.get(kind, **key)
+    if known is None:
+        row = Watched(network.realm, family_key(network), place, wallet.role, (network.slug,))
+        _absent(wired, [Save(row)])
+    elif network.slug not in known.networks:
+        wired.store.commit([Save(replace(known, networks=(*known.networks, network.slug), version=known.version + 1))])
+
+
+def make_merchant(wired: Services, name: str) -> MerchantId:
+    """A new merchant; its id."""
+    now = wired.clock.now_ms()
+    merchant = Merchant(MerchantId(new_id("mch", now)), name, now)
+    wired.store.commit([Save(merchant)])
+    return merchant.id
+
+
+def make_key(
+    wired: Services, merchant: MerchantId, realm: Realm, level: Level, permissions: Sequence[str], name: str, **limits: Any
+) -> str:
+    """A new API key; the key itself, shown this once. Raises LookupError for an unknown merchant, ValueError."""
+    if wired.store.get(Merchant, id=merchant) is None:
+        raise LookupError(f"there is no merchant {merchant}")
+    record, plain = issue_key(
+        merchant=merchant, realm=realm, level=level, name=name, permissions=permissions, now_ms=wired.clock.now_ms(), **limits
+    )
+    wired.gate.save(record)
+    return plain
+
+
+def prepare(wired: Services, kms: Any, nodes: Mapping[str, NodeInfo] | None = None) -> None:
+    """Everything but merchants and keys. The scanner of every active network starts at today's tip; then the simulated hot
+    wallets are funded, as a faucet would, so that test keys can withdraw."""
+    make_catalogue(wired, nodes)
+    make_seed(wired, kms)
+    for realm in REALMS:
+        catalogue = wired.store.catalogue(realm)
+        active = [n for n in catalogue.networks.values() if n.status == "active"]
+        make_hot_wallets(wired, kms, realm, [n.slug for n in active])
+        for network in active:
+            wired.scanner(network).start()
+    fund_simulated(wired)
+
+
+def first_keys(wired: Services) -> dict[str, str]:
+    """An operator, a merchant and another one, with a key of every sort: what the local stack hands to its developer."""
+    operator = make_merchant(wired, "Operator")
+    shop, other = make_merchant(wired, "Demo Shop"), make_merchant(wired, "Other Shop")
+    full = ("full",)
+    return {
+        "admin_live": make_key(wired, operator, "live", "admin", full, "operator, live"),
+        "client_live": make_key(wired, shop, "live", "client", full, "shop, live"),
+        "admin_test": make_key(wired, operator, "test", "admin", full, "operator, test"),
+        "client_test": make_key(wired, shop, "test", "client", full, "shop, test"),
+        "other_merchant_test": make_key(wired, other, "test", "client", full, "another merchant, test"),
+        "read_only_test": make_key(wired, shop, "test", "client", PRESETS["read-only"], "shop, reading only, test"),
+    }
+
+
+def first_start(settings: Settings, nodes: Mapping[str, NodeInfo] | None = None) -> dict[str, str]:
+    """Prepare a fresh local stack; the keys by name."""
+    wired = services()
+    if wired.settings != settings:
+        raise ValueError("the process was started with other settings than these")
+    prepare(wired, boto3.client("kms"), nodes)
+    return first_keys(wired)
+
+
+def fund_simulated(wired: Services) -> None:
+    """Give every simulated hot wallet coins from outside, once, deep enough in the chain to be counted at the next poll."""
+    catalogue = wired.store.catalogue("test")
+    for network in catalogue.networks.values():
+        wallet = wired.store.get(Wallet, network=network.id, role="hot")
+        if wallet is None or not network.simulated:
+            continue
+        for coin in catalogue.coins_of(network.slug):
+            units = FAUCET_COINS * 10**coin.decimals
+            wired.sandbox.deposit(network.id, wallet.address, coin, units, token=f"faucet {wallet.address} {coin.slug}")
+        wired.sandbox.blocks(network.id, network.confirmations)

@@ -1,0 +1,76 @@
+"""Makes or updates the stack of tables, queues, keys, log groups and alarms of one stage. It must stand before `chalice deploy`
+runs, which looks the queues up. The operator's command `prepare` calls this.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.settings import APP
+
+if TYPE_CHECKING:
+    import boto3
+
+TEMPLATE = Path(__file__).with_name("template.yaml")
+_UNCHANGED = "No updates are to be performed"
+_WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour
+
+
+def stack_name(stage: str) -> str:
+    return f"{APP}-{stage}"
+
+
+def create_stack(stage: str, session: boto3.Session | None = None, *, alarm_topic: str | None = None) -> None:
+    """Make the stack of `stage`, or bring it up to the template, and wait until it stands. Safe to repeat.
+
+    `session` picks account and region (default: the environment's); `alarm_topic` is the ARN of the SNS topic that alarms
+    go to: None keeps the one of last time, an empty text takes it away. Raises botocore's ClientError where AWS refuses,
+    WaiterError where the stack was rolled back.
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStack.html
+    """
+    import boto3
+    from botocore.exceptions import ClientError
+
+    formation = (session or boto3).client("cloudformation")
+    name = stack_name(stage)
+    exists = _exists(formation, name)
+    arguments: dict[str, Any] = {
+        "StackName": name,
+        "TemplateBody": TEMPLATE.read_text(),
+        "Parameters": [{"ParameterKey": "Stage", "ParameterValue": stage}, _topic(alarm_topic, exists)],
+    }
+    if not exists:
+        formation.create_stack(**arguments, EnableTerminationProtection=stage == "prod")
+        formation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig=_WAIT)
+        return
+    try:
+        formation.update_stack(**arguments)
+    except ClientError as error:
+        if _UNCHANGED in error.response["Error"]["Message"]:
+            return
+        raise
+    formation.get_waiter("stack_update_complete").wait(StackName=name, WaiterConfig=_WAIT)
+
+
+def _topic(wanted: str | None, exists: bool) -> dict[str, Any]:
+    """The parameter. A new stack has no previous value to use.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_Parameter.html
+    """
+    if wanted is None and exists:
+        return {"ParameterKey": "AlarmTopic", "UsePreviousValue": True}
+    return {"ParameterKey": "AlarmTopic", "ParameterValue": wanted or ""}
+
+
+def _exists(formation: Any, name: str) -> bool:
+    from botocore.exceptions import ClientError
+
+    try:
+        formation.describe_stacks(StackName=name)
+    except ClientError as error:
+        # CloudFormation has no code of its own for this.
+        if "does not exist" in error.response["Error"]["Message"]:
+            return False
+        raise
+    return True

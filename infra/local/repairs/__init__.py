@@ -1,0 +1,28 @@
+"""Faults of moto that matter here, mended. Each repair says what is wrong and is tested twice: moto still needs it, and it works.
+
+Only the local stack and the tests import this. A repair is applied once per process and stays.
+"""
+
+from __future__ import annotations
+
+from infra.local.repairs.dynamodb import repair_dynamodb
+from infra.local.repairs.sqs import repair_sqs
+
+
+def install() -> None:
+    """Apply the repairs that everything needs: DynamoDB, SQS, KMS, and CloudFormation, which makes them. May be called again."""
+    from infra.local.repairs.cloudformation import repair_cloudformation
+    from infra.local.repairs.kms import repair_kms
+
+    repair_cloudformation()
+    repair_dynamodb()
+    repair_sqs()
+    repair_kms()
+
+
+def install_for_deploying() -> None:
+    """Apply all repairs, those of API Gateway that only `chalice deploy` meets included. May be called again."""
+    from infra.local.repairs.apigateway import repair_apigateway
+
+    install()
+    repair_apigateway()

@@ -1,0 +1,151 @@
+"""The local stack in one process: `make run`, or `python -m infra.local.run`. PORT (8000) and NODES=1 come from the environment.
+
+AWS is moto (`aws`), the API answers on 127.0.0.1 (`server`), schedules and queues run (`pump`). All data is gone at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any, NoReturn
+
+ENVIRONMENT = {"WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_BLOCK_SECONDS": "1"}
+_WHAT = {
+    "client_test": "a merchant's, in the sandbox",
+    "read_only_test": "the same merchant's, reads only",
+    "other_merchant_test": "another merchant's, in the sandbox",
+    "admin_test": "the operator's, in the sandbox",
+    "client_live": "the merchant's, live networks",
+    "admin_live": "the operator's, live networks",
+}
+
+
+class _Stop(BaseException):
+    """Ctrl-C or SIGTERM: not an error, whatever is going on."""
+
+
+def main() -> int:
+    """Run until a signal; the exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _on_signal)
+    try:
+        with ExitStack() as stack:
+            try:
+                return _run(stack, time.monotonic())
+            finally:
+                _ignore_signals()
+    except _Stop:
+        return 0
+
+
+def _run(stack: ExitStack, began: float) -> int:
+    wanted = os.environ.get("PORT") or "8000"
+    port = int(wanted) if wanted.isdecimal() else 0
+    if not 0 < port < 65536:
+        print(f"PORT is {wanted!r}; it has to be a number from 1 to 65535", file=sys.stderr)
+        return 1
+    if not _free(port):
+        print(f"Port {port} is taken. Stop what uses it, or take another: make run PORT={port + 1}", file=sys.stderr)
+        return 1
+    os.environ["STAGE"] = "local"
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+
+    nodes: Any = None
+    if os.environ.get("NODES", "0") not in ("", "0"):
+        from infra.local.devnets import Devnets
+
+        nodes = Devnets()
+        stack.callback(nodes.stop)
+        nodes.start()
+    began_own = time.monotonic() if nodes else began
+
+    from chalicelib.settings import Settings
+    from infra.local.aws import start_aws
+
+    settings = Settings.from_environment()
+    stack.callback(start_aws(settings).stop)
+
+    from app import app
+    from infra.bootstrap import first_start
+    from infra.local import runtime
+    from infra.local.pump import Pump
+    from infra.local.server import Server
+
+    keys = first_start(settings, nodes.infos() if nodes else None)
+    if nodes:
+        nodes.fund_hot_wallets()
+    server = Server(app, port, stage=settings.stage)
+    stack.callback(server.stop)
+    server.start()
+    pump = Pump(app)
+    stack.callback(pump.stop)
+    pump.start()
+    base_url = f"http://127.0.0.1:{port}/api"
+    urls = nodes.urls() if nodes else {}
+    stack.callback(runtime.withdraw, port)
+    runtime.publish(port, base_url, keys, urls)
+    print(welcome(base_url, keys, urls, time.monotonic() - began_own), flush=True)
+    threading.Event().wait()
+    return 0
+
+
+def welcome(base_url: str, keys: Mapping[str, str], nodes: Mapping[str, str], seconds: float) -> str:
+    """What a newcomer reads: where, with which keys, and three commands to paste."""
+    key = f"-H 'X-Api-Key: {keys['client_test']}'"
+    post = f"{key} -H 'Content-Type: application/json'"
+    invoice = """-d '{"currency": "eth", "amount": 0.05, "externalId": "order-1"}'"""
+    deposit = r'''-d "{\"address\": \"$address\", \"network\": \"ethereum\", \"coin\": \"eth\", \"amount\": 0.05}"'''
+    address = """grep -o '"address": *"[^"]*"' | cut -d'"' -f4"""
+    lines = [
+        "",
+        f"  Gateway  {base_url}    (started in {seconds:.1f} s; Ctrl-C stops it; data is not kept)",
+        "",
+        *[f"  {name:20} {keys[name]}   {what}" for name, what in _WHAT.items() if name in keys],
+        "",
+        *[f"  {slug:20} {url}" for slug, url in nodes.items()],
+        *([""] if nodes else []),
+        "  1. Ask for a payment, and keep its address",
+        f"     address=$(curl -s {base_url}/v1/invoices {post} {invoice} | {address}); echo $address",
+        "  2. Pay it, as a customer in the sandbox would",
+        f"     curl -s {base_url}/v1/sandbox/deposits {post} {deposit}; echo",
+        "  3. Watch it complete: twelve blocks, one a second",
+        f"     curl -s '{base_url}/v1/invoices/getByExternalId?externalId=order-1' {key}; echo;"
+        f" curl -s {base_url}/v1/balances {key}; echo",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _free(port: int) -> bool:
+    """Whether somebody could listen on `port` now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _on_signal(number: int, frame: Any) -> NoReturn:
+    raise _Stop
+
+
+def _ignore_signals() -> None:
+    """While things are being stopped, another Ctrl-C must not stop that."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""The rights of each function, written once and rendered to the policy files that Chalice reads.
+
+    python -m infra.policies            writes .chalice/policy-<function>-<stage>.json
+    python -m infra.policies --check    says which of them are not what this module would write
+
+A function may do what it uses and nothing else (money rule 10). The API holds no KMS right of any kind: the tables are
+decrypted by DynamoDB itself, under a key whose own policy allows that (`TablesKey` in template.yaml).
+https://docs.aws.amazon.com/service-authorization/latest/reference/reference.html
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chalicelib.settings import APP, STAGES, Settings
+
+CHALICE = Path(__file__).parent.parent / ".chalice"
+
+# A condition on another item of a transaction is ConditionCheckItem; conditions on what is written need no further right.
+GET = ("GetItem", "BatchGetItem")
+READ = (*GET, "Query")
+PUT = ("PutItem",)
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What one function may do. `tables` maps a table to DynamoDB actions; `log_names` are the functions that use this policy,
+    as they follow `gateway-<stage>` in a Lambda's name.
+    """
+
+    tables: Mapping[str, Sequence[str]]
+    log_names: Sequence[str]
+    sends: Sequence[str] = ()
+    consumes: str | None = None
+    signs: bool = False
+
+
+_NETWORKS = ("bitcoin", "ethereum", "tron", "bsc", "polygon", "arbitrum", "fantom", "litecoin")
+_SIMULATED = (*READ, *PUT, "DeleteItem", "ConditionCheckItem")
+
+FUNCTIONS: dict[str, Rights] = {
+    "api": Rights(
+        {
+            "tenants": (*READ, *PUT, "UpdateItem"),
+            "records": (*READ, *PUT),
+            # Journal and merchants' balances. Wallets' balances (UpdateItem) move with the chain alone: not from here.
+            "ledger": (*READ, *PUT),
+            # UpdateItem: the counter that address indexes are taken from.
+            "chain": (*READ, *PUT, "UpdateItem", "ConditionCheckItem"),
+            # Query: what waits for its payment, for the operator (GET /withdraws).
+            "work": ("Query", *PUT, "DeleteItem"),
+            "events": READ,
+            "webhooks": (*READ, *PUT, "DeleteItem"),
+            "sandbox": _SIMULATED,
+        },
+        log_names=("",),
+        sends=("relay",),
+    ),
+    "poll": Rights(
+        {
+            "records": (*GET, *PUT),
+            "ledger": (*GET, *PUT, "UpdateItem"),
+            "chain": (*READ, *PUT, "ConditionCheckItem"),
+            "payouts": (*GET, *PUT),
+            "work": ("Query", *PUT, "DeleteItem"),
+            "sandbox": _SIMULATED,
+        },
+        log_names=tuple(f"-poll_{network}" for network in _NETWORKS),
+        sends=("relay",),
+    ),
+    "payout": Rights(
+        {
+            "records": (*GET, *PUT),
+            "ledger": (*GET, *PUT, "UpdateItem"),
+            "chain": READ,
+            "payouts": (*GET, *PUT),
+            "work": (*PUT, "DeleteItem"),
+            "custody": ("GetItem",),
+            "sandbox": _SIMULATED,
+        },
+        log_names=("-payout",),
+        sends=("relay",),
+        consumes="payouts.fifo",
+        signs=True,
+    ),
+    "relay": Rights(
+        {
+            "work": (*GET, *PUT, "DeleteItem"),
+            "events": (*GET, *PUT),
+            "webhooks": (*READ, *PUT),
+        },
+        log_names=("-relay",),
+        sends=("deliveries", "payouts.fifo"),
+        consumes="relay",
+    ),
+    "deliver": Rights(
+        {
+            "work": (*PUT, "DeleteItem"),
+            "events": GET,
+            "webhooks": (*GET, *PUT),
+        },
+        log_names=("-deliver",),
+        sends=("deliveries", "deliveries-dead"),
+        consumes="deliveries",
+    ),
+    "housekeeping": Rights(
+        {
+            "records": GET,
+            "chain": READ,
+            "work": (*READ, *PUT, "DeleteItem"),
+            "events": (*GET, *PUT),
+            "webhooks": (*READ, *PUT),
+        },
+        log_names=("-housekeeping",),
+        sends=("deliveries", "payouts.fifo"),
+    ),
+}
+
+
+def policy(function: str, stage: str) -> dict[str, Any]:
+    """The IAM policy of one function in one stage. Region and account stay open: a role reaches no further than its account."""
+    rights, settings = FUNCTIONS[function], Settings(stage=stage)
+    statements = [
+        _allow(
+            "Logs",
+            ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),
+            [f"arn:aws:logs:*:*:log-group:/aws/lambda/{APP}-{stage}{name}:*" for name in rights.log_names],
+        )
+    ]
+    for table, actions in rights.tables.items():
+        arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"
+        indexes = [f"{arn}/index/*"] if table == "records" and "Query" in actions else []
+        statements.append(_allow(f"Table{table.capitalize()}", [f"dynamodb:{action}" for action in actions], [arn, *indexes]))
+    if rights.sends:
+        statements.append(_allow("Sends", ("sqs:GetQueueUrl", "sqs:SendMessage"), [_queue(settings, q) for q in rights.sends]))
+    if rights.consumes is not None:
+        # What Lambda's poller does in the function's name. Source: AWSLambdaSQSQueueExecutionRole.
+        actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
+        statements.append(_allow("Consumes", actions, [_queue(settings, rights.consumes)]))
+    if rights.signs:
+        statements += _keys(settings)
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def _keys(settings: Settings) -> list[dict[str, Any]]:
+    """Sign digests with the hot keys, open the keys of imported wallets. Not the deposit seed: its purpose is another one.
+
+    A key's ARN is not known before it is made, so keys are told apart by their aliases.
+    https://docs.aws.amazon.com/kms/latest/developerguide/alias-authorization.html
+    """
+    hot = [settings.key_alias("hot-live"), settings.key_alias("hot-test")]
+    keys = ["arn:aws:kms:*:*:key/*"]
+    return [
+        _allow("Signs", ("kms:Sign",), keys)
+        | {
+            "Condition": {
+                "ForAnyValue:StringEquals": {"kms:ResourceAliases": hot},
+                "StringEquals": {"kms:MessageType": "DIGEST", "kms:SigningAlgorithm": "ECDSA_SHA_256"},
+            }
+        },
+        _allow("OpensWalletKeys", ("kms:Decrypt",), keys)
+        | {
+            "Condition": {
+                "ForAnyValue:StringEquals": {"kms:ResourceAliases": [settings.key_alias("data")]},
+                "StringEquals": {
+                    "kms:EncryptionContext:purpose": "wallet-key",
+                    "kms:EncryptionContext:stage": settings.stage,
+                },
+            }
+        },
+    ]
+
+
+def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:
+    return {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": list(resources)}
+
+
+def _queue(settings: Settings, name: str) -> str:
+    return f"arn:aws:sqs:*:*:{settings.queue(name)}"
+
+
+def path(function: str, stage: str) -> Path:
+    return CHALICE / f"policy-{function}-{stage}.json"
+
+
+def rendered() -> dict[Path, str]:
+    """Every policy file and what belongs in it."""
+    return {
+        path(function, stage): json.dumps(policy(function, stage), indent=2) + "\n" for function in FUNCTIONS for stage in STAGES
+    }
+
+
+def stale() -> list[Path]:
+    """Policy files that are not what `rendered` gives, those that belong to no function included."""
+    wanted = rendered()
+    wrong = [file for file, text in wanted.items() if not file.exists() or file.read_text() != text]
+    return sorted(wrong + [file for file in CHALICE.glob("policy-*.json") if file not in wanted])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the IAM policy files of the functions.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where a file is not up to date")
+    if parser.parse_args().check:
+        wrong = stale()
+        if wrong:
+            raise SystemExit("not up to date, run python -m infra.policies: " + ", ".join(file.name for file in wrong))
+        return
+    for file, text in rendered().items():
+        file.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

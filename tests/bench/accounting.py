@@ -1,0 +1,161 @@
+"""What calls of AWS cost: how many there are, the CPU time they take outside moto, and the request units DynamoDB would bill.
+
+moto bills every call half a unit, so units are computed here from the sizes of the real items, by AWS's rules:
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html (sizes)
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html (units)
+A write costs a unit for each KB of the item before or after it, whichever is larger, twice that in a transaction; as much again
+for the index `listing` where the item is listed. A condition on an item that is not written is counted like a write of it. A read
+costs half a unit for each 4 KB, one when consistent; a query is charged for the sum of its items. Refused calls count too.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+from botocore.client import BaseClient
+from moto.core.botocore_stubber import BotocoreStubber
+
+_send = BaseClient._make_api_call
+_answer = BotocoreStubber.__call__
+
+
+@dataclass
+class Account:
+    """`seconds` of CPU in botocore alone; `reads` and `writes` in request units by table, where `units` was asked for."""
+
+    calls: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    moto: float = 0.0
+    sent: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    reads: Counter[str] = field(default_factory=Counter)
+    writes: Counter[str] = field(default_factory=Counter)
+
+
+@contextmanager
+def accounted(*, units: bool = False) -> Iterator[Account]:
+    """Account for the calls that this thread, and those it waits for, make inside. `units` slows them down: do not time then."""
+    account = Account()
+
+    def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
+        began = time.thread_time()
+        try:
+            return _answer(self, *args, **kwargs)
+        finally:
+            account.moto += time.thread_time() - began
+
+    def send(self: BaseClient, operation: str, sent: dict[str, Any]) -> Any:
+        service = self.meta.service_model.service_name
+        account.calls[f"{service}:{operation}"] += 1
+        account.sent.append((service, operation, sent))
+        before = _written(operation, sent) if units and service == "dynamodb" else []
+        sizes = [_size(_stored(table, key)) for table, key, _ in before]
+        began, other = time.thread_time(), account.moto
+        found: Any = None
+        try:
+            found = _send(self, operation, sent)
+            return found
+        finally:
+            account.seconds += time.thread_time() - began - (account.moto - other)
+            if units and service == "dynamodb":
+                _charge(account, operation, sent, before, sizes, found)
+
+    BaseClient._make_api_call, BotocoreStubber.__call__ = send, answer  # type: ignore[method-assign]
+    try:
+        yield account
+    finally:
+        BaseClient._make_api_call, BotocoreStubber.__call__ = _send, _answer  # type: ignore[method-assign]
+
+
+def again(sent: list[tuple[str, str, dict[str, Any]]]) -> float:
+    """The same calls by bare botocore clients: their CPU seconds outside moto. A transaction with its token is answered as done."""
+    bare = [_clients.get(service) or _clients.setdefault(service, boto3.client(service)) for service, _, _ in sent]
+    with accounted() as account:
+        began = time.thread_time()
+        for client, (_, operation, arguments) in zip(bare, sent, strict=True):
+            client._make_api_call(operation, arguments)
+        return time.thread_time() - began - account.moto
+
+
+def _charge(account: Account, operation: str, sent: dict[str, Any], before: list[Any], sizes: list[int], found: Any) -> None:
+    twice = 2 if operation == "TransactWriteItems" else 1
+    for (table, key, _), size in zip(before, sizes, strict=True):
+        item = _stored(table, key)
+        largest = max(size, _size(item), 1)
+        account.writes[table] += twice * math.ceil(largest / 1024)
+        if item is not None and "list_pk" in item:
+            account.writes[table] += math.ceil(largest / 1024)
+    if before or found is None:
+        return
+    if operation == "GetItem":
+        _read(account, sent["TableName"], [found.get("Item")], sent)
+    elif operation == "BatchGetItem":
+        for table, wanted in sent["RequestItems"].items():
+            items = found["Responses"].get(table, [])
+            absent = [None] * (len(wanted["Keys"]) - len(items))
+            for item in [*items, *absent]:
+                _read(account, table, [item], wanted)
+    elif operation == "Query":
+        _read(account, sent["TableName"], found["Items"], sent)
+    else:
+        raise ValueError(f"what {operation} costs is not known here")
+
+
+def _read(account: Account, table: str, items: list[Any], how: dict[str, Any]) -> None:
+    quarters = max(1, math.ceil(sum(map(_size, items)) / 4096))
+    account.reads[table] += quarters * (1.0 if how.get("ConsistentRead") else 0.5)  # type: ignore[assignment]
+
+
+def _written(operation: str, sent: dict[str, Any]) -> list[tuple[str, dict[str, Any], str]]:
+    """Table and key of every item that a call writes, or sets a condition on in a transaction."""
+    single = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
+    if operation in single:
+        parts = [{single[operation]: sent}]
+    elif operation == "TransactWriteItems":
+        parts = sent["TransactItems"]
+    else:
+        return []
+    found = []
+    for part in parts:
+        for kind, body in part.items():
+            key = {name: body["Item"][name] for name in ("pk", "sk")} if kind == "Put" else body["Key"]
+            found.append((body["TableName"], key, kind))
+    return found
+
+
+_clients: dict[str, Any] = {}
+
+
+def _stored(table: str, key: dict[str, Any]) -> dict[str, Any] | None:
+    """The item as it is now, by a call that is not accounted for."""
+    client = _clients.setdefault("dynamodb", boto3.client("dynamodb"))
+    item: dict[str, Any] | None = _send(client, "GetItem", {"TableName": table, "Key": key}).get("Item")
+    return item
+
+
+def _size(item: dict[str, Any] | None) -> int:
+    """Bytes of an item: its attributes' names and values."""
+    return sum(len(name.encode()) + _value(value) for name, value in (item or {}).items())
+
+
+def _value(value: dict[str, Any]) -> int:
+    ((kind, content),) = value.items()
+    if kind == "S":
+        return len(content.encode())
+    if kind == "N":
+        return math.ceil(len(content.strip("-").replace(".", "").strip("0")) / 2) + 1
+    if kind == "B":
+        return len(content)
+    if kind == "L":
+        return 3 + sum(1 + _value(part) for part in content)
+    if kind == "M":
+        return 3 + sum(1 + len(name.encode()) + _value(part) for name, part in content.items())
+    if kind in ("SS", "NS", "BS"):
+        return sum(_value({kind[0]: part}) for part in content)
+    return 1

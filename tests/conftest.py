@@ -1,0 +1,71 @@
+"""Fixtures that every test may use. The environment is set here, before anything of ours is imported.
+
+`aws` is an empty AWS (tables, queues, keys of the stage `local`), `stack` is the whole service after its first start, with
+merchants and keys. Both are made once per process and put back to that state before each test that asks for them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+os.environ.update({"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_BLOCK_SECONDS": "0"})
+
+from infra.local.aws import LocalAws, isolate_environment, start_aws
+from tests.support.stack import Stack, first_stack
+
+isolate_environment()
+
+
+@pytest.fixture(scope="session")
+def running_aws() -> Iterator[LocalAws]:
+    """AWS for the whole session, parked between the tests that use it. Ask for `aws` instead."""
+    from chalicelib.settings import Settings
+
+    running = start_aws(Settings.from_environment())
+    running.park()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def aws(running_aws: LocalAws) -> Iterator[LocalAws]:
+    """AWS with empty tables and queues."""
+    from chalicelib import wiring
+
+    with running_aws.active():
+        running_aws.reset_data()
+        wiring.forget()
+        yield running_aws
+
+
+@pytest.fixture(scope="session")
+def started_stack(running_aws: LocalAws) -> Stack:
+    """The service after its first start. Ask for `stack` instead."""
+    with running_aws.active():
+        return first_stack(running_aws)
+
+
+@pytest.fixture
+def stack(started_stack: Stack) -> Iterator[Stack]:
+    """The service as it is after its first start, whatever the test before did."""
+    with started_stack.aws.active():
+        started_stack.reset()
+        yield started_stack
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What the fault sweeps covered: workers' own output is not shown."""
+    points: dict[str, int] = {}
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, []):
+            for name, value in getattr(report, "user_properties", []):
+                if name == "cut_points":
+                    points[report.nodeid.rsplit("[", 1)[-1].rstrip("]")] = int(value)
+    if points:
+        terminalreporter.section("fault sweep")
+        for path, count in sorted(points.items()):
+            terminalreporter.write_line(f"{path}: {count} cut points")
+        terminalreporter.write_line(f"{sum(points.values())} cut points, every one followed by an audit without violations")

@@ -1,0 +1,191 @@
+"""Keys in the store: one call lets a request in, and counts exactly, however many come at once."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+
+from chalicelib.domain.ids import MerchantId
+from chalicelib.store.access import Access
+from chalicelib.usecases.access import alive, issue_key
+from chalicelib.usecases.changes import Conflict
+
+SHOP = MerchantId("mch_shop")
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+NOON = 1_700_000_000_000 // DAY * DAY + DAY // 2
+"""The first millisecond of a minute, an hour, and not of a day."""
+
+
+@pytest.fixture
+def access(aws) -> Access:
+    client = boto3.client("dynamodb", config=Config(max_pool_connections=32, parameter_validation=False))
+    return Access(client, aws.settings.table("tenants"))
+
+
+def stored(access: Access, **wanted: Any):
+    key, plain = issue_key(
+        **{"merchant": SHOP, "realm": "test", "level": "client", "name": "n", "permissions": ["read-only"], "now_ms": NOON} | wanted
+    )
+    access.save(key)
+    return key, plain
+
+
+def admit(access: Access, key, now_ms: int = NOON, rate_class: Any = "standard"):
+    return access.admit(key.hash, key.realm, rate_class, now_ms)
+
+
+def counted(access: Access) -> list[str]:
+    calls: list[str] = []
+    access._client.meta.events.register("before-call", lambda model, **_: calls.append(model.name))
+    return calls
+
+
+def raw(access: Access, key) -> dict[str, Any]:
+    return access._client.get_item(TableName=access._table, Key={"pk": {"S": f"key#{key.hash}"}, "sk": {"S": "-"}})["Item"]
+
+
+def test_the_record_comes_back_as_it_was(access):
+    for wanted in (
+        {},
+        {"realm": "live", "level": "admin", "enterprise": True, "ip_whitelist": ["10.0.0.0/8", "::1"]},
+        {"rate_limit": 3, "daily_limit": 9, "expires_at": NOON + 5},
+        {"permissions": []},
+    ):  # fmt: skip
+        key, _ = stored(access, **wanted)
+        assert access.load(key.hash) == key
+        admission = admit(access, key)
+        assert admission is not None
+        assert admission.key == key
+
+
+def test_the_key_itself_is_nowhere_in_the_table(access):
+    _, plain = stored(access)
+    everything = repr(access._client.scan(TableName=access._table)["Items"])
+    assert plain not in everything
+    assert plain[12:] not in everything
+
+
+def test_the_same_key_is_not_stored_twice(access):
+    key, _ = stored(access)
+    with pytest.raises(Conflict):
+        access.save(key)
+
+
+def test_an_unknown_key_is_none_and_leaves_nothing_behind(access):
+    key, _ = issue_key(merchant=SHOP, realm="test", level="client", name="n", permissions=[], now_ms=NOON)
+    assert admit(access, key) is None
+    assert access._client.scan(TableName=access._table)["Count"] == 0
+
+
+def test_one_call_lets_in_also_when_every_window_begins_anew(access):
+    key, _ = stored(access)
+    calls = counted(access)
+    for now in (NOON, NOON + 1, NOON + MINUTE, NOON + HOUR, NOON + DAY):
+        admit(access, key, now)
+    assert calls == ["UpdateItem"] * 5
+
+
+def test_usage_shows_the_window_with_the_least_left_and_of_equals_the_longer_one(access):
+    key, _ = stored(access, rate_limit=10, daily_limit=25)
+    usages = [admit(access, key, NOON + MINUTE * (n // 10)).usage for n in range(21)]
+    shown = [(usage.window.name, usage.remaining, usage.reset_at - NOON // 1000) for usage in usages]
+    assert shown[0] == ("minute", 9, 60)
+    assert shown[9] == ("minute", 0, 60)
+    assert shown[10] == ("minute", 9, 120)
+    assert shown[20] == ("day", 4, 43_200)
+    even, _ = stored(access, rate_limit=10, daily_limit=10)
+    assert admit(access, even).usage.window.name == "day"
+
+
+def test_the_limit_is_reached_and_a_refused_request_is_not_counted(access):
+    key, _ = stored(access, rate_limit=3)
+    assert [admit(access, key).exhausted for _ in range(3)] == [None] * 3
+    before = raw(access, key)
+    refused = [admit(access, key, NOON + 59_999) for _ in range(5)]
+    assert all(r.exhausted.window.name == "minute" and r.exhausted.reset_at == NOON // 1000 + 60 for r in refused)
+    assert raw(access, key) == before
+    assert admit(access, key, NOON + MINUTE).exhausted is None
+
+
+def test_of_several_full_windows_the_one_that_frees_last_is_named(access):
+    key, _ = stored(access, rate_limit=2, daily_limit=2)
+    for _ in range(2):
+        admit(access, key)
+    assert admit(access, key).exhausted.window.name == "day"
+    assert admit(access, key, NOON + MINUTE).exhausted.window.name == "day"
+    assert admit(access, key, NOON + DAY // 2).exhausted is None
+
+
+def test_a_class_has_a_window_of_its_own(access):
+    key, _ = stored(access)
+    for n in range(50):
+        assert admit(access, key, NOON + n * MINUTE, "withdrawals.create").exhausted is None
+    refused = admit(access, key, NOON + 50 * MINUTE, "withdrawals.create")
+    assert (refused.exhausted.window.limit, refused.exhausted.window.seconds) == (50, 3600)
+    assert admit(access, key, NOON + 50 * MINUTE).exhausted is None, "other endpoints go on"
+    assert admit(access, key, NOON + HOUR, "withdrawals.create").exhausted is None
+
+
+def test_the_limit_holds_exactly_when_many_come_at_once(access):
+    key, _ = stored(access, rate_limit=40)
+    start = threading.Barrier(16)
+
+    def run(worker: int) -> list[bool]:
+        start.wait()
+        return [admit(access, key, NOON + worker).exhausted is None for _ in range(6)]
+
+    with ThreadPoolExecutor(16) as pool:
+        results = [ok for several in pool.map(run, range(16)) for ok in several]
+    assert len(results) == 96
+    assert sum(results) == 40
+    assert raw(access, key)[f"n_minute_{NOON // MINUTE}"] == {"N": "40"}
+    assert raw(access, key)[f"n_day_{NOON // DAY}"] == {"N": "40"}
+
+
+def test_clocks_that_disagree_count_in_their_own_spans_and_forget_nothing(access):
+    key, _ = stored(access, daily_limit=10)
+    for n in range(10):
+        assert admit(access, key, NOON + (n % 2) * MINUTE).exhausted is None
+    assert admit(access, key, NOON).exhausted.window.name == "day"
+
+
+def test_counters_of_past_spans_are_removed_and_present_ones_kept(access):
+    key, _ = stored(access)
+    calls = counted(access)
+    for n in range(100):
+        admit(access, key, NOON + n * MINUTE)
+    counters = [name for name in raw(access, key) if name.startswith("n_")]
+    assert len(counters) <= 16
+    assert raw(access, key)[f"n_day_{NOON // DAY}"] == {"N": "100"}
+    assert len(calls) <= 115, "one call in about nine is for tidying"
+
+
+def test_an_expired_key_is_recognised_and_not_counted(access):
+    key, _ = stored(access, expires_at=NOON + 10)
+    assert alive(admit(access, key, NOON + 9).key, NOON + 9)
+    before = raw(access, key)
+    admission = admit(access, key, NOON + 10)
+    assert not alive(admission.key, NOON + 10)
+    assert admission.exhausted is None
+    assert raw(access, key) == before
+
+
+def test_revoking(access):
+    first, _ = stored(access)
+    second, _ = stored(access, now_ms=NOON + 1)
+    stored(access, merchant=MerchantId("mch_other"))
+    assert access.revoke(MerchantId("mch_other"), first.id, NOON) is None, "another merchant's key"
+    assert access.revoke(SHOP, "key_nobodys", NOON) is None
+    revoked = access.revoke(SHOP, first.id, NOON + 5)
+    assert (revoked.revoked_at, revoked.version) == (NOON + 5, 2)
+    assert access.revoke(SHOP, first.id, NOON + 50).revoked_at == NOON + 5
+    before = raw(access, first)
+    assert not alive(admit(access, first).key, NOON)
+    assert raw(access, first) == before, "what a revoked key asks is not counted"
+    assert alive(admit(access, second).key, NOON)
+    assert [key.id for key in access.keys_of(SHOP)] == [first.id, second.id]

@@ -1,0 +1,208 @@
+"""Idempotency-Key: once, whatever comes twice, late, at once or torn."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.idempotency import KEPT_MS
+from tests.support.edge import PREPARED, Edge
+
+INVOICE = {"currency": "eth", "amount": "1", "network": "ethereum"}
+PAYEE = "0x52908400098527886E0F7030069857D2E4169EE7"  # EIP-55's own example
+WITHDRAWAL = {"network": "ethereum", "coin": "eth", "amount": "1", "to_address": PAYEE}
+
+
+@pytest.fixture
+def edge(aws) -> Edge:
+    return PREPARED.edge(aws)
+
+
+def post(edge: Edge, path: str, body: Any, key: str | None = "k-1", **kwargs: Any):
+    return edge.call("POST", path, json=body, headers={} if key is None else {"Idempotency-Key": key}, **kwargs)
+
+
+def invoices(edge: Edge) -> int:
+    return len(edge.services.store.page(Invoice, limit=1000, tenant=f"{edge.shop}:test").items)
+
+
+def withdrawals(edge: Edge) -> int:
+    return len(edge.services.store.page(Withdrawal, limit=1000, tenant=f"{edge.shop}:test").items)
+
+
+CASES = [
+    ("/invoices", INVOICE),
+    ("/addresses", {"network": "ethereum"}),
+    ("/withdrawals", WITHDRAWAL),
+    ("/withdraws", {"network": "ethereum", "coin": "eth", "amount": "1", "address": PAYEE}),
+    ("/webhooks", {"url": "http://127.0.0.1:8099/hook", "events": ["*"]}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), CASES)
+def test_the_second_answer_is_the_first_to_the_byte(edge, path, body):
+    edge.credit("ethereum", "eth", 10 * 10**18)
+    first = post(edge, path, body)
+    assert first.status == 201
+    assert "idempotency-replayed" not in first.headers
+    edge.services.clock.shift_ms += 3_600_000
+    second = post(edge, "/v1" + path, body)
+    assert (second.status, second.body) == (201, first.body)
+    assert second.headers["idempotency-replayed"] == "true"
+    assert second.headers["x-request-id"] != first.headers["x-request-id"]
+    assert second.headers["x-ratelimit-remaining"]
+    third = post(edge, path, body, key="k-2")
+    assert third.body != first.body
+
+
+def test_without_the_header_everything_happens_twice(edge):
+    assert post(edge, "/invoices", INVOICE, key=None).json["id"] != post(edge, "/invoices", INVOICE, key=None).json["id"]
+
+
+def test_the_same_key_with_another_request_is_refused(edge):
+    post(edge, "/invoices", INVOICE)
+    other = post(edge, "/invoices", {**INVOICE, "amount": "2"})
+    assert (other.status, other.json["code"]) == (400, "VALIDATION_ERROR")
+    elsewhere = post(edge, "/addresses", INVOICE | {})
+    assert elsewhere.status == 400
+    assert invoices(edge) == 1
+    address = post(edge, "/addresses", {"network": "ethereum"})
+    assert (address.status, address.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+
+
+def test_keys_of_two_merchants_have_nothing_to_do_with_each_other(edge):
+    mine = post(edge, "/invoices", INVOICE)
+    theirs = edge.call("POST", "/invoices", key="other", json=INVOICE, headers={"Idempotency-Key": "k-1"})
+    assert theirs.status == 201
+    assert theirs.json["id"] != mine.json["id"]
+
+
+def test_after_a_day_the_key_is_new_again(edge):
+    first = post(edge, "/invoices", INVOICE)
+    edge.services.clock.shift_ms += KEPT_MS - 60_000
+    assert post(edge, "/invoices", INVOICE).body == first.body
+    edge.services.clock.shift_ms += 120_000
+    again = post(edge, "/invoices", {**INVOICE, "amount": "5"})
+    assert again.status == 201
+    assert again.json["id"] != first.json["id"]
+    assert post(edge, "/invoices", {**INVOICE, "amount": "5"}).body == again.body
+
+
+def test_a_refusal_is_not_kept(edge):
+    assert post(edge, "/withdrawals", WITHDRAWAL).json["error"]["code"] == "INSUFFICIENT_BALANCE"
+    edge.credit("ethereum", "eth", 10**18)
+    assert post(edge, "/withdrawals", WITHDRAWAL).status == 201
+
+
+def test_a_repeated_request_that_could_not_be_done_again_is_answered_all_the_same(edge):
+    edge.credit("ethereum", "eth", 10**18)
+    first = post(edge, "/withdrawals", WITHDRAWAL)
+    assert post(edge, "/withdrawals", WITHDRAWAL).body == first.body
+    assert post(edge, "/withdrawals", WITHDRAWAL, key="k-2").json["error"]["code"] == "INSUFFICIENT_BALANCE"
+    body = {**INVOICE, "externalId": "order-1"}
+    assert post(edge, "/invoices", body, key="k-3").body == post(edge, "/invoices", body, key="k-3").body
+    assert post(edge, "/invoices", body, key="k-4").json["code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize("key", ["", "   ", "x" * 256, "é"])
+def test_keys_that_are_none(edge, key):
+    response = post(edge, "/addresses", {"network": "ethereum"}, key=key)
+    assert response.status == 400
+    assert response.json["error"]["details"][0]["field"] == "Idempotency-Key"
+
+
+def test_the_longest_key(edge):
+    assert post(edge, "/invoices", INVOICE, key="x" * 255).body == post(edge, "/invoices", INVOICE, key="x" * 255).body
+
+
+def test_two_different_keys_in_one_request(edge):
+    headers = [("Idempotency-Key", "a"), ("Idempotency-Key", "b")]
+    assert edge.call("POST", "/invoices", json=INVOICE, headers=headers).status == 400
+
+
+def webhooks(edge: Edge) -> int:
+    return len(edge.services.webhooks.list(f"{edge.shop}:test"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "count"),
+    [("/invoices", INVOICE, invoices), ("/withdrawals", WITHDRAWAL, withdrawals), ("/webhooks", CASES[-1][1], webhooks)],
+)
+def test_many_at_once_make_one(edge, path, body, count):
+    edge.credit("ethereum", "eth", 100 * 10**18)
+    start = threading.Barrier(8)
+
+    def send(_: int):
+        start.wait()
+        return post(edge, path, body)
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(send, range(8)))
+    assert {answer.status for answer in answers} == {201}
+    assert len({answer.body for answer in answers}) == 1
+    assert sum("idempotency-replayed" not in answer.headers for answer in answers) == 1
+    assert count(edge) == 1
+
+
+def test_the_twin_that_spent_the_balance_first_answers_for_both(edge, monkeypatch):
+    """The second request looked for a stored answer just before the first one committed; then the money was gone."""
+    edge.credit("ethereum", "eth", 10**18)
+    store = type(edge.services.store)
+    real, twin = store.get_many, []
+
+    def late(self, wanted):
+        if not twin:
+            twin.append(None)
+            twin.append(post(edge, "/withdrawals", WITHDRAWAL))
+        return real(self, wanted)
+
+    monkeypatch.setattr(store, "get_many", late)
+    answer = post(edge, "/withdrawals", WITHDRAWAL)
+    assert twin[1].status == 201
+    assert (answer.status, answer.body) == (201, twin[1].body)
+    assert answer.headers["idempotency-replayed"] == "true"
+    assert withdrawals(edge) == 1
+
+
+def test_the_twin_that_committed_between_reading_and_committing(edge, monkeypatch):
+    edge.credit("ethereum", "eth", 100 * 10**18)
+    store = type(edge.services.store)
+    real, twin = store.commit, []
+
+    def late(self, changes):
+        if not twin:
+            twin.append(None)
+            twin.append(post(edge, "/withdrawals", WITHDRAWAL))
+        return real(self, changes)
+
+    monkeypatch.setattr(store, "commit", late)
+    answer = post(edge, "/withdrawals", WITHDRAWAL)
+    assert (answer.status, answer.body) == (201, twin[1].body)
+    assert withdrawals(edge) == 1
+
+
+@pytest.mark.parametrize("took_effect", [False, True])
+def test_a_commit_that_failed_or_seemed_to_is_made_good_by_repeating(edge, monkeypatch, took_effect):
+    store = type(edge.services.store)
+    real, failures = store.commit, []
+
+    def torn(self, changes):
+        if not failures:
+            failures.append(None)
+            if took_effect:
+                real(self, changes)
+            raise Conflict(None)
+        return real(self, changes)
+
+    monkeypatch.setattr(store, "commit", torn)
+    answers = [post(edge, "/invoices", INVOICE), post(edge, "/invoices", INVOICE)]
+    assert answers[1].status == 201
+    assert invoices(edge) == 1
+    if answers[0].status == 201:
+        assert answers[0].body == answers[1].body

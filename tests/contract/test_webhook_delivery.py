@@ -1,0 +1,224 @@
+"""Webhooks on the real store, the real queues and a real receiver: from a request at the API to signed bytes at the merchant."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook
+
+from chalicelib.domain.ids import MerchantId, TenantId, tenant_id
+from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint, delivery_for, delivery_work
+from chalicelib.domain.work import Command, OutboxRow, outbox_work
+from chalicelib.usecases.changes import Close, Conflict, Emit, Open, Save
+from chalicelib.wiring import services
+from infra.local.aws import LocalAws
+from tests.support.receiver import Receiver, answer
+from tests.support.stack import Stack
+from tests.support.webhooks import NOW, SHOP, a_row, an_endpoint, an_event, an_event_record
+
+HANDLERS = ("housekeeping", "relay", "deliver")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as running:
+        yield running
+
+
+def registered(stack: Stack, url: str, *events: str) -> dict[str, Any]:
+    reply = stack.call("POST", "/v1/webhooks", stack.keys["client_test"], json={"url": url, "events": list(events)})
+    assert reply.status == 201, reply.body
+    made: dict[str, Any] = reply.json["data"]
+    return made
+
+
+def deliveries() -> list[Delivery]:
+    return sorted(services().store.every(Delivery), key=lambda d: d.id)
+
+
+def open_deliveries() -> set[Any]:
+    return {work for work in services().store.every_work() if work.kind in ("delivery", "outbox")}
+
+
+def later(ms: int) -> None:
+    services().clock.shift_ms += ms
+
+
+def test_an_invoice_is_told_and_its_signature_holds(stack: Stack, receiver: Receiver) -> None:
+    hook = registered(stack, receiver.url("/hook"), "invoice.created")
+    invoice = stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
+    assert invoice.status == 201, invoice.body
+    assert stack.drain(only=HANDLERS).settled
+
+    (request,) = receiver.received
+    told = json.loads(request.body)
+    assert (told["event"], told["sequence"], told["data"]["id"]) == ("invoice.created", 1, invoice.json["id"])
+    expected = hmac.new(hook["secret"].encode(), request.body, hashlib.sha256).hexdigest()
+    assert request.headers["x-gateway-signature"] == f"sha256={expected}"
+    assert Webhook(hook["secret"]).verify(request.body, request.headers) == told
+    listed = stack.call("GET", "/v1/events", stack.keys["client_test"])
+    assert told in listed.json["data"]
+    assert [d.status for d in deliveries()] == ["delivered"]
+    assert open_deliveries() == set()
+
+
+def test_an_events_body_is_stored_and_sent_to_the_byte(stack: Stack, receiver: Receiver) -> None:
+    registered(stack, receiver.url(), "*")
+    (hook,) = services().store.every(WebhookEndpoint)
+    data = {"name": "Zürich €😀", "usd": 12.0, "cents": 0.1, "deep": [{"a": None}], "text": "\x00\x1f\u2028"}
+    services().store.commit([Emit(a_row(an_event(tenant=hook.tenant, data=data, at=services().clock.now_ms())))])
+    assert stack.drain(only=HANDLERS).settled
+    (request,) = receiver.received
+    assert json.loads(request.body)["data"] == data
+    record = services().store.get(EventRecord, tenant=hook.tenant, id="evt_1")
+    assert record is not None
+    assert record.body.encode() == request.body
+
+
+def test_a_failing_receiver_is_told_in_the_end(stack: Stack, receiver: Receiver) -> None:
+    receiver.behave(answer(500, b"not now"), answer(302), answer(200))
+    registered(stack, receiver.url(), "invoice.created")
+    stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
+    for seen in (1, 2, 3):
+        stack.drain(only=HANDLERS)
+        assert len(receiver.received) == seen
+        (delivery,) = deliveries()
+        assert open_deliveries() == ({delivery_work(delivery)} if seen < 3 else set())
+        later(delivery.due_at - services().clock.now_ms() + 60_000)
+    assert [a.status for a in deliveries()[0].attempts] == [500, 302, 200]
+    assert deliveries()[0].attempts[0].answer == "not now"
+    assert len({r.body for r in receiver.received}) == 1
+
+
+def test_a_dead_delivery_is_in_the_dead_letter_queue(stack: Stack, receiver: Receiver) -> None:
+    receiver.behave(answer(503))
+    registered(stack, receiver.url(), "invoice.created")
+    stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
+    stack.drain(only=HANDLERS)
+    for _ in range(8):
+        later(deliveries()[0].due_at - services().clock.now_ms() + 60_000)
+        stack.drain(only=HANDLERS)
+    (delivery,) = deliveries()
+    assert (delivery.status, len(delivery.attempts), len(receiver.received)) == ("dead", 9, 9)
+    assert open_deliveries() == set()
+    wired = services()
+    sqs = wired._client("sqs")
+    url = sqs.get_queue_url(QueueName=wired.settings.queue("deliveries-dead"))["QueueUrl"]
+    (message,) = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    assert json.loads(message["Body"]) == {"id": delivery.id, "tenant": delivery.tenant}
+
+
+def test_410_disables_the_endpoint_in_the_store(stack: Stack, receiver: Receiver) -> None:
+    receiver.behave(answer(410))
+    hook = registered(stack, receiver.url(), "invoice.created")
+    for _ in range(2):
+        stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
+        stack.drain(only=HANDLERS)
+    shown = stack.call("GET", f"/v1/webhooks/{hook['id']}", stack.keys["client_test"]).json["data"]
+    assert (shown["enabled"], shown["disabledReason"]) == (False, "it answered 410 Gone")
+    assert len(receiver.received) == 1
+    assert open_deliveries() == set()
+
+
+@pytest.mark.parametrize("order", ["reversed", "twice", "late"])
+def test_messages_out_of_order_and_twice_tell_once(stack: Stack, receiver: Receiver, order: Any) -> None:
+    registered(stack, receiver.url(), "invoice.created")
+    for amount in ("0.1", "0.2", "0.3"):
+        stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": amount})
+    assert stack.drain(only=HANDLERS, order=order).settled
+    assert sorted(json.loads(r.body)["data"]["amount"] for r in receiver.received) == ["0.1", "0.2", "0.3"]
+    assert open_deliveries() == set()
+
+
+def test_without_any_message_the_sweeps_do_it(stack: Stack, receiver: Receiver) -> None:
+    registered(stack, receiver.url(), "invoice.created")
+    stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
+    _lose_messages("relay")
+    later(16_000)
+    stack.drain(only=["housekeeping"])
+    _lose_messages("deliveries")
+    assert [d.status for d in deliveries()] == ["pending"]
+    later(61_000)
+    stack.drain(only=["housekeeping", "deliver"])
+    assert [d.status for d in deliveries()] == ["delivered"]
+    assert len(receiver.received) == 1
+    assert open_deliveries() == set()
+
+
+def test_eight_workers_at_once_tell_one_row_once(aws: LocalAws, receiver: Receiver) -> None:
+    wired = services()
+    tenant = tenant_id(MerchantId("mch_busy"), "live")
+    wired.store.commit([Save(an_endpoint("wh_1", tenant=tenant, url=receiver.url()))])
+    row = a_row(an_event(tenant=tenant), commands=(Command("payouts", "g", {"id": "wd_1", "network": "live:ethereum"}),))
+    wired.store.commit([Emit(row)])
+    outcomes = _together(8, lambda: wired.relay.tell(row.id))
+    assert outcomes.count(True) == 1
+    assert outcomes.count(False) == 7
+    (delivery,) = deliveries()
+    outcomes = _together(8, lambda: wired.deliveries.attempt(tenant, delivery.id))
+    assert outcomes.count("delivered") == 1
+    assert set(outcomes) <= {"delivered", "busy", "finished"}
+    assert len(receiver.received) == 1
+    assert open_deliveries() == set()
+
+
+def test_records_come_back_as_they_were_stored(aws: LocalAws) -> None:
+    store = services().store
+    endpoint = replace(an_endpoint("wh_1"), previous_secret="x" * 20, previous_until=NOW, disabled_reason="why", disabled_at=NOW)
+    event = an_event_record()
+    delivery = delivery_for(event, endpoint, NOW)
+    store.commit([Save(endpoint), Save(event), Save(delivery), Open(delivery_work(delivery))])
+    assert store.get(WebhookEndpoint, tenant=SHOP, id="wh_1") == endpoint
+    assert store.get(EventRecord, tenant=SHOP, id="evt_1") == event
+    assert store.get(Delivery, tenant=SHOP, id=delivery.id) == delivery
+    with pytest.raises(Conflict):
+        store.commit([Save(replace(delivery, version=3)), Close(delivery_work(delivery))])
+    assert set(store.every_work()) == {delivery_work(delivery)}
+
+
+def test_the_relay_closes_the_very_work_that_the_store_opened(aws: LocalAws) -> None:
+    store = services().store
+    for n in range(20):
+        store.commit([Emit(a_row(id=f"out_{n}", at=NOW + n))])
+    rows = list(store.every(OutboxRow))
+    assert set(store.every_work()) == {outbox_work(row) for row in rows}
+    assert all(services().relay.tell(row.id) for row in rows)
+    assert list(store.every_work()) == []
+    assert list(store.every(OutboxRow)) == []
+
+
+def test_lists_of_a_tenant_hold_nothing_of_others(aws: LocalAws) -> None:
+    wired = services()
+    alike = TenantId("mch_shop:live2")
+    for tenant in (SHOP, alike):
+        wired.webhooks.register(tenant, "http://127.0.0.1:4000/", ["*"])
+    assert [e.tenant for e in wired.webhooks.list(SHOP)] == [SHOP]
+
+
+def _lose_messages(queue: str) -> None:
+    wired = services()
+    sqs = wired._client("sqs")
+    sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=wired.settings.queue(queue))["QueueUrl"])
+
+
+def _together(count: int, act: Any) -> list[Any]:
+    """`act` in so many threads at once; what each returned."""
+    gate, results = threading.Barrier(count), []
+
+    def run() -> None:
+        gate.wait()
+        results.append(act())
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results

@@ -1,0 +1,31 @@
+"""A copy of what Chalice deploys, so that packaging leaves nothing behind in the source tree."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+_LEFT_BEHIND = shutil.ignore_patterns("__pycache__", "deployments", "deployed")
+
+
+def copy_project(folder: Path) -> Path:
+    """app.py, chalicelib, .chalice and requirements.txt in a new folder `project` under `folder`."""
+    copy = folder / "project"
+    for name in ("chalicelib", ".chalice"):
+        shutil.copytree(ROOT / name, copy / name, ignore=_LEFT_BEHIND)
+    for name in ("app.py", "requirements.txt"):
+        shutil.copy(ROOT / name, copy)
+    return copy
+
+
+def run_python(folder: Path, *arguments: str, seconds: float = 240) -> str:
+    """Run Python with these arguments in a folder; its output. The test fails with what it said when it fails."""
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
+    if done.returncode != 0:
+        pytest.fail(f"exit code {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}")
+    return done.stdout

@@ -1,0 +1,111 @@
+"""Deploys a copy of the project to moto, twice, and prints what stands there as JSON. Run in a process of its own by
+test_deploy.py: Chalice loads the app from the folder that it deploys, and changes the environment.
+
+    python -m tests.deploy.deploying <project> <stage>
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sys
+import warnings
+from typing import Any
+
+import boto3
+
+
+def deploy(project: str, stage: str) -> None:
+    """`chalice deploy`, as from the command line. Its words go to standard error."""
+    from chalice.cli import cli
+
+    with contextlib.redirect_stdout(sys.stderr):
+        cli.main(args=["--project-dir", project, "deploy", "--stage", stage], obj={}, standalone_mode=False)
+
+
+def standing() -> dict[str, Any]:
+    """What there is: functions, routes, schedules and what they start, queue mappings, roles with their policies."""
+    functions, logs = boto3.client("lambda"), boto3.client("logs")
+    listed = functions.list_functions()["Functions"]
+    return {
+        "functions": {
+            f["FunctionName"]: {
+                "memory": f["MemorySize"],
+                "timeout": f["Timeout"],
+                "handler": f["Handler"],
+                "runtime": f["Runtime"],
+                "environment": f["Environment"]["Variables"],
+                "policy": _policy(f["Role"].rsplit("/", 1)[1]),
+            }
+            for f in listed
+        },
+        "mappings": [
+            {
+                "queue": _last(m["EventSourceArn"]),
+                "function": _last(m["FunctionArn"]),
+                "batch": m["BatchSize"],
+            }
+            for m in functions.list_event_source_mappings()["EventSourceMappings"]
+        ],
+        "schedules": _schedules(),
+        "apis": [_api(api["id"]) for api in boto3.client("apigateway").get_rest_apis()["items"]],
+        "log_retention": {g["logGroupName"]: g.get("retentionInDays") for g in logs.describe_log_groups()["logGroups"]},
+    }
+
+
+def _last(arn: str) -> str:
+    return arn.rsplit(":", 1)[1]
+
+
+def _policy(role: str) -> dict[str, Any]:
+    iam = boto3.client("iam")
+    (name,) = iam.list_role_policies(RoleName=role)["PolicyNames"]
+    document: dict[str, Any] = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+    return document
+
+
+def _schedules() -> list[dict[str, str]]:
+    events = boto3.client("events")
+    return [
+        {"rate": rule["ScheduleExpression"], "state": rule["State"], "function": _last(target["Arn"])}
+        for rule in events.list_rules()["Rules"]
+        for target in events.list_targets_by_rule(Rule=rule["Name"])["Targets"]
+    ]
+
+
+def _api(api_id: str) -> dict[str, Any]:
+    gateway = boto3.client("apigateway")
+    routes: dict[str, dict[str, str]] = {}
+    nodes = 0
+    pages = gateway.get_paginator("get_resources").paginate(restApiId=api_id, embed=["methods"])
+    for resource in (r for page in pages for r in page["items"]):
+        nodes += 1
+        for method in resource.get("resourceMethods", {}):
+            integration = gateway.get_integration(restApiId=api_id, resourceId=resource["id"], httpMethod=method)
+            routes.setdefault(resource["path"], {})[method] = integration["uri"].split(":function:")[1].split("/")[0]
+    stages = [stage["stageName"] for stage in gateway.get_stages(restApiId=api_id)["item"]]
+    return {"id": api_id, "nodes": nodes, "routes": routes, "stages": stages}
+
+
+def main(project: str, stage: str) -> None:
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    os.environ["STAGE"] = stage
+    from chalicelib.settings import Settings
+    from infra.local.aws import start_aws
+    from infra.local.repairs.apigateway import repair_apigateway
+
+    aws = start_aws(Settings.from_environment())
+    repair_apigateway()
+    found = []
+    for _ in range(2):
+        deploy(project, stage)
+        found.append(standing())
+    aws.stop()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,107 @@
+"""app.py as the platform sees it: what importing it costs, and paths that API Gateway takes."""
+
+from __future__ import annotations
+
+import ast
+import json
+from typing import Any
+
+from chalicelib.settings import TABLES, Settings
+from tests.deploy.conftest import ROOT, run_python
+
+HEAVY = ("web3", "tronpy", "bitcoinlib", "eth_account", "eth_keyfile", "py_ecc", "sqlalchemy", "boto3", "aiohttp")
+
+_FIRST_REQUEST = f"""
+import json, sys
+import app
+from chalicelib import wiring
+wired = wiring.services()
+wired.store, wired.gate, wired.queues, wired.invoices, wired.withdrawals, wired.webhooks, wired.addresses
+print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))
+"""
+
+
+def test_the_api_loads_no_chain_library() -> None:
+    """Neither on import nor when it builds what requests need."""
+    assert json.loads(run_python(ROOT, "-c", _FIRST_REQUEST)) == []
+
+
+def test_app_imports_its_workers_only_when_called() -> None:
+    tree = ast.parse((ROOT / "app.py").read_text())
+    at_once = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
+    at_once |= {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+    assert "chalicelib.api" in at_once
+    assert at_once <= {"__future__", "chalice", "chalice.app", "chalicelib.api", "chalicelib.settings"}
+
+
+def path_nodes(paths: list[str]) -> set[str]:
+    """API Gateway's resources: one for every part of every path, and the root. Parameters' names count as their own."""
+    nodes = {"/"}
+    for path in paths:
+        parts = path.strip("/").split("/")
+        nodes |= {"/" + "/".join(parts[: n + 1]) for n in range(len(parts))}
+    return nodes
+
+
+def test_path_nodes_are_counted() -> None:
+    assert path_nodes(["/a/b/{c}", "/a/d"]) == {"/", "/a", "/a/b", "/a/b/{c}", "/a/d"}
+
+
+def test_paths_fit_api_gateway() -> None:
+    """At most 300 resources, and one parameter name among siblings (decisions §1)."""
+    from app import app
+
+    nodes = path_nodes(list(app.routes))
+    assert len(nodes) < 300
+    parameters: dict[str, set[str]] = {}
+    for node in nodes:
+        parent, _, part = node.rpartition("/")
+        if part.startswith("{"):
+            parameters.setdefault(parent, set()).add(part)
+    assert {parent: names for parent, names in parameters.items() if len(names) > 1} == {}
+
+
+def test_consumers_hand_over_each_message_and_let_failures_through(monkeypatch: Any) -> None:
+    from chalice.test import Client
+
+    import app
+
+    for name, worker in (("relay", "relay"), ("deliver", "deliver"), ("payout", "payout")):
+        seen: list[str] = []
+
+        def handle(body: str, seen: list[str] = seen) -> None:
+            seen.append(body)
+            if body == "bad":
+                raise LookupError("it failed")
+
+        monkeypatch.setattr(f"chalicelib.workers.{worker}.handle", handle)
+        with Client(app.app) as client:
+            client.lambda_.invoke(name, client.events.generate_sqs_event(['{"id": "1"}']))
+            assert seen == ['{"id": "1"}']
+            try:
+                client.lambda_.invoke(name, client.events.generate_sqs_event(["bad"]))
+            except LookupError:
+                continue
+            raise AssertionError(f"{name} swallowed a failure: SQS would delete the message")
+
+
+def test_every_network_has_its_clock(monkeypatch: Any) -> None:
+    from chalice.test import Client
+
+    import app
+    from chalicelib.domain.catalogue import NETWORK_ORDER
+
+    polled: list[str] = []
+    kept: list[bool] = []
+    monkeypatch.setattr("chalicelib.workers.poll.run", polled.append)
+    monkeypatch.setattr("chalicelib.workers.housekeeping.run", lambda: kept.append(True))
+    with Client(app.app) as client:
+        for network in NETWORK_ORDER:
+            client.lambda_.invoke(f"poll_{network}", client.events.generate_cw_event("aws.events", "Scheduled Event", {}, []))
+        client.lambda_.invoke("housekeeping", client.events.generate_cw_event("aws.events", "Scheduled Event", {}, []))
+    assert polled == list(NETWORK_ORDER)
+    assert kept == [True]
+
+
+def test_table_names_carry_the_stage() -> None:
+    assert {Settings(stage="demo").table(t) for t in TABLES}.isdisjoint({Settings(stage="prod").table(t) for t in TABLES})

@@ -1,0 +1,153 @@
+"""The policy files: up to date, one per function, and none allows what its function has no business with (money rule 10)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from chalicelib.settings import QUEUES, STAGES, TABLES, Settings
+from infra import policies
+from infra.policies import FUNCTIONS
+from tests.deploy.declared import API, CHALICE, config, consumers, function_names, function_settings, functions
+
+MONEY_TABLES = {"ledger", "payouts", "custody"}
+
+
+def statements(function: str, stage: str = "prod") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((CHALICE / f"policy-{function}-{stage}.json").read_text())["Statement"]
+    return found
+
+
+def actions(function: str, stage: str = "prod") -> set[str]:
+    return {action for statement in statements(function, stage) for action in statement["Action"]}
+
+
+def tables(function: str) -> set[str]:
+    arns = [arn for s in statements(function) for arn in s["Resource"] if ":dynamodb:" in arn]
+    return {arn.split("table/gateway-prod-")[1].split("/")[0] for arn in arns}
+
+
+def policy_of(function: str) -> str:
+    return "api" if function == API else "poll" if function.startswith("poll_") else function
+
+
+def test_files_are_what_the_script_writes() -> None:
+    assert policies.stale() == []
+
+
+def test_a_changed_file_is_noticed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "CHALICE", tmp_path)
+    for file, text in policies.rendered().items():
+        file.write_text(text)
+    assert policies.stale() == []
+    (tmp_path / "policy-api-prod.json").write_text('{"Version": "2012-10-17", "Statement": []}')
+    (tmp_path / "policy-forgotten-prod.json").write_text("{}")
+    assert [file.name for file in policies.stale()] == ["policy-api-prod.json", "policy-forgotten-prod.json"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_api_can_neither_decrypt_nor_sign_nor_read_keys(stage: str) -> None:
+    for statement in statements("api", stage):
+        for action in statement["Action"]:
+            assert action.split(":")[0] in ("dynamodb", "sqs", "logs"), action
+        assert not any("custody" in arn or "payouts" in arn for arn in statement["Resource"])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_only_the_payout_function_signs(stage: str) -> None:
+    kms = {f: sorted(a for a in actions(f, stage) if a.startswith("kms:")) for f in FUNCTIONS}
+    assert kms == {f: ["kms:Decrypt", "kms:Sign"] if f == "payout" else [] for f in FUNCTIONS}
+    settings = Settings(stage=stage)
+    used = {s["Action"][0]: s["Condition"] for s in statements("payout", stage) if s["Action"][0].startswith("kms:")}
+    aliases = {action: condition["ForAnyValue:StringEquals"]["kms:ResourceAliases"] for action, condition in used.items()}
+    assert aliases == {
+        "kms:Sign": [settings.key_alias("hot-live"), settings.key_alias("hot-test")],
+        "kms:Decrypt": [settings.key_alias("data")],
+    }
+    assert used["kms:Sign"]["StringEquals"]["kms:MessageType"] == "DIGEST"
+    assert used["kms:Decrypt"]["StringEquals"] == {
+        "kms:EncryptionContext:purpose": "wallet-key",
+        "kms:EncryptionContext:stage": stage,
+    }
+
+
+def test_the_condition_is_what_custody_really_sends() -> None:
+    from chalicelib.custody.envelope import context_of
+    from chalicelib.domain.ids import NetworkId
+
+    sent = context_of(Settings(stage="prod"), NetworkId("live:ethereum"), "0xabc")
+    (opens,) = [s for s in statements("payout") if s["Action"] == ["kms:Decrypt"]]
+    for name, value in opens["Condition"]["StringEquals"].items():
+        assert sent[name.removeprefix("kms:EncryptionContext:")] == value
+
+
+def test_each_function_reaches_only_its_tables() -> None:
+    reached = {function: tables(function) for function in FUNCTIONS}
+    assert reached["deliver"] == reached["relay"] == {"work", "events", "webhooks"}
+    assert not reached["housekeeping"] & MONEY_TABLES
+    assert not reached["poll"] & {"custody", "tenants", "events", "webhooks"}
+    assert not reached["payout"] & {"tenants", "events", "webhooks"}
+    assert {f for f in FUNCTIONS if "custody" in reached[f]} == {"payout"}
+    assert set().union(*reached.values()) == set(TABLES)
+    assert "dynamodb:PutItem" not in {
+        a for s in statements("payout") for a in s["Action"] if any("custody" in r for r in s["Resource"])
+    }
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_nothing_is_open_ended(function: str, stage: str) -> None:
+    for statement in statements(function, stage):
+        assert statement["Effect"] == "Allow"
+        for action in statement["Action"]:
+            assert "*" not in action
+            assert action not in ("dynamodb:Scan", "dynamodb:DeleteTable", "dynamodb:UpdateTable", "sqs:PurgeQueue")
+        for arn in statement["Resource"]:
+            if "Condition" not in statement:
+                assert f"gateway-{stage}" in arn
+    others = [other for other in STAGES if other != stage]
+    text = json.dumps(statements(function, stage))
+    assert not any(f"gateway-{other}" in text for other in others)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_function_has_its_own_policy_and_size(stage: str) -> None:
+    declared = config()
+    assert declared["autogen_policy"] is False
+    assert set(declared["stages"]) == set(STAGES)
+    assert set(declared["lambda_functions"]) == set(declared["stages"][stage]["lambda_functions"]) == set(functions())
+    for function in functions():
+        found = function_settings(stage, function)
+        assert found["iam_policy_file"] == f"policy-{policy_of(function)}-{stage}.json"
+        assert (CHALICE / found["iam_policy_file"]).is_file()
+        assert found["environment_variables"]["STAGE"] == stage
+        assert 128 <= found["lambda_memory_size"] <= 10_240
+        # API Gateway gives up after 29 seconds; what is started every minute should be over when it is started again.
+        assert 0 < found["lambda_timeout"] <= (29 if function == API else 60)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_queues_and_logs(stage: str) -> None:
+    settings = Settings(stage=stage)
+    assert set(consumers(stage).values()) == {settings.queue(queue) for queue in QUEUES}
+    for function, name in function_names(stage).items():
+        mine = statements(policy_of(function), stage)
+        receives = [arn.rsplit(":", 1)[1] for s in mine if "sqs:ReceiveMessage" in s["Action"] for arn in s["Resource"]]
+        assert receives == ([consumers(stage)[function]] if function in consumers(stage) else [])
+        logs = [arn for s in mine if "logs:PutLogEvents" in s["Action"] for arn in s["Resource"]]
+        assert f"arn:aws:logs:*:*:log-group:/aws/lambda/{name}:*" in logs
+
+
+def test_settings_accept_every_stages_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stage, of_stage in config()["stages"].items():
+        for name, value in of_stage["environment_variables"].items():
+            monkeypatch.setenv(name, value)
+        settings = Settings.from_environment()
+        assert settings.stage == stage
+        # Whoever tries the sandbox waits for blocks; the local stack and the tests say themselves how often they come.
+        assert (settings.sandbox_block_seconds == 2) is (stage != "local")
+        for name in of_stage["environment_variables"]:
+            monkeypatch.delenv(name)
+    assert config()["stages"]["prod"]["environment_variables"].get("WEBHOOKS_ALLOW_PRIVATE", "false") == "false"

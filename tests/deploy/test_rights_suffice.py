@@ -1,0 +1,198 @@
+"""Every call to AWS that the functions make on the way of a payment and of a withdrawal, and for every GET route, is one that
+their policies allow.
+
+moto enforces no policies of roles. So the calls are recorded where botocore sends them, each with the function that was at
+work, and looked up in the policy files.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from botocore.client import BaseClient
+
+from chalicelib.api.routes import ROUTES
+from tests.deploy.declared import API, CHALICE, function_settings, functions
+from tests.support.stack import Stack
+
+Call = tuple[str, str, str]
+"""Function, IAM action, ARN."""
+_OF_TRANSACTION = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.function = API
+        self.calls: set[Call] = set()
+
+    def note(self, service: str, operation: str, sent: dict[str, Any]) -> None:
+        self.calls |= {(self.function, action, arn) for action, arn in needed(service, operation, sent)}
+
+
+def needed(service: str, operation: str, sent: dict[str, Any]) -> set[tuple[str, str]]:
+    """The IAM actions and resources that a call needs.
+
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html (transactions need the rights
+    of their parts), .../list_amazonsqs.html, .../list_awskeymanagementservice.html
+    """
+    if service == "dynamodb":
+        return {(f"dynamodb:{action}", f"arn:aws:dynamodb:r:1:table/{table}") for action, table in _of_tables(operation, sent)}
+    if service == "sqs":
+        queue = sent.get("QueueName") or sent["QueueUrl"].rsplit("/", 1)[1]
+        return {(f"sqs:{operation}", f"arn:aws:sqs:r:1:{queue}")}
+    if service == "kms":
+        return {(f"kms:{operation}", "arn:aws:kms:r:1:key/k")}
+    return {(f"{service}:{operation}", "*")}
+
+
+def _of_tables(operation: str, sent: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if operation == "TransactWriteItems":
+        for item in sent["TransactItems"]:
+            for part, body in item.items():
+                yield _OF_TRANSACTION[part], body["TableName"]
+    elif operation == "TransactGetItems":
+        for item in sent["TransactItems"]:
+            yield "GetItem", item["Get"]["TableName"]
+    elif operation in ("BatchGetItem", "BatchWriteItem"):
+        for table in sent["RequestItems"]:
+            yield operation, table
+    elif "IndexName" in sent:
+        yield operation, f"{sent['TableName']}/index/{sent['IndexName']}"
+    else:
+        yield operation, sent["TableName"]
+
+
+def allowed(policy: dict[str, Any], action: str, arn: str) -> bool:
+    """Conditions are not looked at: those of KMS are compared with what is sent in test_policies.py."""
+    return any(
+        any(fnmatchcase(action, a) for a in statement["Action"]) and any(fnmatchcase(arn, r) for r in statement["Resource"])
+        for statement in policy["Statement"]
+        if statement["Effect"] == "Allow"
+    )
+
+
+def policies() -> dict[str, Any]:
+    return {f: json.loads((CHALICE / function_settings("local", f)["iam_policy_file"]).read_text()) for f in functions()}
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    found = Recorder()
+    send = BaseClient._make_api_call
+
+    def noted(self: BaseClient, operation: str, sent: dict[str, Any]) -> Any:
+        found.note(self.meta.service_model.service_name, operation, sent)
+        return send(self, operation, sent)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", noted)
+    return found
+
+
+class Journey:
+    """Drives the stack and tells the recorder which function is at work."""
+
+    def __init__(self, stack: Stack, recorder: Recorder) -> None:
+        self.stack, self.recorder = stack, recorder
+        self.key = stack.keys["client_test"]
+
+    def api(self, method: str, path: str, body: Any = None, status: int = 200, key: str | None = None) -> Any:
+        self.recorder.function = API
+        answer = self.stack.call(method, path, key or self.key, body)
+        assert answer.status == status, answer.body
+        return answer.json
+
+    def read_everything(self, ids: Mapping[str, str]) -> None:
+        """Every GET route. `ids` is what stands in the place of a path's parameter, or follows the path, by the route's path."""
+        reading = [route for route in ROUTES if route.method == "GET"]
+        assert ids.keys() <= {route.path for route in reading}
+        for route in reading:
+            assert route.path in ids or "{" not in route.path, f"no id for {route.path}"
+            found = ids.get(route.path, "")
+            path = f"{route.path.partition('{')[0]}{found}"
+            answer = self.api("GET", f"/v1{path}", key=self.stack.keys["admin_test"] if route.level == "admin" else None)
+            assert answer
+
+    def settle(self) -> None:
+        """All functions in turn, until none finds anything to do."""
+        for _ in range(12):
+            handled = 0
+            for function in functions():
+                if function != API:
+                    self.recorder.function = function
+                    done = self.stack.drain(only=[function], hurry=True)
+                    handled += sum(done.calls.values()) - done.rounds * (function.startswith("poll_") or function == "housekeeping")
+            if handled == 0:
+                return
+        raise AssertionError("the service does not come to rest")
+
+
+def closed_port() -> int:
+    """Nobody listens there: the delivery fails and is tried again."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_calls_are_translated() -> None:
+    transaction = {"TransactItems": [{"Put": {"TableName": "a"}}, {"Delete": {"TableName": "b"}}]}
+    assert needed("dynamodb", "TransactWriteItems", transaction) == {
+        ("dynamodb:PutItem", "arn:aws:dynamodb:r:1:table/a"),
+        ("dynamodb:DeleteItem", "arn:aws:dynamodb:r:1:table/b"),
+    }
+    by_index = needed("dynamodb", "Query", {"TableName": "a", "IndexName": "i"})
+    assert by_index == {("dynamodb:Query", "arn:aws:dynamodb:r:1:table/a/index/i")}
+    sent = needed("sqs", "SendMessage", {"QueueUrl": "https://x/1/q.fifo"})
+    assert sent == {("sqs:SendMessage", "arn:aws:sqs:r:1:q.fifo")}
+
+
+def test_policies_are_read() -> None:
+    api = policies()[API]
+    assert allowed(api, "dynamodb:GetItem", "arn:aws:dynamodb:r:1:table/gateway-local-records")
+    assert allowed(api, "dynamodb:Query", "arn:aws:dynamodb:r:1:table/gateway-local-records/index/listing")
+    assert not allowed(api, "dynamodb:GetItem", "arn:aws:dynamodb:r:1:table/gateway-local-custody")
+    assert not allowed(api, "dynamodb:GetItem", "arn:aws:dynamodb:r:1:table/gateway-prod-records")
+    assert not allowed(api, "kms:Sign", "arn:aws:kms:r:1:key/k")
+
+
+def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
+    journey = Journey(stack, recorder)
+    journey.api("GET", "/v1/auth/test")
+    hook = journey.api("POST", "/v1/webhooks", {"url": f"http://127.0.0.1:{closed_port()}/hook", "events": ["*"]}, 201)
+    for coin, network, amount in (("eth", "ethereum", "1.5"), ("usdt", "tron", "20")):
+        asked = {"amount": amount, "externalId": f"order-{coin}"}
+        invoice = journey.api("POST", "/v1/invoices", asked | {"currency": coin, "network": network}, 201)
+        pay = {"address": invoice["address"], "network": network, "coin": coin, "amount": amount}
+        journey.api("POST", "/v1/sandbox/deposits", pay, 201)
+        journey.settle()
+        journey.api("POST", "/v1/sandbox/blocks", {"network": network, "count": 30}, 201)
+        journey.settle()
+    to = "0x52908400098527886E0F7030069857D2E4169EE7"
+    withdrawal = journey.api("POST", "/v1/withdraws", {"coin": "eth", "network": "ethereum", "amount": "0.5", "address": to}, 201)
+    transaction = journey.api("GET", "/v1/transactions")["data"][0]
+    journey.read_everything(
+        {
+            "/invoices": f"?id={invoice['id']}",
+            "/invoices/getByExternalId": "?externalId=order-usdt",
+            "/addresses/{address}": invoice["address"],
+            "/coins/{coin}": "usdt",
+            "/networks/{network}": "ethereum",
+            "/networks/last-number-block/{network}": "ethereum",
+            "/transactions/{txId}": transaction["id"],
+            "/webhooks/{id}": hook["data"]["id"],
+            "/withdrawals/{id}": withdrawal["id"],
+        }
+    )
+    journey.settle()
+    journey.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 30}, 201)
+    journey.settle()
+
+    at_work = {function for function, _, _ in recorder.calls}
+    assert at_work == set(functions())
+    assert {action for function, action, _ in recorder.calls if function == "payout" and action.startswith("kms:")} == {"kms:Sign"}
+    rights = policies()
+    assert sorted(call for call in recorder.calls if not allowed(rights[call[0]], *call[1:])) == []

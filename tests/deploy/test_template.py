@@ -1,0 +1,309 @@
+"""infra/template.yaml: it is valid, names things as the settings do, and protects what is money."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import boto3
+import pytest
+import yaml
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from chalicelib.settings import KEYS, QUEUES, STAGES, TABLES, Settings
+from infra.deploy import TEMPLATE, create_stack
+from infra.local import repairs
+
+MONEY = {"tenants", "records", "ledger", "chain", "payouts", "work", "webhooks", "custody"}
+EXPIRING = {"tenants", "records", "events", "webhooks"}
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads the short forms of CloudFormation's functions: `!Ref X` as {"Ref": "X"}, `!Sub X` as {"Fn::Sub": "X"}."""
+
+
+def _function(loader: _Loader, tag: str, node: Any) -> dict[str, Any]:
+    if isinstance(node, yaml.ScalarNode):
+        value: Any = loader.construct_scalar(node)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        value = loader.construct_mapping(node, deep=True)
+    return {tag if tag == "Ref" else f"Fn::{tag}": value}
+
+
+_Loader.add_multi_constructor("!", _function)
+
+
+@pytest.fixture(scope="module")
+def resources() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.load(TEMPLATE.read_text(), Loader=_Loader)["Resources"]  # noqa: S506 - a SafeLoader
+    return found
+
+
+def of_type(resources: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
+    """Resources of a type by their name property, which is given for the stage `prod`."""
+    return {
+        r["Properties"][name]["Fn::Sub"].replace("${Stage}", "prod"): r for r in resources.values() if r["Type"] == f"AWS::{kind}"
+    }
+
+
+@pytest.fixture
+def account() -> Iterator[None]:
+    repairs.install()
+    with mock_aws():
+        yield
+
+
+def test_aws_own_checker_has_nothing_to_say() -> None:
+    """cfn-lint knows CloudFormation's published schemas of every resource; moto does not look at most properties."""
+    from cfnlint.api import lint_file
+
+    assert [str(match) for match in lint_file(TEMPLATE)] == []
+
+
+def test_fits_into_one_request() -> None:
+    assert len(TEMPLATE.read_bytes()) < 51_200  # CloudFormation quotas, TemplateBody
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.filterwarnings("ignore:.*not supported by moto's CloudFormation")
+def test_names_are_those_of_the_settings(account: None, stage: str) -> None:
+    settings = Settings(stage=stage)
+    create_stack(stage)
+
+    assert set(boto3.client("dynamodb").list_tables()["TableNames"]) == {settings.table(t) for t in TABLES}
+
+    urls = boto3.client("sqs").list_queues()["QueueUrls"]
+    dead = [q.replace(".fifo", "-dead.fifo") if q.endswith(".fifo") else f"{q}-dead" for q in QUEUES]
+    assert {url.rsplit("/", 1)[1] for url in urls} == {settings.queue(q) for q in (*QUEUES, *dead)}
+
+    kms = boto3.client("kms")
+    ours = [a["AliasName"] for a in kms.list_aliases()["Aliases"] if not a["AliasName"].startswith("alias/aws/")]
+    assert set(ours) == {settings.key_alias(key) for key in (*KEYS, "tables")}
+    kinds = {key: kms.describe_key(KeyId=settings.key_alias(key))["KeyMetadata"] for key in KEYS}
+    assert {key: (kind["KeySpec"], kind["KeyUsage"]) for key, kind in kinds.items()} == {
+        "data": ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"),
+        "hot-live": ("ECC_SECG_P256K1", "SIGN_VERIFY"),
+        "hot-test": ("ECC_SECG_P256K1", "SIGN_VERIFY"),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:.*not supported by moto's CloudFormation")
+def test_may_be_made_again_and_beside_another_stage(account: None) -> None:
+    create_stack("prod")
+    boto3.client("dynamodb").put_item(TableName="gateway-prod-ledger", Item={"pk": {"S": "a"}, "sk": {"S": "b"}})
+    create_stack("prod", alarm_topic="arn:aws:sns:eu-central-1:123456789012:alarms")
+    create_stack("prod")
+    create_stack("demo")
+    found = boto3.client("dynamodb").get_item(TableName="gateway-prod-ledger", Key={"pk": {"S": "a"}, "sk": {"S": "b"}})
+    assert "Item" in found
+
+
+@pytest.mark.filterwarnings("ignore:.*not supported by moto's CloudFormation")
+def test_the_topic_of_last_time_stays_unless_another_is_given(account: None) -> None:
+    def topic() -> str:
+        """moto knows no alarms in a template; that each goes to the parameter's topic is looked at below."""
+        (stack,) = boto3.client("cloudformation").describe_stacks(StackName="gateway-demo")["Stacks"]
+        return {p["ParameterKey"]: p.get("ParameterValue", "") for p in stack["Parameters"]}["AlarmTopic"]
+
+    first, second = (f"arn:aws:sns:eu-central-1:123456789012:{name}" for name in ("first", "second"))
+    create_stack("demo", alarm_topic=first)
+    assert topic() == first
+    create_stack("demo")
+    assert topic() == first
+    create_stack("demo", alarm_topic=second)
+    assert topic() == second
+    create_stack("demo", alarm_topic="")
+    assert topic() == ""
+
+
+def test_what_cloudformation_is_told_of_the_topic() -> None:
+    """The documented parameter, where moto might be lenient."""
+    sent: list[dict[str, Any]] = []
+    session = _Session(("describe_stacks", _STANDS), ("update_stack", "No updates are to be performed."))
+    session.formation.meta.events.register(
+        "provide-client-params.cloudformation.UpdateStack", lambda params, **_: sent.extend(params["Parameters"])
+    )
+    create_stack("demo", session)  # type: ignore[arg-type]
+    assert sent == [{"ParameterKey": "Stage", "ParameterValue": "demo"}, {"ParameterKey": "AlarmTopic", "UsePreviousValue": True}]
+
+
+def test_is_made_quickly(account: None) -> None:
+    started = time.process_time()  # nothing is waited for: it is all done in this process
+    create_stack("local")
+    assert time.process_time() - started < 2  # the local stack has five seconds in all
+
+
+class _Session:
+    """A session whose only client answers as it was told."""
+
+    def __init__(self, *answers: tuple[str, str | dict[str, Any]]) -> None:
+        self.formation = boto3.client("cloudformation", region_name="eu-central-1")
+        self.stubber = Stubber(self.formation)
+        for operation, answer in answers:
+            if isinstance(answer, str):
+                self.stubber.add_client_error(operation, "ValidationError", answer)
+            else:
+                self.stubber.add_response(operation, answer)
+        self.stubber.activate()
+
+    def client(self, service: str) -> Any:
+        assert service == "cloudformation"
+        return self.formation
+
+
+_STANDS = {"Stacks": [{"StackName": "gateway-demo", "CreationTime": datetime(2026, 1, 1), "StackStatus": "UPDATE_COMPLETE"}]}
+
+
+def test_nothing_to_update_is_no_failure() -> None:
+    session = _Session(("describe_stacks", _STANDS), ("update_stack", "No updates are to be performed."))
+    create_stack("demo", session)  # type: ignore[arg-type]
+    session.stubber.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [("describe_stacks", "User is not authorized")],
+        [("describe_stacks", _STANDS), ("update_stack", "Template error: the resource is wrong")],
+        [("describe_stacks", "Stack with id gateway-demo does not exist"), ("create_stack", "Template error")],
+    ],
+)
+def test_a_refusal_is_not_swallowed(answers: list[Any]) -> None:
+    session = _Session(*answers)
+    with pytest.raises(ClientError, match=answers[-1][1]):
+        create_stack("demo", session)  # type: ignore[arg-type]
+
+
+def test_messages_that_fail_end_in_the_dead_letters(account: None) -> None:
+    create_stack("local")
+    sqs, settings = boto3.client("sqs"), Settings(stage="local")
+    for queue in QUEUES:
+        url = sqs.get_queue_url(QueueName=settings.queue(queue))["QueueUrl"]
+        attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        redrive = json.loads(attributes["RedrivePolicy"])
+        base, _, fifo = settings.queue(queue).partition(".")
+        assert redrive["deadLetterTargetArn"].rsplit(":", 1)[1] == f"{base}-dead" + (f".{fifo}" if fifo else "")
+        assert redrive["maxReceiveCount"] >= 3
+
+
+def test_tables(resources: dict[str, Any]) -> None:
+    tables = of_type(resources, "DynamoDB::Table", "TableName")
+    for name in TABLES:
+        table = tables[f"gateway-prod-{name}"]
+        properties = table["Properties"]
+        assert [(k["AttributeName"], k["KeyType"]) for k in properties["KeySchema"]] == [("pk", "HASH"), ("sk", "RANGE")]
+        assert properties["SSESpecification"]["KMSMasterKeyId"] == {"Fn::GetAtt": "TablesKey.Arn"}, name
+        only_prod = {"Fn::If": ["Prod", True, False]}
+        kept = (
+            properties.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled"),
+            properties.get("DeletionProtectionEnabled"),
+            table.get("DeletionPolicy"),
+        )
+        assert kept == ((only_prod, only_prod, "RetainExceptOnCreate") if name in MONEY else (None, None, None)), name
+        expires = properties.get("TimeToLiveSpecification")
+        assert expires == ({"AttributeName": "ttl", "Enabled": True} if name in EXPIRING else None), name
+
+
+def test_what_the_store_indexes_is_there(resources: dict[str, Any]) -> None:
+    from chalicelib.store.schema import RECORDS
+
+    tables = of_type(resources, "DynamoDB::Table", "TableName")
+    assert {kind.table for kind in RECORDS.values()} <= set(TABLES)
+    listed = {kind.table for kind in RECORDS.values() if kind.list_pk is not None}
+    indexed = {name.rsplit("-", 1)[1] for name, table in tables.items() if "GlobalSecondaryIndexes" in table["Properties"]}
+    assert listed == indexed == {"records"}
+    (index,) = tables["gateway-prod-records"]["Properties"]["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == "listing"
+    assert [k["AttributeName"] for k in index["KeySchema"]] == ["list_pk", "list_sk"]
+
+
+def test_keys_are_kept_and_bound_to_their_use(resources: dict[str, Any]) -> None:
+    keys = {name: r for name, r in resources.items() if r["Type"] == "AWS::KMS::Key"}
+    assert set(keys) == {"TablesKey", "DataKey", "HotLiveKey", "HotTestKey"}
+    payout = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/gateway-${Stage}-payout"}
+    for name, key in keys.items():
+        assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
+        using = {}
+        for statement in key["Properties"]["KeyPolicy"]["Statement"]:
+            actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+            assert "kms:*" not in actions
+            using.update({action: statement.get("Condition", {}) for action in actions if "Sign" in action or "Decrypt" in action})
+            if statement["Principal"] == {"AWS": "*"}:
+                assert statement["Condition"]["StringEquals"]["kms:CallerAccount"] == {"Ref": "AWS::AccountId"}
+        if name.startswith("Hot"):
+            assert set(using) == {"kms:Sign"}
+            assert using["kms:Sign"]["ArnEquals"] == {"aws:PrincipalArn": payout}
+            assert using["kms:Sign"]["StringEquals"]["kms:MessageType"] == "DIGEST"
+        else:
+            assert key["Properties"]["EnableKeyRotation"] is True
+            assert set(using) == {"kms:Decrypt"}
+    opens = [s for s in keys["DataKey"]["Properties"]["KeyPolicy"]["Statement"] if s["Action"] == "kms:Decrypt"]
+    assert {s["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"]: "ArnEquals" in s["Condition"] for s in opens} == {
+        "deposit-seed": False,
+        "wallet-key": True,
+    }
+
+
+def test_a_message_stays_hidden_six_times_its_functions_timeout(resources: dict[str, Any]) -> None:
+    from tests.deploy.declared import consumers, function_settings
+
+    queues = of_type(resources, "SQS::Queue", "QueueName")
+    for function, queue in consumers("prod").items():
+        assert queues[queue]["Properties"]["VisibilityTimeout"] >= 6 * function_settings("prod", function)["lambda_timeout"]
+        assert queues[queue]["Properties"]["SqsManagedSseEnabled"] is True
+
+
+def test_every_dead_letter_queue_and_function_has_an_alarm(resources: dict[str, Any]) -> None:
+    from tests.deploy.declared import function_names
+
+    alarms = [r["Properties"] for r in resources.values() if r["Type"] == "AWS::CloudWatch::Alarm"]
+    assert all(alarm["AlarmActions"] == {"Fn::If": ["Told", [{"Ref": "AlarmTopic"}], []]} for alarm in alarms)
+    watched = [json.dumps(d["Value"]).replace("${Stage}", "prod") for alarm in alarms for d in alarm.get("Dimensions", [])]
+    dead = {json.dumps({"Fn::GetAtt": f"{name}.QueueName"}) for name in resources if name.endswith("DeadQueue")}
+    functions = {json.dumps({"Fn::Sub": name}) for name in function_names("prod").values()}
+    assert len(dead) == len(QUEUES)
+    assert sorted(watched) == sorted(dead | functions)
+
+
+def test_every_function_has_a_log_group_that_is_listened_to(resources: dict[str, Any]) -> None:
+    from tests.deploy.declared import config, function_names
+
+    groups = {name: r for name, r in resources.items() if r["Type"] == "AWS::Logs::LogGroup"}
+    names = {name: r["Properties"]["LogGroupName"]["Fn::Sub"].replace("${Stage}", "prod") for name, r in groups.items()}
+    assert sorted(names.values()) == sorted(f"/aws/lambda/{function}" for function in function_names("prod").values())
+    assert all(r["Properties"]["RetentionInDays"] == {"Fn::If": ["Prod", 90, 7]} for r in groups.values())
+    # Chalice would make the same groups, and fail.
+    assert not any("log_retention_in_days" in of_stage for of_stage in [config(), *config()["stages"].values()])
+
+    filters = [r["Properties"] for r in resources.values() if r["Type"] == "AWS::Logs::MetricFilter"]
+    assert sorted(f["LogGroupName"]["Ref"] for f in filters) == sorted(groups)
+    (pattern,) = {f["FilterPattern"] for f in filters}
+    (alarm,) = [r["Properties"] for r in resources.values() if r["Properties"].get("MetricName") == "alarm_lines"]
+    for listening in filters:
+        (counted,) = listening["MetricTransformations"]
+        assert (counted["MetricNamespace"], counted["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
+        assert counted["MetricValue"] == "1"
+    # A pattern of ?terms matches a line that has any of them.
+    terms = [term.removeprefix("?").strip('"') for term in pattern.split()]
+    assert all(term.startswith("?") for term in pattern.split())
+    assert set(terms) == {"ALARM", "metric=relay_failed", "metric=delivery_lost"}
+
+
+def test_what_the_code_logs_as_an_alarm_is_what_is_listened_to(resources: dict[str, Any]) -> None:
+    """Every `metric=` and ALARM in a log call of ours is in the pattern, at a level that Lambda's logger lets through."""
+    pattern = next(r["Properties"]["FilterPattern"] for r in resources.values() if r["Type"] == "AWS::Logs::MetricFilter")
+    heard = set()
+    for file in (TEMPLATE.parents[1] / "chalicelib").rglob("*.py"):
+        for level, text in re.findall(r'log\.(\w+)\(\s*f?"(ALARM|metric=\w+)', file.read_text()):
+            assert level in ("warning", "error", "exception"), file
+            assert text in pattern, f"{text} in {file}"
+            heard.add(text)
+    assert heard == {"ALARM", "metric=relay_failed", "metric=delivery_lost"}

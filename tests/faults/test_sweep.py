@@ -1,0 +1,225 @@
+"""Every call to AWS, one after the other, fails before or after its effect, or kills the function there. Whatever was cut:
+when clocks and queues have run again, the books are whole, everything was credited and paid exactly once, nothing is stuck,
+and every event reached the merchant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from chalicelib.domain.ids import NetworkId
+from chalicelib.wiring import services
+from infra.local.pump import Order
+from tests.support.cuts import WAYS, Cutter, How, When, install
+from tests.support.receiver import Receiver
+from tests.support.stack import Stack
+from tests.support.world import NETWORK, OUT, World
+
+ETHER = 10**18
+READS = ("Get", "Query", "BatchGet", "TransactGet")
+CONFIRMATIONS = 12
+
+
+@pytest.fixture
+def cutter(monkeypatch: pytest.MonkeyPatch) -> Cutter:
+    made = Cutter()
+    install(made, monkeypatch)
+    return made
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as running:
+        yield running
+
+
+def ask_for_money(world: World) -> None:
+    """An invoice over 30 USDT."""
+    made = world.request("POST", "/v1/invoices", {"currency": "usdt", "amount": "30", "network": NETWORK}, "make-invoice")
+    assert made.status == 201, made.body
+    world.memo["invoice"], world.memo["address"] = made.json["id"], made.json["address"]
+    world.run()
+    assert len(world.get("/v1/invoices/getAll")["data"]) == 1
+
+
+def pay_a_part(world: World) -> None:
+    """A third of it, and ether that nobody asked for."""
+    world.pay_in(world.memo["address"], "usdt", 10_000_000)
+    world.pay_in(world.memo["address"], "eth", ETHER)
+    world.run()
+    assert world.invoice()["status"] == "partial"
+
+
+def pay_the_rest(world: World) -> None:
+    world.pay_in(world.memo["address"], "usdt", 20_000_000)
+    world.run()
+    assert world.invoice()["status"] == "confirming"
+    assert world.available("usdt") == "0"
+
+
+def confirm_payments(world: World) -> None:
+    world.mine(CONFIRMATIONS)
+    world.run()
+    world.run()
+    assert (world.invoice()["status"], world.invoice()["received"]) == ("completed", "30")
+    assert (world.available("usdt"), world.available("eth")) == ("30", "1")
+
+
+def take_out(world: World) -> None:
+    """A quarter ether and 12.5 USDT, as far as the broadcast."""
+    for coin, amount, token in (("eth", "0.25", "one"), ("usdt", "12.5", "two")):
+        body = {"network": NETWORK, "coin": coin, "address": OUT, "amount": amount}
+        made = world.request("POST", "/v1/withdraws", body, token)
+        assert made.status == 201, made.body
+    world.run()
+    world.sweep()
+    world.settle_payouts()
+    assert (world.available("eth"), world.available("usdt")) == ("0.75", "17.5")
+    assert paid_out() == {"eth": ETHER // 4, "usdt": 12_500_000}
+
+
+def confirm_payouts(world: World) -> None:
+    world.mine(CONFIRMATIONS)
+    world.run()
+    world.settle()
+    shown = world.get("/v1/withdrawals")["data"]
+    assert Counter(w["status"] for w in shown) == {"confirmed": 2}
+    assert (world.available("eth"), world.available("usdt")) == ("0.75", "17.5")
+    assert paid_out() == {"eth": ETHER // 4, "usdt": 12_500_000}
+
+
+def paid_out() -> dict[str, int]:
+    """What the chain itself says that the recipient has."""
+    network = services().catalogue("test").networks[NETWORK]
+    reader = services().reader(network)
+    usdt = services().catalogue("test").coins[NETWORK, "usdt"]
+    return {"eth": reader.balance(OUT), "usdt": reader.balance(OUT, usdt.contract)}
+
+
+def be_paid(world: World) -> None:
+    """An invoice over 2 ETH, paid and credited."""
+    made = world.request("POST", "/v1/invoices", {"currency": "eth", "amount": "2", "network": NETWORK}, "make-invoice")
+    world.memo["invoice"], world.memo["address"] = made.json["id"], made.json["address"]
+    world.pay_in(made.json["address"], "eth", 2 * ETHER)
+    world.mine(CONFIRMATIONS)
+    world.run()
+    world.run()
+    assert world.invoice()["status"] == "completed"
+
+
+def lose_the_block(world: World) -> None:
+    services().sandbox.reorg(NetworkId(f"test:{NETWORK}"), CONFIRMATIONS + 1)
+    world.run()
+    world.run()
+    assert (world.invoice()["status"], world.invoice()["received"], world.available("eth")) == ("pending", "0", "0")
+
+
+def be_paid_again(world: World) -> None:
+    world.pay_in(world.memo["address"], "eth", 2 * ETHER)
+    world.mine(CONFIRMATIONS)
+    world.run()
+    world.run()
+    assert (world.invoice()["status"], world.available("eth")) == ("completed", "2")
+
+
+def funded(world: World) -> None:
+    made = world.request("POST", "/v1/invoices", {"currency": "usdt", "amount": "30", "network": NETWORK}, "fund")
+    world.pay_in(made.json["address"], "usdt", 30_000_000)
+    world.pay_in(made.json["address"], "eth", ETHER)
+    world.mine(CONFIRMATIONS)
+    world.run()
+
+
+def told_once(world: World, receiver: Receiver) -> None:
+    """Every event that is kept reached the receiver; twice is allowed, never is not."""
+    kept = {event["id"] for event in world.get("/v1/events", limit="100")["data"]}
+    assert kept
+    assert {json.loads(request.body)["id"] for request in receiver.received} >= kept
+
+
+Step = Callable[[World], None]
+PATHS: dict[str, tuple[Step, ...]] = {
+    "deposit": (ask_for_money, pay_a_part, pay_the_rest, confirm_payments),
+    "withdrawal": (take_out, confirm_payouts),
+    "reorganisation": (lose_the_block, be_paid_again),
+}
+BEFORE: dict[str, Step] = {"deposit": lambda _: None, "withdrawal": funded, "reorganisation": be_paid}
+
+
+def started(stack: Stack, cutter: Cutter, receiver: Receiver, path: str, order: Order = "normal") -> World:
+    world = World(stack, cutter, order=order)
+    stack.call("POST", "/v1/webhooks", world.key, json={"url": receiver.url(), "events": ["*"]})
+    BEFORE[path](world)
+    world.settle()
+    return world
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "when"), WAYS, ids=["-".join(way) for way in WAYS])
+@pytest.mark.parametrize("path", sorted(PATHS))
+def test_any_call_may_fail(
+    path: str,
+    how: How,
+    when: When,
+    stack: Stack,
+    cutter: Cutter,
+    receiver: Receiver,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """Step by step: each call of a step is cut in a run of its own, from the state that the whole step before left."""
+    world = started(stack, cutter, receiver, path)
+    points = 0
+    for step in PATHS[path]:
+        start, told = stack.snapshot(), list(receiver.received)
+        memo = dict(world.memo)
+        cutter.set(0, how, when)
+        step(world)
+        finish(world, receiver)
+        after, told_after, memo_after = stack.snapshot(), list(receiver.received), dict(world.memo)
+        # A read that fails after its effect is one that fails before it, and a function that dies at a read dies with what the
+        # write before has left: the same runs. Every call is cut by an error before it; every write in all four ways.
+        every = (how, when) == ("error", "before")
+        cuts = [n for n, name in enumerate(cutter.trace, 1) if every or not name.startswith(READS)]
+        assert cuts, f"{step.__name__} makes no call that could fail {when}"
+        for at in cuts:
+            stack.restore(start)
+            receiver.received[:] = told
+            broken = world.again(memo)
+            cutter.set(at, how, when)
+            try:
+                step(broken)
+                finish(broken, receiver)
+            except AssertionError as error:
+                cut = cutter.trace[at - 1] if cutter.fired else "nothing"
+                raise AssertionError(f"{step.__name__}: cut {how} {when} call {at} ({cut}): {error}") from error
+            assert cutter.fired, f"{step.__name__}: call {at} never came"
+        points += len(cuts)
+        stack.restore(after)
+        receiver.received[:] = told_after
+        world = world.again(memo_after)
+    record_property("cut_points", points)
+
+
+def finish(world: World, receiver: Receiver) -> None:
+    """The clock goes on until nothing is open but what the chain has still to confirm; then everything must be right."""
+    world.settle_payouts()
+    world.check()
+    told_once(world, receiver)
+
+
+ORDERS: tuple[Order, ...] = ("reversed", "twice", "late")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("path", sorted(PATHS))
+def test_messages_may_come_twice_late_and_out_of_order(
+    path: str, order: Order, stack: Stack, cutter: Cutter, receiver: Receiver
+) -> None:
+    world = started(stack, cutter, receiver, path, order)
+    for step in PATHS[path]:
+        step(world)
+        finish(world, receiver)

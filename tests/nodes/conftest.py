@@ -1,0 +1,125 @@
+"""One anvil per test process, as the live network `ethereum`, with tokens. Tests use fresh addresses, so they can share it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import pytest
+from coincurve import PrivateKey
+
+from chalicelib.chains.evm.payer import EvmPayer
+from chalicelib.chains.evm.reader import EvmReader
+from chalicelib.chains.rpc import JsonRpc
+from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.chain import Block, Transfer
+from chalicelib.encoding.public_keys import evm_address
+from chalicelib.usecases.ports import Signature
+from infra.local import nodes, tokens
+from infra.local.nodes import Anvil, deploy_token, dev_account, mine, mined
+
+
+def send_native(rpc: JsonRpc, to: str, wei: int) -> str:
+    """Pay from the dev account, in a block when this returns; the transaction's id."""
+    return str(mined(rpc, nodes.send_native(rpc, to, wei))["transactionHash"])
+
+
+def send_token(rpc: JsonRpc, contract: str, to: str, units: int) -> str:
+    """The same in a token."""
+    return str(mined(rpc, nodes.send_token(rpc, contract, to, units))["transactionHash"])
+
+
+def send(rpc: JsonRpc, to: str, data: str = "0x", *, value: int = 0, gas: int | None = None) -> str:
+    """A transaction of the dev account, in a block (and perhaps failed) when this returns; its id."""
+    return str(mined(rpc, tokens.send(rpc, to, data=data, value=value, gas=gas))["transactionHash"])
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of the tests, for one wallet."""
+
+    secret: PrivateKey = field(default_factory=PrivateKey)
+
+    @property
+    def address(self) -> str:
+        return evm_address(self.secret.public_key.format(compressed=False)[1:])
+
+    def sign(self, digest: bytes) -> Signature:
+        compact = self.secret.sign_recoverable(digest, hasher=None)
+        return Signature(int.from_bytes(compact[:32]), int.from_bytes(compact[32:64]), compact[64])
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A network with its node, reader and payer. `usdt` returns nothing, `usdc` is to the letter; both in lower case."""
+
+    node: Anvil
+    network: Network
+    usdt: str
+    usdc: str
+
+    @property
+    def rpc(self) -> JsonRpc:
+        return self.node.rpc
+
+    @property
+    def reader(self) -> EvmReader:
+        return EvmReader(self.network, self.rpc)
+
+    @property
+    def payer(self) -> EvmPayer:
+        return EvmPayer(self.network, self.rpc)
+
+    @property
+    def dev(self) -> str:
+        return dev_account(self.rpc)
+
+    def funded(self, *, wei: int = 10**18, usdt: int = 0, usdc: int = 0) -> Key:
+        """A new wallet that holds this much."""
+        key = Key()
+        if wei:
+            send_native(self.rpc, key.address, wei)
+        for contract, units in ((self.usdt, usdt), (self.usdc, usdc)):
+            if units:
+                send_token(self.rpc, contract, key.address, units)
+        return key
+
+    def since(self, height: int, *more: str) -> list[Block]:
+        """The blocks after `height`, with the transfers of the tokens and of `more` contracts."""
+        return self.reader.blocks(height + 1, self.reader.tip(), {self.usdt, self.usdc, *more})
+
+    def to(self, recipient: str, height: int, *more: str) -> list[Transfer]:
+        """What was seen to go to `recipient` after `height`, proven or not."""
+        return [t for block in self.since(height, *more) for t in block.transfers if t.recipient == recipient.lower()]
+
+    def proven_to(self, recipient: str, height: int, *more: str) -> list[Transfer]:
+        found = []
+        for block in self.since(height, *more):
+            found += self.reader.proven(block, [t for t in block.transfers if t.recipient == recipient.lower()])
+        return found
+
+
+def start(node: Anvil, slug: str) -> Chain:
+    network = next(network for network in default_networks("live") if network.slug == slug)
+    assert network.chain_id == node.chain_id
+    mine(node.rpc)
+    return Chain(
+        node,
+        replace(network, rpc_url=node.url, status="active"),
+        usdt=deploy_token(node.rpc, "USDT", "Tether USD", 6, returns_nothing=True),
+        usdc=deploy_token(node.rpc, "USDC", "USD Coin", 6),
+    )
+
+
+@pytest.fixture(scope="session")
+def chain() -> Iterator[Chain]:
+    """Ethereum. A block is mined for every transaction, and when asked."""
+    with Anvil(1) as node:
+        yield start(node, "ethereum")
+
+
+@pytest.fixture
+def stranger() -> str:
+    """An address that nobody has used before, in lower case."""
+    return "0x" + secrets.token_hex(20)

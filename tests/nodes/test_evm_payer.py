@@ -1,0 +1,342 @@
+"""Payments on a real node, from the estimate to the receipt, and everything that the node may say against them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from eth_account.typed_transactions import TypedTransaction
+from hexbytes import HexBytes
+
+from chalicelib.chains.evm.payer import EvmPayer
+from chalicelib.chains.rpc import JsonRpc, RpcError
+from chalicelib.domain.catalogue import default_networks
+from chalicelib.usecases.ports import Explained, Payment, Refused, Signed, Unavailable
+from infra.local import tokens
+from infra.local.nodes import mine, mined
+from infra.local.tokens import call_data, deploy
+from tests.nodes.conftest import Chain, Key, send, send_native, send_token
+
+pytestmark = pytest.mark.nodes
+
+ETHER = 10**18
+
+
+def signed(chain: Chain, key: Key, payment: Payment) -> Signed:
+    unsigned = chain.payer.prepare(payment)
+    signature = key.sign(chain.payer.digest(unsigned))
+    assert chain.payer.signer(unsigned, signature) == key.address
+    return chain.payer.assemble(unsigned, signature)
+
+
+def test_native_payment_from_estimate_to_receipt(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    payment = Payment(key.address, stranger, None, ETHER // 3, nonce=chain.payer.next_nonce(key.address))
+    assert payment.nonce == 0
+    most = chain.payer.estimate(payment).fee
+    unsigned = chain.payer.prepare(payment)
+    assert chain.payer.explain(unsigned) == Explained(1, 0, stranger, None, ETHER // 3)
+    done = chain.payer.assemble(unsigned, key.sign(chain.payer.digest(unsigned)))
+    chain.payer.broadcast(done.raw)
+    mined(chain.rpc, done.txid)
+    receipt = chain.reader.receipt(done.txid)
+    assert receipt is not None
+    assert receipt.success
+    assert 0 < receipt.fee <= most
+    assert chain.reader.balance(stranger) == ETHER // 3
+    assert chain.payer.next_nonce(key.address) == 1
+
+
+@pytest.mark.parametrize("coin", ["usdt", "usdc"])
+def test_token_payment_from_estimate_to_receipt(chain: Chain, stranger: str, coin: str) -> None:
+    """USDT's transfer returns nothing, USDC's returns true."""
+    contract = chain.usdt if coin == "usdt" else chain.usdc
+    key = chain.funded(wei=ETHER, **{coin: 5_000_000})
+    payment = Payment(key.address, stranger, contract, 1_234_567, nonce=0, priority="urgent")
+    unsigned = chain.payer.prepare(payment)
+    assert chain.payer.explain(unsigned) == Explained(1, 0, stranger, contract, 1_234_567)
+    height = chain.reader.tip()
+    done = chain.payer.assemble(unsigned, key.sign(chain.payer.digest(unsigned)))
+    chain.payer.broadcast(done.raw)
+    mined(chain.rpc, done.txid)
+    receipt = chain.reader.receipt(done.txid)
+    assert receipt is not None
+    assert receipt.success
+    assert receipt.fee <= chain.payer.estimate(payment).fee * 2
+    assert [(t.txid, t.amount) for t in chain.proven_to(stranger, height)] == [(done.txid, 1_234_567)]
+    assert chain.reader.balance(key.address, contract) == 5_000_000 - 1_234_567
+
+
+def test_contract_and_recipient_may_be_spelled_with_a_checksum(chain: Chain) -> None:
+    key, other = chain.funded(usdc=10), Key()
+    upper = "0x" + chain.usdc[2:].upper()
+    explained = chain.payer.explain(chain.payer.prepare(Payment(key.address, other.address, upper, 3, nonce=0)))
+    assert explained == Explained(1, 0, other.address.lower(), chain.usdc, 3)
+
+
+def test_a_chain_without_a_base_fee_gets_legacy_transactions(chain: Chain, stranger: str) -> None:
+    """As before London; anvil can be started so, but a node that leaves the field out is the same to us."""
+
+    class WithoutBaseFee(JsonRpc):
+        def batch(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+            return [
+                {name: value for name, value in answer.items() if name != "baseFeePerGas"} if isinstance(answer, dict) else answer
+                for answer in super().batch(requests)
+            ]
+
+    payer = EvmPayer(chain.network, WithoutBaseFee(chain.node.url))
+    key = chain.funded(wei=ETHER)
+    unsigned = payer.prepare(Payment(key.address, stranger, None, 5, nonce=0))
+    assert not unsigned.startswith("0x02")
+    assert payer.explain(unsigned) == Explained(1, 0, stranger, None, 5)
+    done = payer.assemble(unsigned, key.sign(payer.digest(unsigned)))
+    payer.broadcast(done.raw)
+    assert mined(chain.rpc, done.txid)["status"] == "0x1"
+    told = chain.rpc.call("eth_getTransactionByHash", [done.txid])
+    assert (told["type"], told["from"]) == ("0x0", key.address.lower())
+
+
+def test_priorities_raise_the_tip_and_nothing_else(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    fees = []
+    for priority in ("low", "normal", "high", "urgent"):
+        unsigned = chain.payer.prepare(Payment(key.address, stranger, None, 5, nonce=0, priority=priority))
+        # Signed by anyone, so that the second implementation can read it.
+        raw = chain.payer.assemble(unsigned, key.sign(chain.payer.digest(unsigned))).raw
+        fields = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
+        fees.append((fields["maxPriorityFeePerGas"], fields["maxFeePerGas"] - fields["maxPriorityFeePerGas"], fields["gas"]))
+    tip = int(chain.rpc.call("eth_maxPriorityFeePerGas"), 16)
+    base = int(chain.rpc.call("eth_getBlockByNumber", ["latest", False])["baseFeePerGas"], 16)
+    assert [fee[0] for fee in fees] == [tip * 8 // 10, tip, tip * 15 // 10, tip * 2]
+    assert {fee[1:] for fee in fees} == {(2 * base, 21_000)}
+
+
+def test_broadcast_again_and_again(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    chain.rpc.call("evm_setAutomine", [False])
+    try:
+        done = signed(chain, key, Payment(key.address, stranger, None, 5, nonce=0))
+        chain.payer.broadcast(done.raw)
+        chain.payer.broadcast(done.raw)
+        mine(chain.rpc)
+    finally:
+        chain.rpc.call("evm_setAutomine", [True])
+    chain.payer.broadcast(done.raw)
+    chain.payer.broadcast(done.raw.removeprefix("0x"))
+    mine(chain.rpc, 2)
+    chain.payer.broadcast(done.raw)
+    assert chain.reader.balance(stranger) == 5
+
+
+def test_another_transaction_with_the_same_nonce_is_refused(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    first = signed(chain, key, Payment(key.address, stranger, None, 5, nonce=0))
+    second = signed(chain, key, Payment(key.address, stranger, None, 6, nonce=0))
+    chain.payer.broadcast(first.raw)
+    mined(chain.rpc, first.txid)
+    with pytest.raises(Refused, match="nonce too low"):
+        chain.payer.broadcast(second.raw)
+    assert chain.reader.balance(stranger) == 5
+
+
+def test_a_replacement_that_pays_no_more_is_refused(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    chain.rpc.call("evm_setAutomine", [False])
+    try:
+        chain.payer.broadcast(signed(chain, key, Payment(key.address, stranger, None, 5, nonce=0)).raw)
+        second = signed(chain, key, Payment(key.address, stranger, None, 6, nonce=0, priority="low"))
+        with pytest.raises(Refused, match="underpriced"):
+            chain.payer.broadcast(second.raw)
+        mine(chain.rpc)
+    finally:
+        chain.rpc.call("evm_setAutomine", [True])
+    assert chain.reader.balance(stranger) == 5
+
+
+def test_nothing_to_pay_with_is_refused(chain: Chain, stranger: str) -> None:
+    empty, some = Key(), chain.funded(wei=10**12)
+    with pytest.raises(Refused, match=r"(?i)insufficient"):
+        chain.payer.prepare(Payment(empty.address, stranger, None, 5, nonce=0))
+    # The amount is there and the fee is not.
+    with pytest.raises(Refused, match=r"(?i)insufficient"):
+        chain.payer.estimate(Payment(some.address, stranger, None, 10**12, nonce=0))
+    with pytest.raises(Refused, match="exceeds balance"):
+        chain.payer.prepare(Payment(chain.funded(usdc=4).address, stranger, chain.usdc, 5, nonce=0))
+    # Signed in better days.
+    key = chain.funded(wei=ETHER)
+    done = signed(chain, key, Payment(key.address, stranger, None, ETHER // 2, nonce=0))
+    chain.rpc.call("anvil_setBalance", [key.address, hex(5)])
+    with pytest.raises(Refused, match=r"(?i)insufficient funds"):
+        chain.payer.broadcast(done.raw)
+
+
+def test_what_would_revert_is_refused_with_the_contracts_words(chain: Chain, stranger: str) -> None:
+    key = chain.funded(usdt=100)
+    payment = Payment(key.address, stranger, chain.usdt, 50, nonce=0)
+    send(chain.rpc, chain.usdt, call_data("addBlackList(address)", key.address))
+    for ask in (chain.payer.estimate, chain.payer.prepare):
+        with pytest.raises(Refused, match="sender is blacklisted"):
+            ask(payment)
+    send(chain.rpc, chain.usdt, call_data("removeBlackList(address)", key.address))
+    assert chain.payer.prepare(payment)
+    # A token contract takes no coins.
+    with pytest.raises(Refused, match="revert"):
+        chain.payer.prepare(Payment(key.address, chain.usdc, None, 5, nonce=0))
+
+
+def test_a_token_that_answers_false_is_refused(chain: Chain, stranger: str) -> None:
+    token = deploy(chain.rpc, "OldToken", b"OLD", "Answers false", 6)
+    key = chain.funded()
+    with pytest.raises(Refused, match="true"):
+        chain.payer.prepare(Payment(key.address, stranger, token, 5, nonce=0))
+    send_token(chain.rpc, token, key.address, 5)
+    assert chain.payer.explain(chain.payer.prepare(Payment(key.address, stranger, token, 5, nonce=0))).contract == token
+
+
+def test_a_token_that_is_not_there_is_refused(chain: Chain, stranger: str) -> None:
+    """Calling an address without code succeeds, returns nothing, and moves nothing."""
+    with pytest.raises(Refused, match="no token contract"):
+        chain.payer.prepare(Payment(chain.funded().address, stranger, Key().address, 5, nonce=0))
+
+
+def test_a_recipient_that_is_a_contract_gets_more_gas(chain: Chain) -> None:
+    relay = deploy(chain.rpc, "Relay")
+    key = chain.funded(wei=ETHER)
+    done = signed(chain, key, Payment(key.address, relay, None, 5, nonce=0))
+    chain.payer.broadcast(done.raw)
+    assert mined(chain.rpc, done.txid)["status"] == "0x1"
+    assert int(chain.rpc.call("eth_getTransactionByHash", [done.txid])["gas"], 16) > 21_000
+
+
+def test_the_networks_gas_limit_is_a_floor(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    payment = Payment(key.address, stranger, None, 5, nonce=0)
+    more = EvmPayer(replace(chain.network, gas_limit=60_000), chain.rpc)
+    assert more.estimate(payment).fee * 21 == chain.payer.estimate(payment).fee * 60
+
+
+def test_a_node_of_another_chain_gets_nothing(chain: Chain, stranger: str) -> None:
+    bsc = EvmPayer(next(network for network in default_networks("live") if network.slug == "bsc"), chain.rpc)
+    key = chain.funded(wei=ETHER)
+    payment = Payment(key.address, stranger, None, 5, nonce=0)
+    with pytest.raises(Unavailable, match="another chain"):
+        bsc.prepare(payment)
+    unsigned = chain.payer.prepare(payment)
+    for refusing in (bsc.explain, bsc.digest):
+        with pytest.raises(ValueError, match="chain 1, not 56"):
+            refusing(unsigned)
+    with pytest.raises(ValueError, match="chain 1, not 56"):
+        bsc.assemble(unsigned, key.sign(chain.payer.digest(unsigned)))
+
+
+def test_a_fee_that_no_transfer_costs_is_not_believed(chain: Chain, stranger: str) -> None:
+    class Dear(JsonRpc):
+        def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+            return hex(10**15) if method == "eth_maxPriorityFeePerGas" else super().call(method, params)
+
+    key = chain.funded(wei=100 * ETHER)
+    with pytest.raises(Unavailable, match="no transfer costs"):
+        EvmPayer(chain.network, Dear(chain.node.url)).prepare(Payment(key.address, stranger, None, 5, nonce=0))
+
+
+def test_the_signature_must_fit(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    unsigned = chain.payer.prepare(Payment(key.address, stranger, None, 5, nonce=0))
+    right = key.sign(chain.payer.digest(unsigned))
+    order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+    for wrong in (
+        replace(right, s=order - right.s),
+        replace(right, s=0),
+        replace(right, r=0),
+        replace(right, r=order),
+        replace(right, parity=2),
+    ):
+        with pytest.raises(ValueError, match="signature"):
+            chain.payer.assemble(unsigned, wrong)
+    # The other parity is another account's signature: the caller can tell by `signer`.
+    other = replace(right, parity=1 - right.parity)
+    assert chain.payer.signer(unsigned, other) != key.address
+
+
+class Losing(JsonRpc):
+    """Hands the transaction to the node, and loses the answer or replaces it."""
+
+    def __init__(self, url: str, instead: Exception) -> None:
+        super().__init__(url)
+        self._instead = instead
+
+    def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+        answer = super().call(method, params)
+        if method == "eth_sendRawTransaction":
+            raise self._instead
+        return answer
+
+
+def test_a_lost_answer_is_unavailable_and_the_payment_arrives_once(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    done = signed(chain, key, Payment(key.address, stranger, None, 5, nonce=0))
+    with pytest.raises(Unavailable):
+        EvmPayer(chain.network, Losing(chain.node.url, Unavailable("the connection broke"))).broadcast(done.raw)
+    chain.payer.broadcast(done.raw)
+    mined(chain.rpc, done.txid)
+    assert chain.reader.balance(stranger) == 5
+
+
+@pytest.mark.parametrize("words", ["already known", "nonce too low", "replacement transaction underpriced", "internal error"])
+def test_an_error_about_a_transaction_that_the_node_has_is_success(chain: Chain, stranger: str, words: str) -> None:
+    key = chain.funded(wei=ETHER)
+    done = signed(chain, key, Payment(key.address, stranger, None, 5, nonce=0))
+    EvmPayer(chain.network, Losing(chain.node.url, RpcError(-32000, words))).broadcast(done.raw)
+    mined(chain.rpc, done.txid)
+    assert chain.reader.balance(stranger) == 5
+
+
+def test_an_unknown_error_about_an_unknown_transaction_decides_nothing(chain: Chain, stranger: str) -> None:
+    class Broken(JsonRpc):
+        def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+            if method == "eth_sendRawTransaction":
+                raise RpcError(-32603, "internal error")
+            return super().call(method, params)
+
+    key = chain.funded(wei=ETHER)
+    done = signed(chain, key, Payment(key.address, stranger, None, 5, nonce=0))
+    with pytest.raises(Unavailable, match="internal error"):
+        EvmPayer(chain.network, Broken(chain.node.url)).broadcast(done.raw)
+    chain.payer.broadcast(done.raw)
+
+
+def test_nonce_counts_blocks_and_not_the_mempool(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    chain.rpc.call("evm_setAutomine", [False])
+    try:
+        chain.payer.broadcast(signed(chain, key, Payment(key.address, stranger, None, 5, nonce=0)).raw)
+        chain.payer.broadcast(signed(chain, key, Payment(key.address, stranger, None, 6, nonce=1)).raw)
+        assert chain.payer.next_nonce(key.address) == 0
+        mine(chain.rpc)
+    finally:
+        chain.rpc.call("evm_setAutomine", [True])
+    assert chain.payer.next_nonce(key.address) == 2
+    assert chain.reader.balance(stranger) == 11
+
+
+def test_payments_that_make_no_sense(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    for wrong in (
+        Payment(key.address, stranger, None, 0, nonce=0),
+        Payment(key.address, stranger, None, -1, nonce=0),
+        Payment(key.address, stranger, None, 5, nonce=-1),
+        Payment(key.address, stranger[:-1], None, 5, nonce=0),
+        Payment(key.address, stranger, chain.usdc, 2**256, nonce=0),
+    ):
+        with pytest.raises(ValueError, match=r"payment|address|amount"):
+            chain.payer.prepare(wrong)
+
+
+def test_sending_from_the_dev_account_pays_strangers(chain: Chain, stranger: str) -> None:
+    """The helper that other tests and the local stack use."""
+    send_native(chain.rpc, stranger, 7)
+    txid = tokens.send_token(chain.rpc, chain.usdt, stranger, 8)
+    assert mined(chain.rpc, txid)["status"] == "0x1"
+    assert (chain.reader.balance(stranger), chain.reader.balance(stranger, chain.usdt)) == (7, 8)

@@ -1,0 +1,99 @@
+"""`make run NODES=1`: live keys work against real nodes, from the invoice to the money that a withdrawal moves on the chain."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.chains.rpc import JsonRpc
+from chalicelib.usecases.ports import Unavailable
+from infra.local.nodes import mine, mined, send_native, send_token
+from infra.local.tokens import call_data
+from tests.support.running import Running, free_port
+
+pytestmark = pytest.mark.nodes
+CHAINS = {"ethereum": 1, "bsc": 56, "polygon": 137, "arbitrum": 42161, "fantom": 250}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    process = Running(tmp_path_factory.mktemp("runtime"), free_port(), NODES="1")
+    process.wait_until_up()
+    yield process
+    process.kill()
+
+
+def ask(running: Running, method: str, path: str, body: Any = None) -> Any:
+    key = json.loads(running.own.read_text())["keys"]["client_live"]
+    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
+    headers = {"X-Api-Key": key, "Content-Type": "application/json"}
+    connection.request(method, f"/api{path}", None if body is None else json.dumps(body), headers)
+    answer = connection.getresponse()
+    content = json.loads(answer.read())
+    connection.close()
+    assert answer.status in (200, 201), content
+    return content
+
+
+def node(running: Running, slug: str) -> JsonRpc:
+    return JsonRpc(json.loads(running.own.read_text())["nodes"][slug])
+
+
+def until(question: Callable[[], Any], fits: Callable[[Any], bool], seconds: float = 30) -> Any:
+    deadline = time.monotonic() + seconds
+    while not fits(answer := question()):
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.2)
+    return answer
+
+
+def test_every_evm_network_has_its_own_node(running: Running) -> None:
+    assert {slug: int(node(running, slug).call("eth_chainId"), 16) for slug in CHAINS} == CHAINS
+
+
+@pytest.mark.parametrize(("coin", "decimals"), [("eth", 18), ("usdt", 6)])
+def test_a_payment_comes_in_and_a_withdrawal_goes_out(running: Running, coin: str, decimals: int) -> None:
+    rpc = node(running, "ethereum")
+    invoice = ask(running, "POST", "/v1/invoices", {"currency": coin, "amount": "3", "network": "ethereum"})
+    # EIP-681: a token's payment link names the contract where the native coin's names the recipient.
+    contract = invoice["paymentUri"].removeprefix("ethereum:").split("@")[0] if coin == "usdt" else None
+    if contract:
+        mined(rpc, send_token(rpc, contract, invoice["address"], 3 * 10**decimals))
+    else:
+        mined(rpc, send_native(rpc, invoice["address"], 3 * 10**decimals))
+    until(lambda: ask(running, "GET", f"/v1/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "confirming")
+    mine(rpc, 12)
+    until(lambda: ask(running, "GET", f"/v1/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "completed")
+
+    stranger = "0x" + os.urandom(20).hex()
+    order = {"network": "ethereum", "coin": coin, "address": stranger, "amount": "1.25"}
+    withdrawal = ask(running, "POST", "/v1/withdraws", order)["id"]
+    shown = f"/v1/withdrawals/{withdrawal}"
+    until(lambda: ask(running, "GET", shown)["data"], lambda seen: seen["status"] == "confirming")
+    mine(rpc, 12)
+    until(lambda: ask(running, "GET", shown)["data"], lambda seen: seen["status"] == "confirmed")
+    if contract:
+        held = rpc.call("eth_call", [{"to": contract, "data": call_data("balanceOf(address)", stranger)}, "latest"])
+    else:
+        held = rpc.call("eth_getBalance", [stranger, "latest"])
+    assert int(held, 16) == 125 * 10**decimals // 100
+    (balance,) = [entry for entry in ask(running, "GET", "/v1/balances")["data"] if entry["coin"] == coin]
+    assert (balance["available"], balance["frozen"]) == ("1.75", "0")
+
+
+def test_ctrl_c_stops_the_nodes_too_and_leaves_nothing(running: Running) -> None:
+    rpcs = [node(running, slug) for slug in CHAINS]
+    code, errors, seconds = running.end()
+    assert code == 0
+    assert "Traceback" not in errors
+    assert seconds < 8
+    for rpc in rpcs:
+        with pytest.raises(Unavailable):
+            rpc.call("eth_chainId")
+    assert list(running.folder.iterdir()) == []

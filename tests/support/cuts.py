@@ -1,0 +1,98 @@
+"""Makes the n-th call to AWS or to a node fail, for any n: the tool behind the fault sweeps.
+
+A call is one botocore operation or one JSON-RPC call or batch that the service makes while it is *armed* (inside a request
+or a handler). What AWS does by itself, and what the test looks up, is not counted. Four ways to fail:
+
+* ``error`` / ``before``: the call raises and had no effect. A time-out on the way there.
+* ``error`` / ``after``: the call had its effect and raises all the same. A time-out on the way back.
+* ``death`` / ``before`` and ``after``: the function dies there; nothing that it would have done next is done, no handler of
+  an exception runs (`Died` is no Exception), and the next call starts in a fresh process (the caller forgets all services).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import botocore.client
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from chalicelib.chains.rpc import JsonRpc
+from chalicelib.usecases.ports import Unavailable
+
+How = Literal["error", "death"]
+When = Literal["before", "after"]
+WAYS: tuple[tuple[How, When], ...] = (("error", "before"), ("error", "after"), ("death", "before"), ("death", "after"))
+
+
+class Died(BaseException):
+    """The function ended here, as if the power had gone."""
+
+
+@dataclass
+class Cutter:
+    """Counts armed calls and fails number `at` (from 1; 0: none). `trace` names the calls counted."""
+
+    at: int = 0
+    how: How = "error"
+    when: When = "before"
+    armed: bool = False
+    fired: bool = False
+    trace: list[str] = field(default_factory=list)
+
+    def set(self, at: int, how: How, when: When) -> None:
+        self.at, self.how, self.when = at, how, when
+        self.armed, self.fired, self.trace = False, False, []
+
+    @contextmanager
+    def arm(self) -> Iterator[None]:
+        """Count, and cut, what happens inside."""
+        before, self.armed = self.armed, True
+        try:
+            yield
+        finally:
+            self.armed = before
+
+    def around(self, name: str, call: Callable[[], Any], error: Exception) -> Any:
+        if not self.armed:
+            return call()
+        self.trace.append(name)
+        mine = len(self.trace) == self.at
+        if mine and self.when == "before":
+            self._fail(error)
+        answer = call()
+        if mine:
+            self._fail(error)
+        return answer
+
+    def _fail(self, error: Exception) -> None:
+        self.fired = True
+        if self.how == "death":
+            self.armed = False
+            raise Died(f"call {self.at}: {self.trace[-1]}")
+        raise error
+
+
+def install(cutter: Cutter, patch: pytest.MonkeyPatch) -> None:
+    """Put `cutter` round every botocore client and every node."""
+    api_call = botocore.client.BaseClient._make_api_call
+    rpc_call, rpc_batch = JsonRpc.call, JsonRpc.batch
+
+    def aws(self: Any, operation: str, arguments: Any) -> Any:
+        lost = EndpointConnectionError(endpoint_url="https://aws.invalid")
+        return cutter.around(operation, lambda: api_call(self, operation, arguments), lost)
+
+    def call(self: Any, method: str, params: Any = ()) -> Any:
+        return cutter.around(f"node {method}", lambda: rpc_call(self, method, params), Unavailable("the node hung up"))
+
+    def batch(self: Any, requests: Any) -> Any:
+        wanted = list(requests)
+        name = f"node {wanted[0][0]} x{len(wanted)}" if wanted else "node nothing"
+        return cutter.around(name, lambda: rpc_batch(self, wanted), Unavailable("the node hung up"))
+
+    patch.setattr(botocore.client.BaseClient, "_make_api_call", aws)
+    patch.setattr(JsonRpc, "call", call)
+    patch.setattr(JsonRpc, "batch", batch)

@@ -1,0 +1,143 @@
+"""The audit finds every kind of damage: each case breaks whole books in one way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.domain import ledger
+from chalicelib.domain.audit import Books, violations
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import MerchantId, NetworkId, asset_id, tenant_id
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.ledger import Balance, WalletBalance
+from chalicelib.domain.money import Amount
+from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.work import Work
+
+NETWORK = NetworkId("live:ethereum")
+ETH = asset_id(NETWORK, "eth")
+SHOP = tenant_id(MerchantId("mch_shop"), "live")
+HOT, USER = ledger.wallet(NETWORK, "0xhot"), ledger.wallet(NETWORK, "0xuser")
+
+
+def whole() -> Books:
+    """A paid invoice, a funded hot wallet, a payment that is out."""
+    amount = Amount(ETH, 40)
+    deposit = Deposit(
+        "tx_1",
+        NETWORK,
+        ETH,
+        SHOP,
+        "0xt",
+        "native",
+        "0xs",
+        "0xuser",
+        100,
+        5,
+        "0xb",
+        0,
+        0,
+        "confirmed",
+        invoice_id="inv_1",
+        emitted=2,
+    )
+    return Books(
+        journal=[
+            ledger.deposit_credited("tx_1", 0, 1, USER, ledger.merchant(SHOP, "available"), Amount(ETH, 100)),
+            ledger.deposit_credited("tx_2", 0, 1, HOT, ledger.operator("live"), Amount(ETH, 500)),
+            ledger.withdrawal_reserved("wd_1", 2, SHOP, amount),
+            ledger.payment_signed("ord_1", 3, HOT, amount),
+        ],
+        balances=[Balance(SHOP, ETH, available=60, frozen=40, emitted=2, version=2)],
+        wallets=[WalletBalance(NETWORK, "0xhot", ETH, 460), WalletBalance(NETWORK, "0xuser", ETH, 100)],
+        deposits=[
+            deposit,
+            Deposit("tx_2", NETWORK, ETH, None, "0xf", "native", "0xs", "0xhot", 500, 5, "0xb", 0, 0, "confirmed"),
+        ],
+        invoices=[Invoice("inv_1", SHOP, NETWORK, ETH, "0xuser", "addr_1", 100, 0, 9, "completed", confirmed=100, emitted=3)],
+        withdrawals=[
+            Withdrawal(
+                "wd_1", SHOP, NETWORK, ETH, 40, "0xto", ETH, 0, 0, status="confirming", order_id="ord_1", txid="0xw", emitted=4
+            )
+        ],
+        orders=[PaymentOrder("ord_1", NETWORK, "0xhot", 0, "wd_1", SHOP, ETH, None, "0xto", 40, "00", 0, "01", "0xw", "signed")],
+        counters=[NonceCounter(NETWORK, "0xhot", 1)],
+        work=[Work("sent", NETWORK, "0", f"{SHOP}|wd_1"), Work("expiry", NETWORK, "9", f"{SHOP}|inv_1")],
+        sequences={
+            f"{SHOP} wd_1": [1, 2, 3, 4],
+            f"{SHOP} tx_1": [1, 2],
+            f"{SHOP} inv_1": [3, 1, 2],
+            f"{SHOP} {SHOP}:{ETH}": [1, 2],
+        },
+    )
+
+
+def test_whole_books_are_whole() -> None:
+    assert violations(whole()) == []
+
+
+def _drop(name: str, place: int = 0) -> Callable[[Books], None]:
+    return lambda books: getattr(books, name).pop(place)
+
+
+def _change(name: str, **fields: object) -> Callable[[Books], None]:
+    def damage(books: Books) -> None:
+        rows = getattr(books, name)
+        rows[0] = replace(rows[0], **fields)
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (_drop("journal", 0), "the journal says"),
+        (_drop("journal", 3), "0 is in flight, not 40"),
+        (_change("balances", available=61), "available is 61"),
+        (_change("balances", pending=1), "pending is 1"),
+        (_drop("balances"), "no balance"),
+        (_change("wallets", units=461), "461, the journal says 460"),
+        (_drop("wallets"), "no stored balance"),
+        (_change("deposits", status="orphaned"), "stands credited 1 times"),
+        (_change("deposits", amount=99), "booked with another amount"),
+        (_drop("deposits", 1), "no such deposit"),
+        (lambda b: b.deposits.append(replace(b.deposits[0], id="tx_9")), "is 2 deposits"),
+        (_change("invoices", confirmed=99), "confirmed is 99"),
+        (_change("invoices", status="pending"), "its payments say completed"),
+        (_change("withdrawals", amount=41), "frozen is 40"),
+        (_change("withdrawals", status="confirmed"), "its order is signed"),
+        (_change("orders", nonce=1), "holes or twins"),
+        (lambda b: b.orders.append(replace(b.orders[0], id="ord_2", nonce=1)), "has 2 orders"),
+        (_drop("work"), "nobody will look at it again"),
+        (lambda b: b.work.append(Work("deposit", NETWORK, "0", "tx_1")), "finished and still open"),
+        (_drop("work", 1), "will never expire"),
+        (lambda b: b.sequences.update({f"{SHOP} wd_1": [1, 2, 4]}), "one is lost or invented"),
+        (lambda b: b.sequences.update({f"{SHOP} wd_1": [1, 2, 3]}), "one is lost or invented"),
+        (lambda b: b.sequences.update({f"{SHOP} wd_1": [2, 3, 4]}), "one is lost or invented"),
+        (lambda b: b.sequences.pop(f"{SHOP} tx_1"), "one is lost or invented"),
+        (lambda b: b.sequences.update({f"{SHOP} {SHOP}:{ETH}": [1, 2, 3]}), "one is lost or invented"),
+        (lambda b: b.sequences.update({f"{SHOP} inv_1": [1, 1, 2, 3]}), "told twice"),
+        (lambda b: b.outbox.append("out_1"), "nobody will look at it again"),
+    ],
+)
+def test_damage_is_found(damage: Callable[[Books], None], says: str) -> None:
+    books = whole()
+    damage(books)
+    found = violations(books)
+    assert any(says in sentence for sentence in found), found
+
+
+def test_a_one_sided_entry_is_found() -> None:
+    books = whole()
+    lost = ledger.JournalEntry("x", "x", 1, (ledger.Posting(ledger.Book.WHERE, ledger.OUTSIDE, HOT, Amount(ETH, 1)),))
+    books.journal.append(lost)
+    assert any("the places hold" in sentence for sentence in violations(books))
+
+
+def test_events_that_were_forgotten_by_age_are_not_missed() -> None:
+    books = whole()
+    books.sequences, books.events_since, books.aged = {f"{SHOP} wd_1": [3]}, 1, True
+    assert violations(books) == []

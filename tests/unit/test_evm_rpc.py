@@ -1,0 +1,314 @@
+"""The transport against a server that misbehaves on purpose, over real sockets."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from chalicelib.chains.rpc import JsonRpc, RpcError
+from chalicelib.usecases.ports import Unavailable
+
+SECRET = "k3yOfTheProvider77"
+
+
+@dataclass
+class Answer:
+    """What the server sends: a status and bytes; `close` ends the connection afterwards without a word in the headers."""
+
+    body: bytes
+    status: int = 200
+    close: bool = False
+    nothing: bool = False
+    headers: str = ""
+
+
+@dataclass
+class Server:
+    """Answers each request with `reply`, which gets what was asked. Notes the requests and the connections."""
+
+    reply: Callable[[Any], Answer]
+    asked: list[Any] = field(default_factory=list)
+    heads: list[bytes] = field(default_factory=list)
+    connections: int = 0
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v3/{SECRET}?apikey={SECRET}"
+
+    def serve(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._talk, args=(client,), daemon=True).start()
+
+    def _talk(self, client: socket.socket) -> None:
+        with client, client.makefile("rb") as stream:
+            while first := stream.readline():
+                length, head = 0, first
+                while (line := stream.readline()) not in (b"\r\n", b""):
+                    head += line
+                    if line.lower().startswith(b"content-length:"):
+                        length = int(line.split(b":")[1])
+                self.heads.append(head)
+                self.asked.append(json.loads(stream.read(length)))
+                answer = self.reply(self.asked[-1])
+                if not answer.nothing:
+                    status = f"HTTP/1.1 {answer.status} Said\r\n{answer.headers}Content-Length: {len(answer.body)}\r\n\r\n"
+                    client.sendall(status.encode() + answer.body)
+                if answer.close or answer.nothing:
+                    return
+
+
+@contextmanager
+def server(reply: Callable[[Any], Answer]) -> Iterator[Server]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = Server(reply, port=listener.getsockname()[1])
+        thread = threading.Thread(target=serving.serve, args=(listener,), daemon=True)
+        thread.start()
+        yield serving
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+
+
+def result(request: Any, value: Any = "0x1") -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request["id"], "result": value}
+
+
+def says(value: Any, status: int = 200, **more: Any) -> Answer:
+    return Answer(json.dumps(value).encode(), status, **more)
+
+
+def error(code: int, message: str) -> Any:
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+
+
+def echo(asked: Any) -> Answer:
+    """Answers a request with its own parameters."""
+    if isinstance(asked, list):
+        return says([result(request, request["params"]) for request in asked])
+    return says(result(asked, asked["params"]))
+
+
+def test_call_and_batch() -> None:
+    with server(echo) as node:
+        rpc = JsonRpc(node.url)
+        assert rpc.call("eth_getBalance", ["0xab", "latest"]) == ["0xab", "latest"]
+        assert rpc.batch([("eth_getBlockByNumber", [hex(n), True]) for n in range(3)]) == [[hex(n), True] for n in range(3)]
+        assert rpc.batch([]) == []
+        assert node.asked[0] == {"jsonrpc": "2.0", "id": 1, "method": "eth_getBalance", "params": ["0xab", "latest"]}
+        assert len(node.asked) == 2
+        assert node.connections == 1
+
+
+def test_answers_in_another_order_are_put_right() -> None:
+    with server(lambda asked: says([result(request, request["params"][0]) for request in reversed(asked)])) as node:
+        assert JsonRpc(node.url).batch([("eth_call", [n]) for n in range(5)]) == [0, 1, 2, 3, 4]
+
+
+def test_large_batches_are_split() -> None:
+    with server(echo) as node:
+        assert JsonRpc(node.url, batch_size=10).batch([("eth_call", [n]) for n in range(25)]) == [[n] for n in range(25)]
+        assert [len(batch) for batch in node.asked] == [10, 10, 5]
+
+
+@pytest.mark.parametrize("refusal", [says(error(-32600, "batch too large")), Answer(b"", 413)], ids=["error", "413"])
+def test_batches_that_the_node_finds_too_large_are_halved(refusal: Answer) -> None:
+    with server(lambda asked: refusal if len(asked) > 3 else echo(asked)) as node:
+        assert JsonRpc(node.url).batch([("eth_call", [n]) for n in range(10)]) == [[n] for n in range(10)]
+        assert [len(batch) for batch in node.asked] == [10, 5, 2, 3, 5, 2, 3]
+
+
+def test_a_node_that_takes_no_batches_at_all() -> None:
+    with (
+        server(lambda _: says(error(-32600, "batches are not supported"))) as node,
+        pytest.raises(Unavailable, match="not supported"),
+    ):
+        JsonRpc(node.url).batch([("eth_call", [n]) for n in range(4)])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(b""), Answer(b"<html>"), Answer(b"[]"), Answer(b"null"), Answer(b'"0x1"'), Answer(b"{}"), Answer(b'{"id":1}'),
+        Answer(b'{"id":1,"error":{}}'), Answer(b'{"id":1,"error":"no"}'), Answer(b'{"id":7,"result":"0x1"}'), Answer(b"\xff\xfe"),
+        Answer(b'{"id":1,"result":"0x1"', 200), Answer(b"x", 500), Answer(b"{}", 500), Answer(b'{"id":1,"result":"0x1"}', 502),
+        Answer(b'{"id":1,"result":"0x1"}', 429), Answer(b'{"id":1,"error":{"code":-32005,"message":"slow down"}}', 429),
+        Answer(b'{"id":1,"error":{"code":-32005,"message":"limit exceeded"}}', 200),
+        Answer(b"", 401), Answer(b"", 403), Answer(b"", 204),
+        Answer(b'{"id":1,"error":{"code":-1,"message":"no"}}', 503), Answer(b"", 307, headers="Location: /elsewhere\r\n"),
+    ],
+)  # fmt: skip
+def test_garbage_is_unavailable(answer: Answer) -> None:
+    with server(lambda _: answer) as node:
+        rpc = JsonRpc(node.url)
+        with pytest.raises(Unavailable) as caught:
+            rpc.call("eth_call", [])
+        assert SECRET not in str(caught.value)
+        assert len(node.asked) == 1
+        with pytest.raises(Unavailable):
+            rpc.batch([("eth_call", [])])
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_a_batch_with_an_answer_missing_or_twice(missing: int) -> None:
+    for spoil in (
+        lambda rows: rows.pop(missing),
+        lambda rows: rows.append(rows[missing]),
+        lambda rows: rows.__setitem__(missing, rows[missing - 1]),
+    ):
+
+        def reply(asked: Any, spoil: Callable[[list[Any]], object] = spoil) -> Answer:
+            rows = [result(request) for request in asked]
+            spoil(rows)
+            return says(rows)
+
+        with server(reply) as node, pytest.raises(Unavailable):
+            JsonRpc(node.url).batch([("eth_call", [])] * 3)
+
+
+def test_errors_of_the_node_are_told_with_code_and_words() -> None:
+    with server(
+        lambda asked: says({"id": 1, "error": {"code": 3, "message": "execution reverted: no", "data": "0x08c379a0"}})
+    ) as node:
+        with pytest.raises(RpcError) as caught:
+            JsonRpc(node.url).call("eth_call", [])
+        assert (caught.value.code, caught.value.message, caught.value.data) == (3, "execution reverted: no", "0x08c379a0")
+
+
+@pytest.mark.parametrize("status", [400, 404, 500])
+def test_bitcoins_node_answers_errors_with_http_errors(status: int) -> None:
+    answer = says({"result": None, "error": {"code": -5, "message": "No such block"}, "id": 1}, status)
+    with server(lambda _: answer) as node, pytest.raises(RpcError, match="No such block"):
+        JsonRpc(node.url).call("getblock", [])
+
+
+def test_one_error_in_a_batch_is_raised() -> None:
+    def reply(asked: Any) -> Answer:
+        rows = [result(request) for request in asked]
+        return says([rows[0], {"id": 1, "error": {"code": -32000, "message": "unknown block"}}, rows[2]])
+
+    with server(reply) as node, pytest.raises(RpcError, match="unknown block"):
+        JsonRpc(node.url).batch([("eth_getLogs", [])] * 3)
+
+
+def dropping(times: int) -> Callable[[Any], Answer]:
+    """Reads a request and closes without an answer, so many times; then answers."""
+    left = [times]
+
+    def reply(asked: Any) -> Answer:
+        if left[0]:
+            left[0] -= 1
+            return Answer(b"", nothing=True)
+        return echo(asked)
+
+    return reply
+
+
+def test_reads_are_sent_once_more_when_the_connection_breaks() -> None:
+    with server(dropping(1)) as node:
+        assert JsonRpc(node.url).call("eth_getBalance", [1]) == [1]
+        assert len(node.asked) == 2
+    with server(dropping(1)) as node:
+        assert JsonRpc(node.url).batch([("eth_getLogs", [1]), ("eth_blockNumber", [])]) == [[1], []]
+    with server(dropping(2)) as node, pytest.raises(Unavailable):
+        JsonRpc(node.url).call("eth_getBalance", [1])
+
+
+@pytest.mark.parametrize(
+    "method", ["eth_sendRawTransaction", "eth_sendTransaction", "sendrawtransaction", "evm_mine", "eth_callMany"]
+)
+def test_nothing_else_is_sent_twice(method: str) -> None:
+    with server(dropping(1)) as node:
+        rpc = JsonRpc(node.url)
+        with pytest.raises(Unavailable):
+            rpc.call(method, ["0xab"])
+        with pytest.raises(Unavailable):
+            JsonRpc(f"http://127.0.0.1:{_closed_port()}").call(method, [])
+        assert len(node.asked) == 1
+
+
+def test_a_server_that_closes_idle_connections() -> None:
+    with server(lambda asked: Answer(json.dumps(result(asked)).encode(), close=True)) as node:
+        rpc = JsonRpc(node.url)
+        assert [rpc.call("eth_chainId") for _ in range(5)] == ["0x1"] * 5
+
+
+def test_nobody_there() -> None:
+    url = f"http://user:{SECRET}@127.0.0.1:{_closed_port()}/v3/{SECRET}"
+    with pytest.raises(Unavailable) as caught:
+        JsonRpc(url).call("eth_chainId")
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_a_node_that_does_not_answer_in_time() -> None:
+    waiting = threading.Event()
+
+    def hang(asked: Any) -> Answer:
+        waiting.wait(5)
+        return echo(asked)
+
+    with server(hang) as node:
+        with pytest.raises(Unavailable, match="Timeout"):
+            JsonRpc(node.url, timeout=0.1).call("eth_chainId")
+        waiting.set()
+
+
+def test_a_node_that_repeats_our_secret_is_not_quoted(caplog: pytest.LogCaptureFixture) -> None:
+    words = f"project {SECRET} is over its plan, password hunter2hunter2"
+    with (
+        server(lambda asked: says({"id": 1, "error": {"code": -32000, "message": words}})) as node,
+        caplog.at_level(logging.DEBUG, "chalicelib"),
+    ):
+        rpc = JsonRpc(node.url.replace("//", "//someuser:hunter2hunter2@"))
+        with pytest.raises(RpcError) as caught:
+            rpc.call("eth_chainId")
+        assert caught.value.message == "project *** is over its plan, password ***"
+        assert SECRET not in repr(rpc) + caplog.text
+
+
+def test_user_and_password_become_a_header() -> None:
+    with server(echo) as node:
+        JsonRpc(node.url.replace("//", "//us%40er:pass%2Fword@")).call("getblockcount")
+        assert b"authorization: Basic " + base64.b64encode(b"us@er:pass/word") in node.heads[0].replace(
+            b"Authorization", b"authorization"
+        )
+
+
+@pytest.mark.parametrize("url", ["", "ftp://host/x", "127.0.0.1:8545", "http://", "ws://host"])
+def test_urls_that_are_none(url: str) -> None:
+    with pytest.raises(ValueError, match="URL"):
+        JsonRpc(url)
+
+
+def test_import_brings_no_chain_library() -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "import sys, chalicelib.chains.rpc, chalicelib.chains.evm.reader, chalicelib.chains.evm.payer\n"
+        "heavy = ('web3', 'eth_account', 'eth_utils', 'rlp', 'tronpy', 'bitcoinlib', 'boto3', 'pydantic')\n"
+        "print([module for module in heavy if module in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def _closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

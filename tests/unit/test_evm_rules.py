@@ -1,0 +1,102 @@
+"""Fees, and what a node's words mean."""
+
+from __future__ import annotations
+
+import pytest
+
+from chalicelib.chains.evm.fees import MULTIPLIERS, Fees, credible, fees_for, gas_limit
+from chalicelib.chains.evm.refusals import known_already, not_taken, would_fail
+from chalicelib.chains.rpc import RpcError
+
+GWEI = 10**9
+
+
+def test_multipliers_are_the_published_ones() -> None:
+    assert {priority: float(factor) for priority, factor in MULTIPLIERS.items()} == {
+        "low": 0.8,
+        "normal": 1.0,
+        "high": 1.5,
+        "urgent": 2.0,
+    }
+
+
+def test_fees_of_a_chain_with_a_base_fee() -> None:
+    assert fees_for("ethereum", "normal", 10 * GWEI, 2 * GWEI) == Fees(max_fee=22 * GWEI, tip=2 * GWEI)
+    assert fees_for("ethereum", "urgent", 10 * GWEI, 2 * GWEI) == Fees(max_fee=24 * GWEI, tip=4 * GWEI)
+    # Rounded up, so that a tip of one wei stays one.
+    assert fees_for("ethereum", "low", 7, 1) == Fees(max_fee=15, tip=1)
+    assert fees_for("arbitrum", "high", 10**7, 0) == Fees(max_fee=2 * 10**7, tip=0)
+
+
+def test_fees_of_a_chain_without_a_base_fee() -> None:
+    assert fees_for("fantom", "high", None, 100 * GWEI) == Fees(max_fee=150 * GWEI, tip=None)
+
+
+def test_a_low_priority_stays_above_what_the_network_drops() -> None:
+    assert fees_for("polygon", "low", 0, 30 * GWEI).tip == 30 * GWEI
+    assert fees_for("polygon", "low", 0, 100 * GWEI).tip == 80 * GWEI
+    assert fees_for("bsc", "low", 0, GWEI // 10).tip == GWEI // 10
+
+
+def test_gas_limits() -> None:
+    assert gas_limit(21_000, None) == gas_limit(21_000, 21_000) == 21_000
+    assert gas_limit(50_001, 21_000) == 60_002
+    assert gas_limit(21_001, 100_000) == 100_000
+
+
+def test_fees_that_no_transfer_costs() -> None:
+    assert credible("ethereum", 100_000 * 500 * GWEI)
+    assert not credible("ethereum", 10**18)
+    assert credible("polygon", 10**18)
+
+
+# Words of geth, bor, erigon, nethermind, besu, nitro and anvil, from their sources.
+KNOWN = [
+    "already known", "ALREADY_EXISTS: already known", "AlreadyKnown", "transaction already imported", "known transaction: 0xab",
+    "Known transaction",
+]  # fmt: skip
+NOT_TAKEN = [
+    "nonce too low", "nonce too low: next nonce 5, tx nonce 4", "OldNonce", "Nonce too low", "INTERNAL_ERROR: insufficient funds",
+    "insufficient funds for gas * price + value", "Insufficient funds for gas * price + value", "transaction underpriced",
+    "transaction underpriced: gas tip cap 1, minimum needed 25000000000", "replacement transaction underpriced",
+    "intrinsic gas too low", "exceeds block gas limit", "max fee per gas less than block base fee", "invalid chain id for signer",
+    "tx fee (1.50 ether) exceeds the configured cap (1.00 ether)", "FeeTooLow, EffectivePriorityFeePerGas too low",
+]  # fmt: skip
+UNDECIDED = [
+    "internal error", "txpool is full", "nonce too high", "request timed out", "header not found", "missing trie node 0xab",
+    "too many requests", "the method eth_sendRawTransaction does not exist/is not available", "unauthorized", "",
+]  # fmt: skip
+WOULD_FAIL = [
+    "execution reverted", "execution reverted: sender is blacklisted", "VM execution error.", "gas required exceeds allowance (0)",
+    "insufficient funds for transfer", "out of gas", "invalid opcode: INVALID", "EVM error: StackUnderflow", "EVM error OutOfFunds",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", KNOWN)
+def test_known_already(words: str) -> None:
+    assert known_already(RpcError(-32000, words))
+    assert not not_taken(RpcError(-32000, words))
+
+
+@pytest.mark.parametrize("words", NOT_TAKEN)
+def test_not_taken(words: str) -> None:
+    error = RpcError(-32000, words)
+    assert not_taken(error)
+    assert not known_already(error)
+
+
+@pytest.mark.parametrize("words", UNDECIDED)
+def test_what_is_not_understood_decides_nothing(words: str) -> None:
+    error = RpcError(-32000, words)
+    assert not known_already(error)
+    assert not not_taken(error)
+    assert not would_fail(error)
+
+
+@pytest.mark.parametrize("words", WOULD_FAIL)
+def test_would_fail(words: str) -> None:
+    assert would_fail(RpcError(-32000, words))
+
+
+def test_geths_code_for_a_revert() -> None:
+    assert would_fail(RpcError(3, "custom error 0x12345678"))

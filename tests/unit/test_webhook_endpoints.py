@@ -1,0 +1,150 @@
+"""Registering webhooks: what is refused, what is shown, and whose they are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
+from chalicelib.domain.webhooks import Attempt, delivery_for, secret_problem
+from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.webhooks import Webhooks, delivery_view, endpoint_view, event_view
+from tests.support.memory_store import HandClock, MemoryStore
+from tests.support.webhooks import NOW, OTHER, SHOP, an_endpoint, an_event_record
+
+URL = "https://shop.example/hook"
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def webhooks(store: MemoryStore) -> Webhooks:
+    return Webhooks(store, HandClock(NOW))
+
+
+def test_register_read_list_and_delete(webhooks: Webhooks) -> None:
+    first, secret = webhooks.register(SHOP, URL, ["invoice.completed", "*", "invoice.completed"])
+    second, given = webhooks.register(SHOP, URL, ["balance.updated"], "0123456789abcdef")
+    assert secret_problem(secret) is None
+    assert secret.startswith("whsec_")
+    assert (first.secret, second.secret, given) == (secret, "0123456789abcdef", "0123456789abcdef")
+    assert first.events == ("invoice.completed", "*")
+    assert webhooks.get(SHOP, first.id) == first
+    assert sorted(e.id for e in webhooks.list(SHOP)) == sorted([first.id, second.id])
+    webhooks.delete(SHOP, first.id)
+    assert webhooks.list(SHOP) == [second]
+    with pytest.raises(NotFound):
+        webhooks.get(SHOP, first.id)
+
+
+def test_what_belongs_to_it_commits_with_it_or_it_is_not_made(webhooks: Webhooks, store: MemoryStore) -> None:
+    other = an_endpoint("wh_also")
+    made, _ = webhooks.register(SHOP, URL, ["*"], also=lambda _: [Save(other)])
+    assert {e.id for e in webhooks.list(SHOP)} == {made.id, "wh_also"}
+    with pytest.raises(Conflict):
+        webhooks.register(SHOP, URL, ["*"], also=lambda _: [Save(other)])
+    assert {e.id for e in webhooks.list(SHOP)} == {made.id, "wh_also"}
+
+
+def test_a_foreign_endpoint_is_not_there(webhooks: Webhooks) -> None:
+    endpoint, _ = webhooks.register(SHOP, URL, ["*"])
+    assert webhooks.list(OTHER) == []
+    for act in (webhooks.get, webhooks.delete):
+        with pytest.raises(NotFound) as foreign:
+            act(OTHER, endpoint.id)
+        with pytest.raises(NotFound) as missing:
+            act(OTHER, "wh_never")
+        assert str(foreign.value) == str(missing.value)
+    assert webhooks.get(SHOP, endpoint.id) == endpoint
+
+
+def test_everything_wrong_is_told_at_once_and_no_secret_repeated(webhooks: Webhooks, store: MemoryStore) -> None:
+    with pytest.raises(InvalidParameter) as error:
+        webhooks.register(SHOP, "http://me:hunter2@10.0.0.1:22/#x", ["invoice.paid"], "tiny-secret")
+    assert [p.field for p in error.value.problems] == ["url", "events", "secret"]
+    assert len(error.value.problems[0].constraints) == 5
+    assert "tiny-secret" not in repr(error.value.details)
+    assert "hunter2" not in repr(error.value.details)
+    assert store.commits == 0
+
+
+@pytest.mark.parametrize(
+    "events", [None, "*", [], [1], [None], ["invoice.paid"], ["*", ["*"]], {"*": 1}, ["Invoice.completed"], ""]
+)
+def test_events_must_be_known_names(webhooks: Webhooks, events: object) -> None:
+    with pytest.raises(InvalidParameter) as error:
+        webhooks.register(SHOP, URL, events)
+    assert [p.field for p in error.value.problems] == ["events"]
+    assert "invoice.completed" in error.value.problems[0].constraints[0]
+
+
+def test_private_urls_by_setting_only(store: MemoryStore) -> None:
+    local = "http://127.0.0.1:4000/hook"
+    with pytest.raises(InvalidParameter):
+        Webhooks(store, HandClock()).register(SHOP, local, ["*"])
+    assert Webhooks(store, HandClock(), allow_private=True).register(SHOP, local, ["*"])[0].url == local
+
+
+def test_twenty_and_no_more(webhooks: Webhooks) -> None:
+    for _ in range(20):
+        webhooks.register(SHOP, URL, ["*"])
+    with pytest.raises(BusinessRule, match="at most 20"):
+        webhooks.register(SHOP, URL, ["*"])
+    webhooks.register(OTHER, URL, ["*"])
+    webhooks.delete(SHOP, webhooks.list(SHOP)[0].id)
+    webhooks.register(SHOP, URL, ["*"])
+    assert len(webhooks.list(SHOP)) == 20
+
+
+def test_two_that_register_at_once_do_not_get_past_twenty(store: MemoryStore, webhooks: Webhooks) -> None:
+    for _ in range(19):
+        webhooks.register(SHOP, URL, ["*"])
+
+    class Raced(MemoryStore):
+        """Another request registers between this one's count and its commit."""
+
+        def commit(self, changes: object, /) -> None:
+            raced.commit = super().commit  # type: ignore[method-assign]
+            webhooks.register(SHOP, URL, ["balance.updated"])
+            super().commit(changes)  # type: ignore[arg-type]
+
+    raced = Raced()
+    raced.records, raced.work = store.records, store.work
+    with pytest.raises(BusinessRule):
+        Webhooks(raced, HandClock(NOW)).register(SHOP, URL, ["invoice.created"])
+    assert len(webhooks.list(SHOP)) == 20
+    assert [e for e in webhooks.list(SHOP) if e.events == ("invoice.created",)] == []
+
+
+def test_views_show_what_is_published_and_no_secret() -> None:
+    endpoint = an_endpoint("wh_1", events=("*",))
+    assert endpoint_view(endpoint) == {
+        "id": "wh_1", "url": endpoint.url, "events": ["*"], "enabled": True, "createdAt": "2026-01-02T03:04:05.006Z",
+    }  # fmt: skip
+    gone = endpoint_view(endpoint.disabled("it answered 410 Gone", NOW + 1))
+    assert (gone["enabled"], gone["disabledReason"], gone["disabledAt"]) == (
+        False,
+        "it answered 410 Gone",
+        "2026-01-02T03:04:05.007Z",
+    )
+    assert endpoint.secret not in json.dumps([endpoint_view(endpoint), gone])
+
+
+def test_a_delivery_shows_its_attempts() -> None:
+    record = an_event_record()
+    delivery = delivery_for(record, an_endpoint("wh_1"), NOW)
+    delivery = delivery.after(Attempt(NOW, None, 4000, error="no connection in time"), NOW + 4000, 0.0)
+    delivery = delivery.after(Attempt(NOW + 9000, 503, 12, "busy"), NOW + 9012, 0.0)
+    assert delivery_view(delivery) == {
+        "id": delivery.id, "webhookId": "wh_1", "eventId": record.id, "event": record.name, "status": "pending",
+        "attempts": [
+            {"at": "2026-01-02T03:04:05.006Z", "durationMs": 4000, "error": "no connection in time"},
+            {"at": "2026-01-02T03:04:14.006Z", "responseStatus": 503, "responseBody": "busy", "durationMs": 12},
+        ],
+        "nextAttemptAt": "2026-01-02T03:04:44.018Z", "createdAt": "2026-01-02T03:04:05.006Z",
+    }  # fmt: skip
+    assert event_view(record) == json.loads(record.body)

@@ -1,0 +1,232 @@
+"""Webhook rules: signatures against published vectors, bodies against JSON.stringify, retries, and which URLs may be called."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domain.events import Event
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.webhook_urls import is_public, url_problems
+from chalicelib.domain.webhooks import (
+    Attempt,
+    Delivery,
+    WebhookEndpoint,
+    delivery_for,
+    delivery_key,
+    delivery_work,
+    event_record,
+    new_secret,
+    retry_delay_ms,
+    secret_problem,
+    signature_headers,
+    standard_key,
+)
+
+SHOP = TenantId("mch_shop:live")
+NOW = 1_767_323_045_006
+ENDPOINT = WebhookEndpoint(SHOP, "wh_1", "https://shop.example/hook", ("*",), "a secret of the shop", NOW)
+EVENT = Event("evt_1", SHOP, "invoice.completed", "inv_1", 3, NOW, {"id": "inv_1"})
+STAMP = "2026-01-02T03:04:05.006Z"
+
+
+def test_the_gateway_signature_is_the_published_hmac_vector() -> None:
+    # GitHub's vector for testing a receiver (docs.github.com, "Validating webhook deliveries"): the same form,
+    # "sha256=" and HMAC-SHA256 in hex over the exact bytes, keyed with the secret's text.
+    endpoint = replace(ENDPOINT, secret="It's a Secret to Everybody")
+    headers = signature_headers(endpoint, "evt_1", b"Hello, World!", NOW)
+    assert headers["x-gateway-signature"] == "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+
+
+def test_the_standard_signature_is_the_published_vector() -> None:
+    # The vector in the test suites of the Standard Webhooks libraries.
+    endpoint = replace(ENDPOINT, secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    headers = signature_headers(endpoint, "msg_p5jXN8AQM9LWM0D4loKWxJek", b'{"test": 2432232314}', 1_614_265_330_999)
+    assert headers["webhook-id"] == "msg_p5jXN8AQM9LWM0D4loKWxJek"
+    assert headers["webhook-timestamp"] == "1614265330"
+    assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_a_previous_secret_signs_until_its_time_and_not_after() -> None:
+    old = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    rotated = replace(ENDPOINT, secret="the new secret, long", previous_secret=old, previous_until=NOW)
+    before = signature_headers(rotated, "evt_1", b"{}", NOW - 1)
+    at = signature_headers(rotated, "evt_1", b"{}", NOW)
+    of_old = signature_headers(replace(ENDPOINT, secret=old), "evt_1", b"{}", NOW - 1)
+    of_new = signature_headers(replace(ENDPOINT, secret="the new secret, long"), "evt_1", b"{}", NOW - 1)
+    assert before["webhook-signature"] == f"{of_new['webhook-signature']} {of_old['webhook-signature']}"
+    assert before["x-gateway-signature"] == of_new["x-gateway-signature"]
+    assert before["x-gateway-signature-previous"] == of_old["x-gateway-signature"]
+    assert " " not in at["webhook-signature"]
+    assert "x-gateway-signature-previous" not in at
+
+
+def test_secrets_are_in_no_repr() -> None:
+    endpoint = replace(ENDPOINT, secret="hidden-hidden-hidden", previous_secret="veiled-veiled-veiled", previous_until=NOW)
+    assert "hidden" not in repr(endpoint)
+    assert "veiled" not in repr(endpoint)
+
+
+@pytest.mark.parametrize(
+    "secret", ["0123456789abcdef", "x" * 256, "sixteen ünïcode!", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_" + "ab" * 13]
+)
+def test_a_good_secret_has_no_problem(secret: str) -> None:
+    assert secret_problem(secret) is None
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["", "0123456789abcde", "x" * 257, "0123456789abcde\n", "0123456789abcd\ud800f", 1234567890123456, None,
+     "whsec_" + "A" * 20, "whsec_this is not base64 at all", "whsec_" + "ä" * 30, "whsec_" + "_" * 32],
+)  # fmt: skip
+def test_a_bad_secret_has_one(secret: object) -> None:
+    assert secret_problem(secret)
+
+
+def test_a_made_secret_is_good_and_never_the_same() -> None:
+    made = {new_secret() for _ in range(50)}
+    assert len(made) == 50
+    assert all(secret_problem(secret) is None and len(standard_key(secret)) == 32 for secret in made)
+
+
+def test_the_body_is_what_json_stringify_writes() -> None:
+    # The text on the right was printed by Node.js 20: JSON.stringify({id: "evt_1", event: ..., data: {...}, ...}).
+    data = {
+        "name": "Zürich €", "emoji": "😀", "half": "\ud83d!", "low": "\ude00", "ctrl": '\x01\x1f\b\f\n\r\t"\\/', "del": "\x7f",
+        "sep": "\u2028", "n": [1.0, 0.5, 12.35, 0, -3.0], "none": None, "yes": True, "deep": {"z": (), "a": {}},
+    }  # fmt: skip
+    body = event_record(replace(EVENT, data=data), STAMP).body
+    assert body == (
+        '{"id":"evt_1","event":"invoice.completed","data":{"name":"Z\xfcrich \u20ac","emoji":"\U0001f600","half":"\\ud83d!",'
+        '"low":"\\ude00","ctrl":"\\u0001\\u001f\\b\\f\\n\\r\\t\\"\\\\/","del":"\x7f","sep":"\u2028","n":[1,0.5,12.35,0,-3],'
+        '"none":null,"yes":true,"deep":{"z":[],"a":{}}},"timestamp":"2026-01-02T03:04:05.006Z","sequence":3}'
+    )
+
+
+@given(st.dictionaries(st.text(), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists), max_size=5))
+def test_any_body_can_be_sent_and_reads_back(data: dict[str, object]) -> None:
+    record = event_record(replace(EVENT, data=data), STAMP)
+    assert json.loads(record.body.encode("utf-8"))["data"] == data
+
+
+@pytest.mark.parametrize("data", [{"usd": float("nan")}, {"usd": float("inf")}])
+def test_what_json_has_no_form_for_is_refused(data: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        event_record(replace(EVENT, data=data), STAMP)
+
+
+def test_an_event_is_kept_thirty_days() -> None:
+    assert event_record(EVENT, STAMP).ttl == 1_767_323_045 + 30 * 24 * 3600
+
+
+def test_the_waits_are_the_published_ones_and_never_shorter() -> None:
+    published = [5, 30, 120, 600, 1800, 7200, 18000, 36000]
+    assert [retry_delay_ms(n, 0.0) for n in range(1, 9)] == [s * 1000 for s in published]
+    assert [retry_delay_ms(n, 1.0) for n in range(1, 9)] == [s * 1200 for s in published]
+    assert retry_delay_ms(9, 0.0) is None
+    assert retry_delay_ms(50, 0.0) is None
+
+
+def a_delivery() -> Delivery:
+    return delivery_for(event_record(EVENT, STAMP), ENDPOINT, NOW)
+
+
+def test_the_same_event_and_endpoint_give_the_same_delivery() -> None:
+    other = replace(ENDPOINT, id="wh_2")
+    assert a_delivery() == a_delivery()
+    assert delivery_for(event_record(EVENT, STAMP), other, NOW).id != a_delivery().id
+    assert delivery_key(delivery_work(a_delivery())) == {"tenant": SHOP, "id": a_delivery().id}
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "expected"),
+    [(200, None, "delivered"), (204, None, "delivered"), (299, None, "delivered"), (199, None, "pending"), (300, None, "pending"),
+     (302, None, "pending"), (404, None, "pending"), (500, None, "pending"), (None, "no answer", "pending"),
+     (410, None, "cancelled")],
+)  # fmt: skip
+def test_the_answer_decides(status: int | None, error: str | None, expected: str) -> None:
+    after = a_delivery().claimed(NOW).after(Attempt(NOW, status, 5, error=error), NOW + 7, 0.5)
+    assert after.status == expected
+    assert after.attempting_until is None
+    assert (after.finished_at is None) == (expected == "pending")
+    assert after.due_at == (NOW + 7 + 5500 if expected == "pending" else NOW)
+    assert after.version == 3
+
+
+def test_the_ninth_failure_is_the_end() -> None:
+    delivery = a_delivery()
+    for _ in range(8):
+        delivery = delivery.after(Attempt(NOW, 500, 5), NOW, 0.0)
+        assert delivery.status == "pending"
+    delivery = delivery.after(Attempt(NOW, 500, 5), NOW, 0.0)
+    assert (delivery.status, len(delivery.attempts)) == ("dead", 9)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://shop.example/hook", "https://shop.example", "https://shop.example:443/", "https://shop.example:8443/a?b=c&d=%20",
+     "https://a.b-c.xn--bcher-kva.example/@me", "https://93.184.215.14/x", "https://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]/x",
+     "https://shop.example/" + "a" * 2027],
+)  # fmt: skip
+def test_a_public_https_url_is_fine(url: str) -> None:
+    assert url_problems(url) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", None, 5, ["https://shop.example"], "shop.example/hook", "//shop.example", "http://shop.example", "ftp://shop.example",
+     "file:///etc/passwd", "javascript:alert(1)", "https://", "https:///hook", "https://user@shop.example",
+     "https://user:pw@shop.example", "https://:@shop.example/", "https://shop.example/#x", "https://shop.example/#",
+     "https://shop.example:22/", "https://shop.example:80/", "https://shop.example:0/", "https://shop.example:65536/",
+     "https://shop.example:x/", "https://localhost/", "https://LOCALHOST/", "https://a.localhost/", "https://printer.local",
+     "https://vault.internal/", "https://intranet/", "https://127.0.0.1/", "https://127.1/", "https://2130706433/",
+     "https://0x7f000001/", "https://0x7f.1/", "https://0177.0.0.1/", "https://017700000001/", "https://1.2.3.4.5/",
+     "https://169.254.169.254/latest/meta-data/", "https://[::1]/", "https://[::ffff:127.0.0.1]/", "https://[fd00:ec2::254]/",
+     "https://[fe80::1%25eth0]/", "https://[::1", "https://shop.example\\@127.0.0.1/", "https://shop.example/a b",
+     "https://shop.example/\r\nx: y", "https://bücher.example/", "https://-a.example/", "https://a..example/", "https://shop.example./",
+     "https://" + "a" * 64 + ".example/", "https://" + "a." * 130 + "example/", "https://shop.example/" + "a" * 2028],
+)  # fmt: skip
+def test_other_urls_are_not(url: object) -> None:
+    assert url_problems(url) != []
+
+
+def test_the_local_stack_may_call_itself() -> None:
+    for url in ("http://127.0.0.1:4000/hook", "http://localhost:4000", "https://10.0.0.5/", "http://receiver:80/"):
+        assert url_problems(url, allow_private=True) == []
+    assert url_problems("ftp://127.0.0.1/", allow_private=True)
+    assert url_problems("http://user@127.0.0.1/", allow_private=True)
+
+
+@pytest.mark.parametrize(
+    "address",
+    # First and last addresses of the blocks in IANA's special-purpose registries that are not globally reachable.
+    ["0.0.0.1", "0.255.255.255", "10.0.0.0", "10.255.255.255", "100.64.0.0", "100.127.255.255", "127.0.0.1", "127.255.255.255",
+     "169.254.0.0", "169.254.169.254", "172.16.0.0", "172.31.255.255", "192.0.0.0", "192.0.0.255", "192.0.2.1", "192.88.99.1",
+     "192.168.0.0", "192.168.255.255", "198.18.0.0", "198.19.255.255", "198.51.100.1", "203.0.113.1", "224.0.0.1",
+     "239.255.255.255", "240.0.0.0", "255.255.255.255",
+     "::", "::1", "::127.0.0.1", "::ffff:0:0", "::ffff:10.0.0.1", "::ffff:8.8.8.8", "64:ff9b::a00:1", "64:ff9b::808:808",
+     "64:ff9b:1::1", "100::1", "2001::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001:10::1", "2001:20::1", "2001:db8::1",
+     "2002:7f00:1::", "2002:808:808::1", "3fff::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%eth0",
+     "2606:4700::1%eth0", "fec0::1", "ff02::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
+)  # fmt: skip
+def test_addresses_that_are_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["1.0.0.0", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
+     "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.0", "192.167.255.255", "192.169.0.0",
+     "198.17.255.255", "198.20.0.0", "223.255.255.255", "2001:200::1", "2001:4860:4860::8888", "2606:4700:4700::1111", "2a00::1"],
+)  # fmt: skip
+def test_addresses_next_to_them_are(address: str) -> None:
+    assert is_public(address)
+
+
+def test_text_that_is_no_address_is_an_error() -> None:
+    with pytest.raises(ValueError, match="does not appear to be"):
+        is_public("shop.example")
