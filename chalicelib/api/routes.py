@@ -22,7 +22,7 @@ class Route:
     """One endpoint. `path` is without prefix and version; the handler gets the context, then body and query where it has models.
 
     `family` is the shape of errors, `envelope` whether a success is wrapped. `creates`: Idempotency-Key counts here.
-    `realm`: keys of the other realm are refused. `status` is that of a success.
+    `realm`: keys of the other realm are refused. `status` is that of a success. `answer` names the record in it (`api.records`).
     """
 
     method: Method
@@ -39,6 +39,7 @@ class Route:
     envelope: bool = False
     creates: bool = False
     realm: Realm | None = None
+    answer: str | None = None
 
 
 ROUTES: list[Route] = []
@@ -59,6 +60,7 @@ def endpoint(
     envelope: bool | None = None,
     creates: bool = False,
     realm: Realm | None = None,
+    answer: str | None = None,
 ) -> Callable[[H], H]:
     """Put the decorated function in the table. `envelope` follows the family where it is not given.
 
@@ -87,6 +89,7 @@ def endpoint(
                 envelope=family == "envelope" if envelope is None else envelope,
                 creates=creates,
                 realm=realm,
+                answer=answer,
             )
         )
         return handler

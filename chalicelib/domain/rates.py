@@ -1,0 +1,52 @@
+"""What a coin is worth in a fiat currency, as a provider said it, with the time; and when that is too old to be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from chalicelib.domain.money import usd_cents
+
+STALE_MS = 15 * 60 * 1000
+"""A rate older than this prices nothing (milliseconds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """`value` units of `fiat` (ISO 4217, upper case) for one `coin` (slug), exact, as text. `at` in milliseconds since 1970."""
+
+    coin: str
+    fiat: str
+    value: str
+    at: int
+    source: str
+    version: int = 1
+
+    @property
+    def decimal(self) -> Decimal:
+        return Decimal(self.value)
+
+    def stale(self, now_ms: int) -> bool:
+        return now_ms - self.at > STALE_MS
+
+
+class Rates:
+    """The rates of one realm, looked up by coin and currency."""
+
+    def __init__(self, rates: Iterable[Rate] = ()) -> None:
+        self._rates = {(rate.coin, rate.fiat): rate for rate in rates}
+
+    def get(self, coin: str, fiat: str = "USD") -> Rate | None:
+        """The last known rate, however old."""
+        return self._rates.get((coin, fiat))
+
+    def fresh(self, coin: str, now_ms: int, fiat: str = "USD") -> Rate | None:
+        """The rate, unless it is stale: the only one that may price anything."""
+        rate = self.get(coin, fiat)
+        return None if rate is None or rate.stale(now_ms) else rate
+
+    def usd(self, coin: str, units: int, decimals: int, now_ms: int) -> float | None:
+        """What `units` are worth in US dollars, rounded to cents, for display; None without a fresh rate."""
+        rate = self.fresh(coin, now_ms)
+        return None if rate is None else usd_cents(units, decimals, rate.decimal)
