@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from types import GenericAlias
 from typing import Any
 
 _NAME = re.compile(r"(list\[)?(\w+)\.(\w+)(?(1)\])", re.ASCII)
@@ -23,4 +24,4 @@ def find(answer: str) -> Any:
         model = getattr(import_module(f"{__name__}.{module}"), name)
     except (ImportError, AttributeError) as error:
         raise LookupError(f"there is no record {module}.{name}") from error
-    return list[model] if several else model
+    return GenericAlias(list, (model,)) if several else model
