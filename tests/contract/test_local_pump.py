@@ -237,7 +237,7 @@ def test_the_pump_fires_and_feeds_until_it_is_stopped(shop: Shop) -> None:
     until(lambda: shop.left("relay") == [])
     began = time.monotonic()
     pump.stop()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 20  # and not the half minute until housekeeping is due again
     assert len(shop.bodies("housekeeping")) == 1
     told = len(shop.told)
     shop.send("relay", "b")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import statistics
 import threading
 import time
 from collections.abc import Iterator
@@ -278,29 +279,32 @@ def test_chunked_bodies_are_read(server: Server) -> None:
 def test_requests_at_once_do_not_mix(server: Server) -> None:
     """Chalice keeps the request on the app: without a request per thread, the slow one would see the quick one's."""
     answers: dict[str, Any] = {}
+    order: list[str] = []
 
     def go(seconds: str) -> None:
         answers[seconds] = ask(server, "GET", f"/api/v1/slow/{seconds}")[2]
+        order.append(seconds)
 
     threads = [threading.Thread(target=go, args=(f"0.{n}",)) for n in (4, 3, 2, 1)]
-    began = time.monotonic()
     for thread in threads:
         thread.start()
         time.sleep(0.02)
     for thread in threads:
         thread.join()
     assert answers == {f"0.{n}": {"seconds": f"0.{n}"} for n in (1, 2, 3, 4)}
-    assert time.monotonic() - began < 0.9
+    assert order[0] != "0.4"  # one after the other, who came first would be first
 
 
 def test_a_kept_connection_is_quick(server: Server) -> None:
-    """Hundreds a second on one connection; `chalice local` gives 23."""
+    """No answer waits for a delayed acknowledgement (40 ms each): `chalice local` gives 23 a second for that reason."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-    began = time.monotonic()
+    took = []
     for _ in range(200):
+        began = time.monotonic()
         connection.request("GET", "/api/v1/things/special")
         assert connection.getresponse().read() == b'{"route":"special"}'
-    assert 200 / (time.monotonic() - began) > 200
+        took.append(time.monotonic() - began)
+    assert statistics.median(took) < 0.035
 
 
 def test_a_taken_port_is_refused_and_a_stopped_one_is_free() -> None:
