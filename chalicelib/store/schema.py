@@ -15,6 +15,7 @@ from chalicelib.domain.addresses import Address, Wallet, Watched, Xpub
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote
 from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.invoices import ExternalId, Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants import Merchant
@@ -57,6 +58,7 @@ RECORDS: dict[type, Kind] = {
     Cursor: Kind("chain", lambda r: f"cursor#{r.network}"),
     BlockDeposits: Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
     FeeQuote: Kind("chain", lambda r: f"fees#{r.network}"),
+    GreyListEntry: Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
     Xpub: Kind("chain", lambda r: f"xpub#{r.realm}", lambda r: r.pool),
     NonceCounter: Kind("payouts", lambda r: f"nonce#{r.network}#{r.wallet}"),
     PaymentOrder: Kind("payouts", lambda r: f"order#{r.id}"),
