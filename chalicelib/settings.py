@@ -12,6 +12,7 @@ TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", 
 """One table per group of rights: which function may touch which is in `.chalice/policy-*.json`."""
 QUEUES = ("relay", "deliveries", "payouts.fifo")
 """Each has a dead-letter queue of the same name with `-dead` before the suffix."""
+RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 KEYS = ("data", "hot-live", "hot-test")
 """KMS aliases: `data` encrypts (symmetric), `hot-*` sign (ECC_SECG_P256K1)."""
 
@@ -19,13 +20,16 @@ KEYS = ("data", "hot-live", "hot-test")
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`addresses_mode` is the mode of addresses whose request names none; `webhooks_private` lets webhooks go to http and
-    private addresses (local stack only); `default_expiry` in seconds."""
+    private addresses (local stack only); `default_expiry` in seconds. `rates_providers` are asked in this order what coins of the
+    live realm are worth; none of them: nobody knows.
+    """
 
     stage: str = "local"
     addresses_mode: Literal["single", "common", "cross"] = "common"
     webhooks_private: bool = False
     sandbox_block_seconds: float = 0.0
     default_expiry: int = 3600
+    rates_providers: tuple[str, ...] = ()
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -37,12 +41,20 @@ class Settings:
         mode = "common" if mode == "universal" else mode
         if mode not in ("single", "common", "cross"):
             raise ValueError(f"ADDRESSES_MODE is {mode!r}; allowed: single, common, cross")
+        providers = tuple(name.strip() for name in os.environ.get("RATES_PROVIDERS", "").split(",") if name.strip())
+        if (
+            set(providers) - set(RATE_PROVIDERS)
+            or len(set(providers)) < len(providers)
+            or ("fixed" in providers and len(providers) > 1)
+        ):
+            raise ValueError(f"RATES_PROVIDERS is {','.join(providers)!r}; allowed: fixed alone, or a list of coingecko, kraken")
         return cls(
             stage=stage,
             addresses_mode=cast(Literal["single", "common", "cross"], mode),
             webhooks_private=_flag("WEBHOOKS_ALLOW_PRIVATE"),
             sandbox_block_seconds=float(os.environ.get("SANDBOX_BLOCK_SECONDS", "0")),
             default_expiry=int(os.environ.get("INVOICE_EXPIRY_SECONDS", "3600")),
+            rates_providers=providers,
         )
 
     def table(self, name: str) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.catalogue import Catalogue, Network
     from chalicelib.domain.ids import NetworkId, Realm, TenantId
     from chalicelib.domain.ledger import Balance
+    from chalicelib.domain.rates import Rates
     from chalicelib.store.access import Access
     from chalicelib.store.dynamo import DynamoStore
     from chalicelib.store.queues import SqsQueues
@@ -110,6 +111,19 @@ class Services:
     def catalogue(self, realm: Realm) -> Catalogue:
         return self.store.catalogue(realm)
 
+    def rates(self, realm: Realm) -> Rates:
+        """What coins of a realm are worth, at most 30 seconds old; in the sandbox always the same, and always fresh."""
+        if realm == "test" or self.settings.rates_providers == ("fixed",):
+            return self._fixed_rates
+        return self.store.rates()
+
+    @cached_property
+    def _fixed_rates(self) -> Rates:
+        from chalicelib.domain.rates import ConstantRates
+        from chalicelib.rates.fixed import fixed_values
+
+        return ConstantRates(fixed_values(), self.clock.now_ms)
+
     def balances(self, tenant: TenantId) -> list[Balance]:
         """Every balance that the merchant ever had."""
         from chalicelib.domain.ledger import Balance
@@ -138,7 +152,7 @@ class Services:
     def withdrawals(self) -> Withdrawals:
         from chalicelib.usecases.withdrawals import Withdrawals
 
-        return Withdrawals(self.store, self.rules, self.clock)
+        return Withdrawals(self.store, self.rules, self.clock, self.rates)
 
     @cached_property
     def webhooks(self) -> Webhooks:

@@ -47,7 +47,10 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Coin:
-    """One coin on one network. `contract` is in the network's own spelling (EIP-55, base58), None for the native coin."""
+    """One coin on one network. `contract` is in the network's own spelling (EIP-55, base58), None for the native coin.
+
+    `settings` are read with `domain.coin_settings`: amounts are texts of plain decimals.
+    """
 
     network: NetworkId
     slug: str
@@ -56,7 +59,7 @@ class Coin:
     decimals: int
     contract: str | None = None
     status: Literal["ACTIVE", "INACTIVE"] = "ACTIVE"
-    settings: dict[str, int | bool] = field(default_factory=dict)
+    settings: dict[str, str | bool] = field(default_factory=dict)
     version: int = 1
 
     @property

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 from chalicelib.domain.ids import AssetId
 
 MAX_DIGITS = 38
 """Significant digits that DynamoDB keeps exactly; also the longest amount that the interface takes."""
 
+_EXACT = Context(prec=120)
 _PLAIN_DECIMAL = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
 
 
@@ -75,4 +76,5 @@ def format_units(units: int, decimals: int) -> str:
 
 def usd_cents(units: int, decimals: int, rate: Decimal) -> float:
     """The value in USD, rounded to cents, as the JSON number that the interface shows. For display only."""
-    return float((Decimal(units).scaleb(-decimals) * rate).quantize(Decimal("0.01")))
+    value = _EXACT.multiply(Decimal(units).scaleb(-decimals, _EXACT), rate)
+    return float(value.quantize(Decimal("0.01"), ROUND_HALF_EVEN, _EXACT))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from chalicelib.domain.ids import Realm
 from chalicelib.domain.money import usd_cents
 
 STALE_MS = 15 * 60 * 1000
 """A rate older than this prices nothing (milliseconds)."""
+FIATS = ("USD", "EUR", "GBP")
+"""What coins are priced in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +53,31 @@ class Rates:
         """What `units` are worth in US dollars, rounded to cents, for display; None without a fresh rate."""
         rate = self.fresh(coin, now_ms)
         return None if rate is None else usd_cents(units, decimals, rate.decimal)
+
+
+class ConstantRates(Rates):
+    """Rates that never change and never grow old: whoever looks at one is told that it was made at that very moment.
+
+    For the sandbox, whose clock merchants move, and for local stacks, which ask nobody. `values` by coin and currency.
+    """
+
+    def __init__(self, values: Mapping[tuple[str, str], str], now_ms: Callable[[], int], source: str = "fixed") -> None:
+        super().__init__(Rate(coin, fiat, value, 0, source) for (coin, fiat), value in values.items())
+        self._now_ms = now_ms
+
+    def get(self, coin: str, fiat: str = "USD") -> Rate | None:
+        found = super().get(coin, fiat)
+        return None if found is None else replace(found, at=self._now_ms())
+
+    def fresh(self, coin: str, now_ms: int, fiat: str = "USD") -> Rate | None:
+        found = super().get(coin, fiat)
+        return None if found is None else replace(found, at=now_ms)
+
+
+RatesOf = Callable[[Realm], Rates]
+"""What use cases are handed: the rates of a realm, at most 30 seconds old."""
+
+
+def no_rates(realm: Realm) -> Rates:
+    """Where nobody knows what anything is worth."""
+    return Rates()

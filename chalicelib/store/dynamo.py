@@ -14,6 +14,7 @@ from pynamodb.exceptions import PynamoDBException
 
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.ids import Realm
+from chalicelib.domain.rates import Rate, Rates
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import Settings
 from chalicelib.store import commit as commits
@@ -25,6 +26,7 @@ from chalicelib.usecases.ports import Page, Unavailable
 R = TypeVar("R")
 
 CATALOGUE_SECONDS = 30.0
+"""For rates too."""
 _BATCH = 100  # keys in one BatchGetItem
 _BUSY_TRIES = 6
 
@@ -37,6 +39,7 @@ class DynamoStore:
         self._kick = kick
         self.models = Models(settings, Connection(region=region, connect_timeout_seconds=3, read_timeout_seconds=10))
         self._catalogues: dict[Realm, tuple[float, Catalogue]] = {}
+        self._rates: tuple[float, Rates] | None = None
 
     def get(self, kind: type[R], /, **key: str) -> R | None:
         """One record, strongly consistent, or None. Raises Unavailable."""
@@ -186,6 +189,29 @@ class DynamoStore:
             known = (now, Catalogue(realm, networks, coins))
             self._catalogues[realm] = known
         return known[1]
+
+    def rates(self) -> Rates:
+        """The stored rates, those of the live realm; read at most 30 seconds ago. Raises Unavailable."""
+        known, now = self._rates, time.monotonic()
+        if known is None or now - known[0] > CATALOGUE_SECONDS:
+            known = (now, Rates(self.stored_rates()))
+            self._rates = known
+        return known[1]
+
+    def stored_rates(self) -> list[Rate]:
+        """The stored rates as they are now. Raises Unavailable."""
+        rates: list[Rate] = []
+        after: str | None = None
+        while True:
+            page = self.page(Rate, limit=1000, after=after)
+            rates += page.items
+            after = page.next
+            if after is None:
+                return rates
+
+    def forget_rates(self) -> None:
+        """The next `rates` reads afresh."""
+        self._rates = None
 
     def forget_catalogue(self) -> None:
         """The next `catalogue` reads afresh: for whoever has just changed it."""

@@ -19,6 +19,7 @@ from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.invoices import ExternalId, Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.rates import Rate
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import OutboxRow, Work
@@ -53,6 +54,8 @@ RECORDS: dict[type, Kind] = {
     JournalEntry: Kind("ledger", lambda r: f"jrn#{r.id}"),
     Network: Kind("chain", lambda r: f"net#{r.id.split(':')[0]}", lambda r: r.id.split(":")[1]),
     Coin: Kind("chain", lambda r: f"coin#{r.network.split(':')[0]}", lambda r: f"{r.network.split(':')[1]}#{r.slug}"),
+    # The live realm's alone: the sandbox's are constant and stored nowhere.
+    Rate: Kind("chain", lambda r: "rate#live", lambda r: f"{r.coin}#{r.fiat}"),
     Watched: Kind("chain", lambda r: f"watch#{r.realm}#{r.family}#{r.address}"),
     Wallet: Kind("chain", lambda r: f"wallet#{r.network}", lambda r: r.role),
     Cursor: Kind("chain", lambda r: f"cursor#{r.network}"),

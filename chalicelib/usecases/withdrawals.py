@@ -8,10 +8,12 @@ from typing import Any
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import FeeQuote
+from chalicelib.domain.coin_settings import in_usd, limit_units
 from chalicelib.domain.errors import BusinessRule, InsufficientBalance, InvalidAddress, NotFound
 from chalicelib.domain.ids import TenantId, network_parts, new_id
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount, format_units
+from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.withdrawals import Priority, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.addresses import Also, nothing_more
@@ -52,8 +54,8 @@ def payout_command(withdrawal: Withdrawal) -> Command:
 
 
 class Withdrawals:
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
-        self._store, self._rules, self._clock = store, rules, clock
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
+        self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
 
     def create(
         self,
@@ -76,7 +78,7 @@ class Withdrawals:
         catalogue = self._store.catalogue(realm)
         network = catalogue.networks[slug]
         recipient = self._recipient(network, to_address)
-        _check_rules(network, coin, amount)
+        _check_rules(network, coin, amount, self._rates(realm) if in_usd(coin) else Rates(), self._clock.now_ms())
 
         withdrawal_id = new_id("wd", self._clock.now_ms())
 
@@ -154,15 +156,15 @@ class Withdrawals:
             raise InvalidAddress(f"Not an address of {network.slug}: {error}", details) from error
 
 
-def _check_rules(network: Network, coin: Coin, amount: int) -> None:
+def _check_rules(network: Network, coin: Coin, amount: int, rates: Rates, now: int) -> None:
     if network.status != "active":
         raise BusinessRule("network", f"{network.slug} is not active here")
     if coin.status != "ACTIVE":
         raise BusinessRule("coin", f"{coin.slug} on {network.slug} is not active")
-    least, most = int(coin.settings.get("minValue", 0)), int(coin.settings.get("maxValue", 0))
-    if least and amount < least:
+    least, most = limit_units(coin, "minValue", rates, now), limit_units(coin, "maxValue", rates, now)
+    if least is not None and amount < least:
         raise BusinessRule("amount", f"must be at least {format_units(least, coin.decimals)} {coin.symbol}")
-    if most and amount > most:
+    if most is not None and amount > most:
         raise BusinessRule("amount", f"must be at most {format_units(most, coin.decimals)} {coin.symbol}")
 
 

@@ -12,12 +12,7 @@ from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.paging import MAX_LIMIT
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.money import format_units
-
-_AMOUNTS = (
-    "collectThreshold", "collectServiceToColdThreshold", "approveThreshold", "minValue", "maxValue", "maxValueDaily",
-    "minDepositAmount",
-)  # fmt: skip
+from chalicelib.domain.coin_settings import AMOUNTS, PERCENTAGE, amount_text, in_usd
 
 
 class CoinsQuery(Query):
@@ -42,16 +37,15 @@ def get_coin(ctx: Ctx, query: CoinQuery) -> Answer:
     """Without `network`: the coin on its first active network. The USD counterparts are null while there is no rate."""
     coin = chosen_coin(ctx.catalogue, "coin", ctx.param("coin"), query.network)
     record = shown(coin)
-    settings = coin.settings
-    in_usd = {f"{name}USD": None if settings.get(name) else 0 for name in _AMOUNTS}
-    return Answer({**record, "settings": {**record["settings"], **in_usd}})
+    usd = {f"{name}USD": 0 if amount_text(coin, name) == "0" else None for name in AMOUNTS}
+    return Answer({**record, "settings": {**record["settings"], **usd}})
 
 
 def shown(coin: Coin) -> dict[str, Any]:
     """The public record of a coin; its settings as exact numbers in coin units."""
-    settings: dict[str, Any] = {"useUsdLimits": bool(coin.settings.get("useUsdLimits", False))}
-    settings |= {name: JsonNumber(format_units(int(coin.settings.get(name, 0)), coin.decimals)) for name in _AMOUNTS}
-    settings["collectPercentageHot"] = int(coin.settings.get("collectPercentageHot", 0))
+    settings: dict[str, Any] = {"useUsdLimits": in_usd(coin)}
+    settings |= {name: JsonNumber(amount_text(coin, name)) for name in AMOUNTS}
+    settings[PERCENTAGE] = JsonNumber(str(coin.settings.get(PERCENTAGE, "0")))
     return {
         "coin": coin.slug,
         "symbol": coin.symbol,

@@ -1,0 +1,129 @@
+"""Thresholds and limits of a coin: exact decimals in coin units, or in US dollars where `useUsdLimits` says so.
+
+They are kept as the text of a plain decimal, because the one is exact in the coin's decimals and the other in cents.
+0 or absent means: no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.money import format_units, parse_units
+from chalicelib.domain.rates import Rates
+
+AMOUNTS = (
+    "collectThreshold", "collectServiceToColdThreshold", "approveThreshold", "minValue", "maxValue", "maxValueDaily",
+    "minDepositAmount",
+)  # fmt: skip
+PERCENTAGE = "collectPercentageHot"
+USD_DECIMALS = 2
+
+_AT_MOST = frozenset({"maxValue", "maxValueDaily"})
+_EXACT = Context(prec=120)
+
+
+class NoFreshRate(BusinessRule):
+    """A limit is set in US dollars, and nobody knows now what the coin is worth: what it limits can not be allowed."""
+
+    def __init__(self, coin: Coin, name: str) -> None:
+        super().__init__(name, f"the {name} of {coin.slug} is set in USD, and there is no fresh rate of {coin.slug} now")
+
+
+def in_usd(coin: Coin) -> bool:
+    return bool(coin.settings.get("useUsdLimits", False))
+
+
+def amount_text(coin: Coin, name: str) -> str:
+    """The setting as it was made: in coin units, or in USD where the coin's limits are; "0" where there is none."""
+    return str(coin.settings.get(name, "0"))
+
+
+def limit_units(coin: Coin, name: str, rates: Rates, now_ms: int) -> int | None:
+    """The setting `name` in units of the coin; None where it is not set (no limit).
+
+    One in USD is worth what the fresh rate says: a maximum is rounded down, everything else up, so that the limit itself is
+    never passed by rounding. Raises NoFreshRate (a VALIDATION_ERROR) where there is none.
+    """
+    text = amount_text(coin, name)
+    if not in_usd(coin):
+        return parse_units(text, coin.decimals) or None
+    usd = Decimal(text)
+    if not usd:
+        return None
+    rate = rates.fresh(coin.slug, now_ms)
+    if rate is None:
+        raise NoFreshRate(coin, name)
+    return units_of(usd, coin.decimals, rate.decimal, up=name not in _AT_MOST)
+
+
+def units_of(value: Decimal, decimals: int, rate: Decimal, *, up: bool) -> int:
+    """The units that are worth `value` at `rate` (fiat for one coin), rounded `up` or down to a whole unit."""
+    units = _EXACT.divide(_EXACT.scaleb(value, decimals), rate)
+    return int(units.to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
+
+
+def coin_and_usd(coin: Coin, name: str, rates: Rates, now_ms: int) -> tuple[str | None, str | None]:
+    """The setting in coin units and in USD, as plain decimals. The one that was set is exact, the other follows from the fresh
+    rate (USD in cents), and is None where there is none."""
+    text = amount_text(coin, name)
+    if not Decimal(text):
+        return "0", "0"
+    rate = rates.fresh(coin.slug, now_ms)
+    if in_usd(coin):
+        if rate is None:
+            return None, text
+        return format_units(units_of(Decimal(text), coin.decimals, rate.decimal, up=name not in _AT_MOST), coin.decimals), text
+    if rate is None:
+        return text, None
+    cents = _EXACT.multiply(Decimal(text), rate.decimal).quantize(Decimal("0.01"), ROUND_HALF_EVEN, _EXACT)
+    return text, format_units(int(cents.scaleb(2)), USD_DECIMALS)
+
+
+def hot_basis_points(coin: Coin) -> int | None:
+    """`collectPercentageHot` in hundredths of a per cent (0 to 10,000); None where it is not set."""
+    return None if PERCENTAGE not in coin.settings else parse_units(str(coin.settings[PERCENTAGE]), 2)
+
+
+def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mapping[str, str | bool]) -> dict[str, str | bool]:
+    """The settings after `changed`, in their one spelling. Amounts that `changed` does not name stay the numbers that they are,
+    also where `useUsdLimits` gives them another unit.
+
+    Raises BusinessRule: minValue > maxValue > maxValueDaily, a percentage over 100, or a number that has more decimals than
+    its unit (the coin's, or cents).
+    """
+    after = {**before, **changed}
+    usd = bool(after.get("useUsdLimits", False))
+    unit = USD_DECIMALS if usd else coin_decimals
+    for name in AMOUNTS:
+        if name not in after:
+            continue
+        try:
+            after[name] = format_units(parse_units(str(after[name]), unit), unit)
+        except ValueError as reason:
+            what = "US dollars" if usd else "units of the coin"
+            raise BusinessRule(name, f"{after[name]} is no amount in {what}: {reason}") from reason
+    if PERCENTAGE in after:
+        after[PERCENTAGE] = _percentage(str(after[PERCENTAGE]))
+    _in_order(after, "minValue", "maxValue")
+    _in_order(after, "maxValue", "maxValueDaily")
+    _in_order(after, "minValue", "maxValueDaily")
+    return after
+
+
+def _percentage(text: str) -> str:
+    try:
+        points = parse_units(text, 2)
+    except ValueError as reason:
+        raise BusinessRule(PERCENTAGE, f"{text} is no percentage: {reason}") from reason
+    if points > 10_000:
+        raise BusinessRule(PERCENTAGE, "must be from 0 to 100")
+    return format_units(points, 2)
+
+
+def _in_order(settings: Mapping[str, str | bool], lower: str, higher: str) -> None:
+    least, most = Decimal(str(settings.get(lower, "0"))), Decimal(str(settings.get(higher, "0")))
+    if least and most and least > most:
+        raise BusinessRule(lower, f"{lower} must not be more than {higher}")

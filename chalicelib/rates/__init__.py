@@ -1,0 +1,1 @@
+"""Who says what a coin is worth: providers behind `usecases.rates.RateProvider`, over HTTP, and the fixed one of the sandbox."""
