@@ -47,6 +47,7 @@ def violations(books: Books) -> list[str]:
         *_books_agree(sums),
         *_balances_agree(sums, books),
         *_wallets_agree(sums, books),
+        *_awaited_and_held(books),
         *_in_flight_agrees(sums, books),
         *_credited_once(books),
         *_invoices_agree(books),
@@ -83,15 +84,6 @@ def _balances_agree(sums: Mapping[tuple[Book, str, AssetId], int], books: Books)
                 yield f"{balance.tenant} {balance.asset}: {purse} is {getattr(balance, purse)}, the journal says {expected}"
     for (account, asset), units in booked.items():
         yield f"{account} has {units} of {asset} in the journal and no balance"
-    pending: dict[tuple[str, str], int] = defaultdict(int)
-    for deposit in books.deposits:
-        if deposit.status == "pending" and deposit.tenant is not None:
-            pending[deposit.tenant, deposit.asset] += deposit.amount
-    for balance in books.balances:
-        if balance.pending != pending.pop((balance.tenant, balance.asset), 0):
-            yield f"{balance.tenant} {balance.asset}: pending is {balance.pending}, the pending deposits say otherwise"
-    for (tenant, name), units in pending.items():
-        yield f"{tenant} {name}: {units} is pending and there is no balance"
 
 
 def _wallets_agree(sums: Mapping[tuple[Book, str, AssetId], int], books: Books) -> Iterable[str]:
@@ -102,6 +94,30 @@ def _wallets_agree(sums: Mapping[tuple[Book, str, AssetId], int], books: Books) 
             yield f"wallet {wallet.address} {wallet.asset}: {wallet.units}, the journal says {expected}"
     for (account, asset), units in booked.items():
         yield f"{account} has {units} of {asset} in the journal and no stored balance"
+
+
+def _awaited_and_held(books: Books) -> Iterable[str]:
+    """What merchants and addresses are said to await (`pending`) and to have on hold is what their deposits say."""
+    said: dict[tuple[str, str], int] = {}
+    for balance in books.balances:
+        said[f"{balance.tenant} {balance.asset}", "pending"] = balance.pending
+        said[f"{balance.tenant} {balance.asset}", "held"] = balance.held
+    for wallet in books.wallets:
+        # Deposits have the public spelling of their address and balances the storage form: they differ in case at most.
+        name = f"wallet {wallet.address.lower()} {wallet.asset}"
+        said[name, "pending"], said[name, "held"] = wallet.pending, wallet.held
+    shown: dict[tuple[str, str], int] = defaultdict(int)
+    for deposit in books.deposits:
+        if deposit.held and (deposit.status != "confirmed" or deposit.tenant is None):
+            yield f"deposit {deposit.id} is {deposit.status}, of {deposit.tenant}, and held"
+        if deposit.status == "pending" or deposit.held:
+            what = "held" if deposit.held else "pending"
+            shown[f"wallet {deposit.address.lower()} {deposit.asset}", what] += deposit.amount
+            if deposit.tenant is not None:
+                shown[f"{deposit.tenant} {deposit.asset}", what] += deposit.amount
+    for name, what in sorted({*said, *shown}):
+        if said.get((name, what), 0) != shown.get((name, what), 0):
+            yield f"{name}: {what} is {said.get((name, what), 0)}, its {what} deposits say {shown.get((name, what), 0)}"
 
 
 def _in_flight_agrees(sums: Mapping[tuple[Book, str, AssetId], int], books: Books) -> Iterable[str]:
@@ -142,8 +158,8 @@ def _invoices_agree(books: Books) -> Iterable[str]:
     paid: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for deposit in books.deposits:
         if deposit.invoice_id is not None and deposit.status != "orphaned":
-            field_ = ("late" if deposit.late else "confirmed") if deposit.status == "confirmed" else "unconfirmed"
-            if deposit.status == "pending" and deposit.late:
+            field_ = ("late" if deposit.late else "confirmed") if deposit.credited else "unconfirmed"
+            if not deposit.credited and deposit.late:
                 field_ = "late_unconfirmed"
             paid[deposit.invoice_id, deposit.asset][field_] += deposit.amount
     for invoice in books.invoices:

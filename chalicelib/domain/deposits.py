@@ -8,6 +8,8 @@ from typing import Literal
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, derived_id
 
 DepositStatus = Literal["pending", "confirmed", "orphaned"]
+GREY_LISTED = "grey_listed"
+HELD = "held"
 
 
 def deposit_id(network: NetworkId, txid: str, position: str) -> str:
@@ -18,6 +20,9 @@ def deposit_id(network: NetworkId, txid: str, position: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Deposit:
     """`amount` in units, times in milliseconds since 1970. `tenant` is None for the operator's own wallets.
+
+    `flags` tells what is special about it: GREY_LISTED came from an address of the grey list; HELD is credited and waits for an
+    operator's release (`released_at`, and `released_by` the id of the key). What was released once is never held again.
 
     `round` counts how often it fell out of the chain: crediting again after that is a new journal entry.
     """
@@ -40,7 +45,19 @@ class Deposit:
     invoice_id: str | None = None
     late: bool = False
     flags: tuple[str, ...] = ()
+    released_at: int | None = None
+    released_by: str | None = None
     confirmed_at: int | None = None
     round: int = 0
     emitted: int = 0
     version: int = 1
+
+    @property
+    def held(self) -> bool:
+        """Its money is the merchant's and can not be used: it lies in the purse `held`."""
+        return HELD in self.flags
+
+    @property
+    def credited(self) -> bool:
+        """It counts for its invoice and can be used."""
+        return self.status == "confirmed" and not self.held

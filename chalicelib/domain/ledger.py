@@ -140,6 +140,12 @@ def deposit_reversed(deposit: str, round_: int, at: int, place: str, owner: str,
     )
 
 
+def deposit_released(deposit: str, round_: int, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
+    """An operator lets go of a held deposit: the merchant has it now. Where the coins lie does not change."""
+    moved = Posting(Book.WHOSE, merchant(tenant, "held"), merchant(tenant, "available"), amount)
+    return JournalEntry(f"unhold:{deposit}:{round_}", "deposit_released", at, (moved,), {"deposit": deposit})
+
+
 def withdrawal_reserved(withdrawal: str, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
     moved = Posting(Book.WHOSE, merchant(tenant, "available"), merchant(tenant, "frozen"), amount)
     return JournalEntry(f"reserve:{withdrawal}", "withdrawal_reserved", at, (moved,), {"withdrawal": withdrawal})
@@ -200,9 +206,15 @@ def totals(entries: Iterable[JournalEntry]) -> dict[tuple[Book, str, AssetId], i
 
 @dataclass(frozen=True, slots=True)
 class WalletBalance:
-    """What the journal says lies on one of our addresses, in units. Moved by the store together with the journal, never saved."""
+    """What the journal says lies on one of our addresses, in units. Moved by the store together with the journal, never saved.
+
+    Beside the money: `pending` has been seen there and is not credited yet, and `held` is the part of `units` that came from
+    the grey list and is not released. No posting stands behind these two (`usecases.changes.Beside`).
+    """
 
     network: NetworkId
     address: str
     asset: AssetId
-    units: int
+    units: int = 0
+    pending: int = 0
+    held: int = 0

@@ -6,18 +6,19 @@ docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.ht
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pynamodb.exceptions import TransactWriteError
 from pynamodb.transactions import TransactWrite
 
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.ids import asset_parts
+from chalicelib.domain.ids import AssetId, NetworkId, asset_parts
 from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.work import outbox_work
 from chalicelib.store.models import Models
 from chalicelib.store.schema import RECORDS, key_of, work_key
-from chalicelib.usecases.changes import AtEpoch, Change, Close, Conflict, Delete, Emit, Open, Post, Save
+from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Conflict, Delete, Emit, Open, Post, Save
 
 MOST_ITEMS = 10
 
@@ -80,6 +81,7 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
     (ClientRequestToken).
     """
     plan = _Plan(models, token)
+    wallets: dict[_Wallet, _Moved] = {}
     for change in changes:
         match change:
             case Save(record):
@@ -89,7 +91,10 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
             case Post(entry):
                 item = models.item(entry)
                 plan.put(change, item, type(item).pk.does_not_exist())
-                _move_wallets(plan, change)
+                _posted(wallets, change)
+            case Beside(network, address, asset, pending, held):
+                moved = wallets.setdefault((network, address, asset), _Moved(change))
+                moved.pending, moved.held = moved.pending + pending, moved.held + held
             case Emit(row):
                 item = models.item(row)
                 plan.put(change, item, type(item).pk.does_not_exist())
@@ -102,6 +107,8 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
             case AtEpoch(network, epoch):
                 model: Any = models.of(Cursor)
                 plan.check(change, model, key_of(Cursor, {"network": network}), model.f_epoch == epoch)
+    for place, moved in sorted(wallets.items(), key=lambda entry: entry[0]):
+        _move_wallet(plan, place, moved)
     if sum(len(group) for group in plan.owners) > MOST_ITEMS:
         raise ValueError(f"a transaction has at most {MOST_ITEMS} items")
     plan.run()
@@ -121,20 +128,40 @@ def _open(plan: _Plan, change: Change, work: Any) -> None:
     plan.put(change, item, model.pk.does_not_exist())
 
 
-def _move_wallets(plan: _Plan, change: Post) -> None:
+_Wallet = tuple[NetworkId, str, AssetId]
+
+
+@dataclass
+class _Moved:
+    """How one wallet's balance changes, and the first change that asked for it: a transaction may touch an item only once."""
+
+    owner: Change
+    units: int = 0
+    pending: int = 0
+    held: int = 0
+
+
+def _posted(wallets: dict[_Wallet, _Moved], change: Post) -> None:
+    for (account, asset), units in change.entry.deltas(Book.WHERE).items():
+        if account.startswith("wallet:"):
+            place = (asset_parts(asset)[0], account.rsplit(":", 1)[1], asset)
+            wallets.setdefault(place, _Moved(change)).units += units
+
+
+def _move_wallet(plan: _Plan, place: _Wallet, moved: _Moved) -> None:
     """The wallets' materialised balances follow the journal by ADD: many entries may touch one wallet at once."""
     model: Any = plan.models.of(WalletBalance)
     where = RECORDS[WalletBalance]
-    for (account, asset), units in sorted(change.entry.deltas(Book.WHERE).items()):
-        if account.startswith("wallet:"):
-            address = account.rsplit(":", 1)[1]
-            network = asset_parts(asset)[0]
-            record = WalletBalance(network, address, asset, units)
-            item = model(where.pk(record), where.sk(record))
-            actions = [
-                model.f_units.add(units),
-                model.f_network.set(network),
-                model.f_address.set(address),
-                model.f_asset.set(asset),
-            ]
-            plan.add(change, item, actions)
+    network, address, asset = place
+    record = WalletBalance(network, address, asset)
+    actions = [
+        model.f_units.add(moved.units),
+        model.f_network.set(network),
+        model.f_address.set(address),
+        model.f_asset.set(asset),
+    ]
+    if moved.pending:
+        actions.append(model.f_pending.add(moved.pending))
+    if moved.held:
+        actions.append(model.f_held.add(moved.held))
+    plan.add(moved.owner, model(where.pk(record), where.sk(record)), actions)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ids import AssetId, NetworkId
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.work import OutboxRow, Work
 
@@ -29,6 +29,20 @@ class Post:
     """
 
     entry: JournalEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Move what is known beside the money at one of our addresses (`WalletBalance`), in units of `asset`, up or down.
+
+    `address` in storage form. Together with a `Post` that moves the same balance it is one item of the transaction.
+    """
+
+    network: NetworkId
+    address: str
+    asset: AssetId
+    pending: int = 0
+    held: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +82,7 @@ class AtEpoch:
     epoch: int
 
 
-Change = Save | Delete | Post | Emit | Open | Close | AtEpoch
+Change = Save | Delete | Post | Beside | Emit | Open | Close | AtEpoch
 
 
 class Conflict(Exception):

@@ -1,5 +1,8 @@
 """Deposits: seen in a block, credited after the network's confirmations, taken back when their block falls out.
 
+What comes from an address of the grey list is credited to the merchant's purse `held`, and counts for its invoice when an
+operator releases it. The list is asked when a deposit is seen and again when it is credited; being on it once is enough.
+
 Every step is one transaction, and doing a step twice changes nothing: the deposit's version, its open work and the
 journal entry's id each forbid it (money rules 2, 3 and 12).
 """
@@ -12,13 +15,15 @@ from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.domain.deposits import Deposit, deposit_id
-from chalicelib.domain.ids import TenantId, network_parts
+from chalicelib.domain.deposits import GREY_LISTED, HELD, Deposit, deposit_id
+from chalicelib.domain.errors import BusinessRule, NotFound
+from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.ids import Realm, TenantId, network_parts
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import AtEpoch, Change, Close, Open, Post, Save
+from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Post, Save
 from chalicelib.usecases.invoices import changes_of, with_payment_confirmed, with_payment_orphaned, with_payment_seen
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports import AddressRules, Clock, Store
@@ -51,6 +56,7 @@ class Deposits:
                 back = replace(
                     known,
                     status="pending",
+                    flags=self._flags(network, known),
                     block_number=block.number,
                     block_hash=block.hash,
                     block_time=block.time,
@@ -72,7 +78,7 @@ class Deposits:
 
     def _new(self, key: str, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched) -> Deposit:
         invoice = self._invoice(watched.tenant, watched.invoice_id)
-        return Deposit(
+        deposit = Deposit(
             id=key,
             network=network.id,
             asset=coin.asset,
@@ -90,6 +96,15 @@ class Deposits:
             invoice_id=watched.invoice_id,
             late=invoice is not None and block.time > invoice.expires_at,
         )
+        return replace(deposit, flags=self._flags(network, deposit))
+
+    def _flags(self, network: Network, deposit: Deposit) -> tuple[str, ...]:
+        """Its flags, with GREY_LISTED where its sender is on the list now. A sender that the chain does not tell is on none."""
+        if GREY_LISTED in deposit.flags or not deposit.sender:
+            return deposit.flags
+        sender = self._rules.storage_form(network.slug, deposit.sender)
+        entry = self._store.get(GreyListEntry, realm=network.realm, network=network.slug, address=sender)
+        return deposit.flags if entry is None else (*deposit.flags, GREY_LISTED)
 
     def _first_seen(self, network: Network, deposit: Deposit, epoch: int) -> None:
         news = News(self._clock.now_ms())
@@ -103,6 +118,7 @@ class Deposits:
                 changes += changes_of(before, with_payment_seen(news, before, deposit, views))
             balance = self._balance(tenant, deposit)
             changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
+        changes.append(self._beside(network, deposit, pending=deposit.amount))
         self._store.commit([Save(deposit), *changes, *news.emit()])
 
     def confirm(self, network: Network, key: str, tip: int, epoch: int) -> None:
@@ -117,17 +133,21 @@ class Deposits:
                 return
             now = self._clock.now_ms()
             news = News(now)
+            flags = self._flags(network, before)
+            if GREY_LISTED in flags and before.tenant is not None and before.released_at is None:
+                flags = (*flags, HELD)
+            after = replace(before, status="confirmed", confirmed_at=now, flags=flags, version=before.version + 1)
             entry = ledger.deposit_credited(
-                before.id, before.round, now, self._place(network, before), self._owner(before), Amount(before.asset, before.amount)
+                after.id, after.round, now, self._place(network, after), self._owner(after), Amount(after.asset, after.amount)
             )
-            after = replace(before, status="confirmed", confirmed_at=now, version=before.version + 1)
-            changes: list[Change] = [Close(deposit_work(before)), Post(entry), AtEpoch(network.id, epoch)]
+            beside = self._beside(network, after, pending=-after.amount, held=after.amount if after.held else 0)
+            changes: list[Change] = [Close(deposit_work(before)), Post(entry), beside, AtEpoch(network.id, epoch)]
             tenant = after.tenant
             if tenant is not None:
                 views = Views(self._store.catalogue(network.realm))
                 invoice = self._invoice(tenant, after.invoice_id)
                 after = self._told(news, after, "transaction.confirmed", views, tip)
-                if invoice is not None:
+                if invoice is not None and not after.held:
                     changes += changes_of(invoice, with_payment_confirmed(news, invoice, before, views))
                 changes += self._credited(news, tenant, after, entry, views, -before.amount)
             self._store.commit([Save(after), *changes, *news.emit()])
@@ -143,16 +163,19 @@ class Deposits:
                 return
             now = self._clock.now_ms()
             news = News(now)
-            after = replace(before, status="orphaned", confirmed_at=None, round=before.round + 1, version=before.version + 1)
+            flags = tuple(flag for flag in before.flags if flag != HELD)
+            after = replace(
+                before, status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1, version=before.version + 1
+            )
             changes: list[Change] = []
             entry: JournalEntry | None = None
             if before.status == "pending":
-                changes.append(Close(deposit_work(before)))
+                changes += [Close(deposit_work(before)), self._beside(network, before, pending=-before.amount)]
             else:
                 amount = Amount(before.asset, before.amount)
                 place, owner = self._place(network, before), self._owner(before)
                 entry = ledger.deposit_reversed(before.id, before.round, now, place, owner, amount)
-                changes.append(Post(entry))
+                changes += [Post(entry), *([self._beside(network, before, held=-before.amount)] if before.held else [])]
             tenant = after.tenant
             if tenant is not None:
                 views = Views(self._store.catalogue(network.realm))
@@ -165,13 +188,45 @@ class Deposits:
 
         until_settled(decide)
 
+    def release(self, realm: Realm, key: str, by: str) -> Deposit:
+        """Let go of a held deposit of any merchant of `realm`: its money is available, and counts for its invoice from now on.
+
+        `by` is the id of the operator's key. Raises NotFound, BusinessRule where nothing is held (any more), Unavailable.
+        """
+
+        def decide() -> Deposit:
+            before = self._store.get(Deposit, id=key)
+            if before is None or network_parts(before.network)[0] != realm:
+                raise NotFound(f"No transaction {key[:80]}", {"txId": key[:80]})
+            if not before.held or before.tenant is None:
+                raise BusinessRule("txId", _why_not_held(before))
+            now = self._clock.now_ms()
+            news = News(now)
+            catalogue = self._store.catalogue(realm)
+            network, views = catalogue.networks[network_parts(before.network)[1]], Views(catalogue)
+            flags = tuple(flag for flag in before.flags if flag != HELD)
+            after = replace(before, flags=flags, released_at=now, released_by=by, version=before.version + 1)
+            entry = ledger.deposit_released(before.id, before.round, now, before.tenant, Amount(before.asset, before.amount))
+            changes: list[Change] = [Save(after), Post(entry), self._beside(network, before, held=-before.amount)]
+            invoice = self._invoice(before.tenant, before.invoice_id)
+            if invoice is not None:
+                changes += changes_of(invoice, with_payment_confirmed(news, invoice, before, views))
+            changes += self._credited(news, before.tenant, after, entry, views, 0)
+            self._store.commit([*changes, *news.emit()])
+            return after
+
+        return until_settled(decide)
+
     def _credited(
         self, news: News, tenant: TenantId, deposit: Deposit, entry: JournalEntry | None, views: Views, pending: int
     ) -> list[Change]:
         before = self._balance(tenant, deposit)
         if entry is None:
             return [Save(replace(before, pending=before.pending + pending, version=before.version + 1))]
-        after = replace(before.after(entry), pending=before.pending + pending, emitted=before.emitted + 1)
+        after = replace(before.after(entry), pending=before.pending + pending)
+        if after.available == before.available:  # into the purse `held`, or out of it
+            return [Save(after)]
+        after = replace(after, emitted=after.emitted + 1)
         news.tell(tenant, "balance.updated", f"{tenant}:{after.asset}", after.emitted, views.balance(after))
         return [Save(after)]
 
@@ -196,7 +251,11 @@ class Deposits:
     def _owner(self, deposit: Deposit) -> str:
         if deposit.tenant is None:
             return ledger.operator(network_parts(deposit.network)[0])
-        return ledger.merchant(deposit.tenant, "available")
+        return ledger.merchant(deposit.tenant, "held" if deposit.held else "available")
+
+    def _beside(self, network: Network, deposit: Deposit, pending: int = 0, held: int = 0) -> Beside:
+        address = self._rules.storage_form(network.slug, deposit.address)
+        return Beside(network.id, address, deposit.asset, pending, held)
 
     def _spelled(self, network: Network, address: str) -> str:
         try:
@@ -204,3 +263,11 @@ class Deposits:
         except ValueError:
             # A sender may be what nobody can pay to: a token's mint comes from the zero address. Shown as the chain has it.
             return address
+
+
+def _why_not_held(deposit: Deposit) -> str:
+    if deposit.released_at is not None:
+        return "it was released before"
+    if deposit.status == "pending" and GREY_LISTED in deposit.flags:
+        return "it is not confirmed yet: it is held from its confirmation on, and can be released then"
+    return "it is not held"

@@ -205,7 +205,7 @@ def with_payment_orphaned(news: News, before: Invoice, deposit: Deposit, views: 
     """The invoice after that payment (in its state before the reorganisation) fell out of the chain."""
     if deposit.asset != before.asset:
         return before
-    credited = deposit.status == "confirmed"
+    credited = deposit.credited
     field = ("late" if credited else "late_unconfirmed") if deposit.late else ("confirmed" if credited else "unconfirmed")
     left = {field: getattr(before, field) - deposit.amount}
     after = replace(before, version=before.version + 1, **left).settled()
