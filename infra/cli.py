@@ -73,6 +73,19 @@ def prepare(args: argparse.Namespace) -> int:
     return 0
 
 
+def gateway(args: argparse.Namespace) -> int:
+    """Give API Gateway's own answers the service's shape. Run it after each `chalice deploy`, which resets them."""
+    from infra import gateway_answers
+
+    try:
+        api_id = gateway_answers.api_of(args.stage)
+    except LookupError as error:
+        raise _CanNot(str(error)) from error
+    gateway_answers.put_answers(api_id)
+    print(f"the API {api_id} answers in the service's words")
+    return 0
+
+
 def merchant(args: argparse.Namespace) -> int:
     """Make a merchant; prints its id."""
     from infra import bootstrap
@@ -191,6 +204,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ARN",
         help="SNS topic that alarms are sent to; by default the one of last time, '' for none",
     )
+    command(gateway)
     command(merchant).add_argument("name")
     made = command(key)
     made.add_argument("merchant")
