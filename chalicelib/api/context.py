@@ -42,6 +42,10 @@ class Ctx:
     usage: Usage | None = None
     idempotency_key: str | None = None
     request_hash: str = ""
+    address: str = ""
+    """The path as the caller sent it, the gateway's stage included."""
+    domain: str = ""
+    """The host that the gateway answers under; empty in the local stack."""
     expired_version: int = 0
     """Version of an expired answer that is stored under the idempotency key and may be overwritten; 0: there is none."""
 

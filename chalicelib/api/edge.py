@@ -77,6 +77,7 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
         wired = services()
         now_ms = wired.clock.now_ms()
         ctx = Ctx(wired, route, request_id, auth.source_ip(request), now_ms, path)
+        ctx.address, ctx.domain = str(request.context.get("path") or ""), str(request.context.get("domainName") or "")
         answer = _answer(ctx, request, wired, headers)
         headers.update(answer.headers)
         text = ctx.text(answer) if answer.text is None else answer.text

@@ -5,14 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
 from chalicelib.api.numbers import JsonNumber
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue import NETWORK_ORDER, Catalogue, Coin, Network
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.money import NotAnAmount, parse_units
 
@@ -83,16 +94,30 @@ def _positive(value: Any) -> str:
     return text
 
 
-def matching(pattern: str, words: str) -> BeforeValidator:
+@dataclass(frozen=True, slots=True)
+class _Matching:
+    """Text that must match `pattern` whole: checked here, and said in the JSON schema."""
+
+    pattern: str
+    words: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        compiled, words = re.compile(self.pattern, re.ASCII), self.words
+
+        def check(value: Any) -> Any:
+            if isinstance(value, str) and not compiled.fullmatch(value):
+                raise _problem(words)
+            return value
+
+        return core_schema.no_info_before_validator_function(check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^(?:{self.pattern})$"}
+
+
+def matching(pattern: str, words: str) -> _Matching:
     """Text must match `pattern` whole; `words` is the constraint as the caller reads it."""
-    compiled = re.compile(pattern, re.ASCII)
-
-    def check(value: Any) -> Any:
-        if isinstance(value, str) and not compiled.fullmatch(value):
-            raise _problem(words)
-        return value
-
-    return BeforeValidator(check)
+    return _Matching(pattern, words)
 
 
 def _metadata(value: Any) -> Any:
@@ -116,12 +141,39 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-NetworkSlug = Annotated[str, BeforeValidator(_network)]
-CoinSlug = Annotated[str, BeforeValidator(_coin)]
-PositiveAmount = Annotated[str, BeforeValidator(_positive)]
+def amount_schema(*, positive: bool) -> WithJsonSchema:
+    """An amount as the interface takes it: a string or a number, both exact (decisions §2)."""
+    text = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$"
+    words = "in coin units, as a string or a number; both are exact to the last digit, and a number must have no exponent"
+    return WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": rf"^(?!0+(\.0+)?$){text[1:]}" if positive else text, "maxLength": 80},
+                {"type": "number", "exclusiveMinimum": 0} if positive else {"type": "number", "minimum": 0},
+            ],
+            "description": f"{'More than zero, ' if positive else ''}{words}. At most 38 significant digits.",
+            "examples": ["0.05"],
+        }
+    )
+
+
+NETWORK_SCHEMA: dict[str, Any] = {"type": "string", "enum": list(NETWORK_ORDER), "description": "The network's slug."}
+COIN_SCHEMA: dict[str, Any] = {
+    "type": "string",
+    "pattern": "^[a-z0-9][a-z0-9._-]{0,31}$",
+    "description": "The coin's slug: its symbol in lower case. `GET /v1/coins` lists them.",
+    "examples": ["eth"],
+}
+NetworkSlug = Annotated[str, BeforeValidator(_network), WithJsonSchema({**NETWORK_SCHEMA, "examples": ["ethereum"]})]
+CoinSlug = Annotated[str, BeforeValidator(_coin), WithJsonSchema(COIN_SCHEMA)]
+PositiveAmount = Annotated[str, BeforeValidator(_positive), amount_schema(positive=True)]
 AddressText = Annotated[str, Field(min_length=1, max_length=128)]
 Label = Annotated[str, Field(max_length=200)]
-Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
+Metadata = Annotated[
+    dict[str, Any],
+    BeforeValidator(_metadata),
+    Field(description=f"Any JSON object of at most {MAX_METADATA} bytes; answered as it was sent.", examples=[{"order": "A-17"}]),
+]
 
 
 class MoneyRequest(Request):

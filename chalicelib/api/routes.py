@@ -23,6 +23,7 @@ class Route:
 
     `family` is the shape of errors, `envelope` whether a success is wrapped. `creates`: Idempotency-Key counts here.
     `realm`: keys of the other realm are refused. `status` is that of a success. `answer` names the record in it (`api.records`).
+    `media` is the content type of a success; what is not JSON belongs to the explorer page and not in its document.
     """
 
     method: Method
@@ -40,6 +41,7 @@ class Route:
     creates: bool = False
     realm: Realm | None = None
     answer: str | None = None
+    media: str = "application/json"
 
 
 ROUTES: list[Route] = []
@@ -61,6 +63,7 @@ def endpoint(
     creates: bool = False,
     realm: Realm | None = None,
     answer: str | None = None,
+    media: str = "application/json",
 ) -> Callable[[H], H]:
     """Put the decorated function in the table. `envelope` follows the family where it is not given.
 
@@ -90,6 +93,7 @@ def endpoint(
                 creates=creates,
                 realm=realm,
                 answer=answer,
+                media=media,
             )
         )
         return handler
