@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
 
 
 class Record(BaseModel):
@@ -15,6 +16,22 @@ class Record(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """A default of None means that the field is left out: the schema says neither null nor default."""
+        schema = handler(core_schema)
+        for field in handler.resolve_ref_schema(schema).get("properties", {}).values():
+            if "default" not in field or field["default"] is not None:
+                continue
+            del field["default"]
+            kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
+            if len(kinds) == 1:
+                del field["anyOf"]
+                field.update({name: value for name, value in kinds[0].items() if name not in field})
+            elif kinds:
+                field["anyOf"] = kinds
+        return schema
 
 
 class CamelRecord(Record):
@@ -48,3 +65,27 @@ class Message(Record):
     """What was done, in words."""
 
     message: str
+
+
+class Meta(Record):
+    """What every answer in an envelope says of itself."""
+
+    timestamp: Time
+    request_id: Annotated[str, Field(description="The same as the header X-Request-Id.")]
+
+
+class Pagination(Record):
+    """Where in the list this page is. Behind a `cursor` nothing is counted: `page`, `total` and `pages` are null there."""
+
+    page: Annotated[int | None, Field(examples=[1])]
+    limit: Annotated[int, Field(examples=[20])]
+    total: Annotated[int | None, Field(description="Exact up to 10,000.", examples=[57])]
+    total_capped: Annotated[bool, Field(description="There are more than `total` says.")] = None  # type: ignore[assignment]
+    pages: Annotated[int | None, Field(examples=[3])]
+    has_next: bool
+    has_prev: bool
+    next_cursor: Annotated[str | None, Field(description="Send it as `cursor` to go on: any length, at the same cost per page.")]
+
+
+class ListMeta(Meta):
+    pagination: Pagination

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 _MODULES = (
-    "addresses", "balances", "coins", "events", "health", "invoices", "merchant", "networks", "sandbox", "transactions",
+    "addresses", "balances", "coins", "events", "health", "invoices", "merchant", "networks", "openapi", "sandbox", "transactions",
     "webhooks", "withdrawals",
 )  # fmt: skip
 

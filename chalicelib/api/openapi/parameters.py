@@ -1,0 +1,69 @@
+"""What a request carries beside its body: parts of the path, the query, headers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from chalicelib.api.context import MAX_PARAM
+from chalicelib.api.idempotency import HEADER, MAX_LENGTH
+from chalicelib.api.models import NETWORK_SCHEMA
+from chalicelib.api.openapi.schemas import Schema, properties
+from chalicelib.api.paging import ListQuery
+from chalicelib.api.routes import Route
+
+_PARTS: dict[str, str] = {
+    "address": "The address itself, or its id.",
+    "coin": "The coin's slug: its symbol in lower case.",
+    "txId": "The transaction's id, or its hash on the chain.",
+}
+IDEMPOTENCY_KEY: Schema = {
+    "name": HEADER,
+    "in": "header",
+    "description": "The same key with the same request within 24 hours answers the stored answer and does nothing more.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH, "pattern": "^[!-~]([ -~]*[!-~])?$"},
+}
+
+
+def of_route(route: Route) -> list[Schema]:
+    """All parameters of a route, in the order path, query, headers."""
+    found = [_part(name) for name in re.findall(r"\{(\w+)\}", route.path)]
+    if route.query is not None:
+        found += _query(route.query)
+    if route.creates:
+        found.append({"$ref": "#/components/parameters/IdempotencyKey"})
+    return found
+
+
+def _part(name: str) -> Schema:
+    if name == "network":
+        return {"name": name, "in": "path", "required": True, "schema": {**NETWORK_SCHEMA, "examples": ["ethereum"]}}
+    schema: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_PARAM}
+    if name == "coin":
+        schema["examples"] = ["eth"]
+    return {"name": name, "in": "path", "required": True, "description": _PARTS.get(name, "The id."), "schema": schema}
+
+
+def _query(model: Any) -> list[Schema]:
+    fields, required = properties(model)
+    if issubclass(model, ListQuery) and "limit" in fields:
+        per_page = {**fields["limit"], "description": "Another name for `limit`: send one of them."}
+        per_page.pop("default", None)
+        fields = {**fields, "perPage": per_page}
+    return [_parameter(name, dict(schema), name in required) for name, schema in fields.items()]
+
+
+def _parameter(name: str, schema: Schema, required: bool) -> Schema:
+    """A query can not say null: what may be left out has no such kind here."""
+    if schema.get("default", ...) is None:
+        del schema["default"]
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) == 1:
+        del schema["anyOf"]
+        schema = {**kinds[0], **schema}
+    elif kinds:
+        schema["anyOf"] = kinds
+    parameter: Schema = {"name": name, "in": "query", "required": required}
+    if "description" in schema:
+        parameter["description"] = schema.pop("description")
+    return {**parameter, "schema": schema}

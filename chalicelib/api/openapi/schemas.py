@@ -1,0 +1,80 @@
+"""Models as JSON schemas (OpenAPI 3.1 uses JSON Schema 2020-12), each once and under its own name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+
+REF = "#/components/schemas/{model}"
+Schema = dict[str, Any]
+
+
+class _Untitled(GenerateJsonSchema):
+    """Fields get no title made of their name: it says nothing more."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def components(models: Sequence[type[BaseModel]]) -> Schema:
+    """The schemas of all models and of what they contain, by name, in alphabetical order."""
+    _, found = models_json_schema(
+        [(model, "validation") for model in models], by_alias=True, ref_template=REF, schema_generator=_Untitled
+    )
+    schemas: Schema = found.get("$defs", {})
+    for schema in schemas.values():
+        schema.pop("title", None)
+    return dict(sorted(schemas.items()))
+
+
+def properties(model: type[BaseModel]) -> tuple[Schema, set[str]]:
+    """The fields of a model that is no object of the document (a query), and which are required."""
+    schema = model.model_json_schema(by_alias=True, ref_template=REF, schema_generator=_Untitled)
+    return schema.get("properties", {}), set(schema.get("required", ()))
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": REF.format(model=name)}
+
+
+def model_of(answer: Any) -> type[BaseModel]:
+    """The model in a record's type: itself, or what a list has."""
+    model: type[BaseModel] = (get_args(answer) or (answer,))[0]
+    return model
+
+
+def of_answer(answer: Any) -> Schema:
+    """The schema of a record's type."""
+    one = ref(model_of(answer).__name__)
+    return {"type": "array", "items": one} if get_args(answer) else one
+
+
+def example(schema: Schema, schemas: Schema) -> Any:
+    """A value for `schema`: its own example; else that of each required field, or of every field that has one."""
+    if "$ref" in schema:
+        return example(schemas[schema["$ref"].rsplit("/", 1)[1]], schemas)
+    for name in ("examples", "enum"):
+        if schema.get(name):
+            return schema[name][0]
+    if "const" in schema or "default" in schema:
+        return schema.get("const", schema.get("default"))
+    for several in ("anyOf", "oneOf", "allOf"):
+        if several in schema:
+            return example(schema[several][0], schemas)
+    match schema.get("type"):
+        case "object":
+            fields = schema.get("properties", {})
+            wanted = schema.get("required") or [name for name, field in fields.items() if field.get("examples")]
+            return {name: example(fields[name], schemas) for name in fields if name in wanted}
+        case "array":
+            return [example(schema.get("items", {}), schemas)] if schema.get("minItems", 1) else []
+        case "boolean":
+            return True
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "string":
+            return "string"
+    return None

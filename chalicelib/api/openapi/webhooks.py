@@ -1,0 +1,119 @@
+"""What endpoints of merchants are sent, one entry for each event."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from pydantic import BaseModel
+
+from chalicelib.api import records
+from chalicelib.api.openapi.schemas import Schema, ref
+from chalicelib.domain.events import EVENT_NAMES
+
+_RECORDS = {
+    "transaction": "transactions.Transaction",
+    "withdrawal": "withdrawals.Withdrawal",
+    "balance": "balances.Balance",
+    "invoice": "invoices.Invoice",
+}
+"""`data` is the public record of the object that the event is about, by the first part of the event's name."""
+_TX_ID: Schema = {"type": "string", "description": "The same as `id`."}
+_PREVIOUS: Schema = {"type": "string", "description": "The status before this change."}
+_WORDS = {
+    "transaction.detected": "A payment was seen in a block; on bitcoin and litecoin in the mempool",
+    "transaction.confirmed": "A payment has its confirmations and is credited",
+    "transaction.orphaned": "A reorganisation took a payment out of the chain",
+    "withdrawal.created": "A withdrawal was made",
+    "withdrawal.status_changed": "A withdrawal has another status",
+    "withdrawal.completed": "A withdrawal is confirmed on the chain",
+    "balance.updated": "What is available of a coin has changed",
+    "invoice.created": "An invoice was made",
+    "invoice.partial": "Something was paid, and not enough",
+    "invoice.confirming": "Enough was seen; confirmations are missing",
+    "invoice.completed": "Enough is confirmed",
+    "invoice.expired": "Time is over and not enough was paid",
+    "invoice.late_payment": "A payment came after the invoice had ended; it is credited all the same",
+    "invoice.reverted": "A reorganisation took a payment back",
+}
+SIGNATURES: list[Schema] = [
+    {
+        "name": "x-gateway-signature",
+        "in": "header",
+        "required": True,
+        "description": "`sha256=` and the HMAC-SHA256, in hex, of the body's exact bytes with the endpoint's secret.",
+        "schema": {"type": "string", "pattern": "^sha256=[0-9a-f]{64}$"},
+    },
+    {"name": "webhook-id", "in": "header", "required": True, "description": "The event's id.", "schema": {"type": "string"}},
+    {
+        "name": "webhook-timestamp",
+        "in": "header",
+        "required": True,
+        "description": "When this attempt was made, in seconds since 1970.",
+        "schema": {"type": "string"},
+    },
+    {
+        "name": "webhook-signature",
+        "in": "header",
+        "required": True,
+        "description": "That of Standard Webhooks; two while a rotated secret is still valid.",
+        "schema": {"type": "string"},
+    },
+]
+
+
+def models() -> list[type[BaseModel]]:
+    """The records that events carry."""
+    return [found for name in _RECORDS.values() if (found := _record(name)) is not None]
+
+
+def webhooks(schemas: Schema) -> Schema:
+    """The section `webhooks` of the document. Puts the payloads into `schemas`."""
+    section: Schema = {}
+    for event in EVENT_NAMES:
+        name = "".join(part.capitalize() for part in event.replace("_", ".").split(".")) + "Event"
+        schemas[name] = _payload(event, schemas)
+        section[event] = {
+            "post": {
+                "operationId": f"on{name.removesuffix('Event')}",
+                "summary": _WORDS[event],
+                "tags": ["Webhooks"],
+                "parameters": SIGNATURES,
+                "requestBody": {"required": True, "content": {"application/json": {"schema": ref(name)}}},
+                "responses": {
+                    "2XX": {"description": "Taken. Anything else, or nothing within ten seconds, is tried again."},
+                    "410": {"description": "The endpoint is disabled."},
+                },
+            }
+        }
+    return section
+
+
+def _payload(event: str, schemas: Schema) -> Schema:
+    kind = event.split(".", maxsplit=1)[0]
+    record = _record(_RECORDS[kind])
+    data: Schema = {"type": "object"} if record is None else ref(record.__name__)
+    more = {"txId": _TX_ID} if kind == "transaction" else {"previous_status": _PREVIOUS} if event.endswith("status_changed") else {}
+    if record is not None and more:
+        data = copy.deepcopy(schemas[record.__name__])
+        data["properties"] |= more
+        data["required"] = [*data.get("required", ()), *more]
+    return {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "The same event has the same id, however often it is sent."},
+            "event": {"const": event},
+            "data": data,
+            "timestamp": {"type": "string", "format": "date-time"},
+            "sequence": {"type": "integer", "minimum": 1, "description": "Counts the events of one object, from 1."},
+        },
+        "required": ["id", "event", "data", "timestamp", "sequence"],
+        "additionalProperties": False,
+    }
+
+
+def _record(name: str) -> Any:
+    try:
+        return records.find(name)
+    except LookupError:
+        return None
