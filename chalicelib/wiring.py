@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.addresses import Addresses
     from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.invoices import Invoices
+    from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
     from chalicelib.usecases.ports import ChainPayer, ChainReader, Signer
@@ -153,6 +154,12 @@ class Services:
         from chalicelib.usecases.withdrawals import Withdrawals
 
         return Withdrawals(self.store, self.rules, self.clock, self.rates)
+
+    @cached_property
+    def networks(self) -> Networks:
+        from chalicelib.usecases.networks import Networks
+
+        return Networks(self.store)
 
     @cached_property
     def webhooks(self) -> Webhooks:

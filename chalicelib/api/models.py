@@ -30,7 +30,7 @@ from chalicelib.domain.money import NotAnAmount, parse_units
 MAX_METADATA = 8 * 1024
 """Bytes of JSON."""
 _SHOWN = 100
-_SECRET_FIELDS = frozenset({"secret", "privateKey", "private_key"})
+_SECRET_FIELDS = frozenset({"secret", "privateKey", "private_key", "rpcUrl", "wsUrl"})
 
 
 class Request(BaseModel):

@@ -2,7 +2,7 @@
 
 The protocol, and what makes each step safe to die after:
 
-1. *Store, then pass.* A block's deposits are stored, then the list of them under the block's hash, then the cursor moves.
+1. *Store, then pass.* The list of a block's deposits is stored under its hash, then the deposits, then the cursor moves.
    Dying before the last step scans the block again, and finds the same deposits by their ids.
 2. *Credit late.* A deposit is credited when its block has the network's confirmations, the node still names the same hash
    at its height, and no reorganisation was followed since that was checked (the cursor's epoch).
@@ -15,6 +15,7 @@ The protocol, and what makes each step safe to die after:
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, BlockDeposits, Cursor, Transfer
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.deposits import Deposits
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 
 CONFIRM_AT_ONCE = 100
 CHANGES_MET = 5
+STARTED_AGO = 300
+"""Seconds that may lie between a network's activation and its first poll, with room for slow blocks."""
 MOST_UNITS = 10**34
 """Sums of amounts must stay exact: DynamoDB keeps 38 digits."""
 
@@ -52,13 +55,17 @@ class Scanner:
         self._deposits, self._rules, self._clock = deposits, rules, clock
         self._forks = Forks(network, reader, store, deposits, clock)
 
-    def start(self) -> Cursor:
-        """The network's cursor, set to the chain's tip when there is none yet: what came before can not be ours."""
+    def start(self, seconds_ago: int = 0) -> Cursor:
+        """The network's cursor, set to the chain's tip when there is none yet: what came before can not be ours.
+
+        `seconds_ago` is for how long addresses may have been given out before: it begins that many seconds of blocks deeper.
+        """
         cursor = self._cursor()
         if cursor is not None:
             return cursor
         tip = self._reader.tip()
-        first = self._forks.standing_at(tip, tip)
+        back = math.ceil(seconds_ago / self._network.block_time) if seconds_ago else 0
+        first = self._forks.standing_at(max(0, tip - back), tip)
         try:
             self._store.commit([Save(first)])
         except Conflict:
@@ -74,7 +81,7 @@ class Scanner:
 
         Raises Halted (an operator has to `resume`), Unavailable, Conflict.
         """
-        cursor = self.start()
+        cursor = self.start(STARTED_AGO)
         if cursor.rewind_to is not None:
             cursor = self._forks.rewind(cursor)
         tip = self._reader.tip()
@@ -137,13 +144,7 @@ class Scanner:
 
     def _pass(self, cursor: Cursor, blocks: Sequence[Block], tip: int) -> Cursor:
         """Store what is ours in `blocks`, then let the cursor pass them."""
-        watched = self._ours(blocks)
-        contracts = self._contracts()
-        native = self._store.catalogue(self._network.realm).native(self._network.slug)
-        for block in blocks:
-            mine = [t for t in block.transfers if t.recipient in watched and self._bookable(t, contracts)]
-            if mine:
-                self._store_block(block, mine, watched, contracts, native, cursor.epoch)
+        self.record(blocks, cursor.epoch)
         last = blocks[-1]
         recent = {**cursor.recent, **{str(b.number): b.hash for b in blocks}}
         keep = last.number - self._network.reorg_depth
@@ -159,6 +160,23 @@ class Scanner:
         )
         self._store.commit([Save(after)])
         return after
+
+    def contracts(self) -> dict[str, Coin]:
+        """The tokens of the network by the storage form of their contracts."""
+        return self._contracts()
+
+    def record(self, blocks: Sequence[Block], epoch: int) -> None:
+        """Store what is ours in `blocks`, which the chain holds at `epoch`; what is stored already stays as it is.
+
+        Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Unavailable.
+        """
+        watched = self._ours(blocks)
+        contracts = self._contracts()
+        native = self._store.catalogue(self._network.realm).native(self._network.slug)
+        for block in blocks:
+            mine = [t for t in block.transfers if t.recipient in watched and self._bookable(t, contracts)]
+            if mine:
+                self._store_block(block, mine, watched, contracts, native, epoch)
 
     def _ours(self, blocks: Sequence[Block]) -> dict[str, Watched]:
         """The watched addresses among all recipients, by batch reads: the cost does not depend on how many are watched."""
@@ -188,15 +206,18 @@ class Scanner:
         native: Coin,
         epoch: int,
     ) -> None:
-        ids = [
-            self._deposits.detect(
-                self._network, native if t.contract is None else contracts[t.contract], block, t, watched[t.recipient], epoch
-            )
-            for t in self._reader.proven(block, mine)
-        ]
-        if not ids:
+        proven = self._reader.proven(block, mine)
+        if not proven:
             return
+        ids = [deposit_id(self._network.id, t.txid, t.position) for t in proven]
+        # The list first: whoever drops the block finds everything that may have been stored of it, also where we die half-way
+        # and somebody else credits what we did store.
+        self._list(block, ids)
+        for t in proven:
+            coin = native if t.contract is None else contracts[t.contract]
+            self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch)
 
+    def _list(self, block: Block, ids: list[str]) -> None:
         def decide() -> None:
             known = self._store.get(BlockDeposits, network=self._network.id, hash=block.hash)
             if known is None:

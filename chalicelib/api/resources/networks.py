@@ -2,35 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.models import Query, known_network
+from chalicelib.api.models import CamelRequest, NetworkSlug, Query, known_network
 from chalicelib.api.paging import MAX_LIMIT
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue import Catalogue, Network
 from chalicelib.domain.chain import Cursor
+from chalicelib.domain.errors import FieldProblem
+from chalicelib.usecases.networks import MAX_URL, MOST_CONFIRMATIONS, url_problem
 from chalicelib.usecases.views import iso
 
 _FEATURES = {"evm": ["evm", "tokens"], "tron": ["tokens"], "utxo": []}
 
 
 class NetworksQuery(Query):
-    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Without it, all networks.")] | None = None
 
 
-@endpoint("GET", "/networks", family="object", permission="networks:read", query=NetworksQuery, summary="All networks")
+def _url(*schemes: str, credentials: bool = True) -> AfterValidator:
+    def check(value: str) -> str:
+        problem = url_problem(value, schemes, credentials=credentials)
+        if problem is not None:
+            raise PydanticCustomError("constraint", "{text}", {"text": problem})
+        return value
+
+    return AfterValidator(check)
+
+
+_UrlText = Annotated[str, Field(min_length=1, max_length=MAX_URL)]
+
+
+class NetworkChange(CamelRequest):
+    """What is not sent stays as it is; null takes a URL or the gas limit away."""
+
+    network: NetworkSlug
+    name: Annotated[str, Field(min_length=1, max_length=100, examples=["Ethereum"])] | None = None
+    status: Literal["active", "inactive"] | None = None
+    confirmation_blocks: (
+        Annotated[int, Field(ge=1, le=MOST_CONFIRMATIONS, description="Confirmations before a payment is credited.", examples=[12])]
+        | None
+    ) = None
+    rpc_url: Annotated[_UrlText, _url("http", "https"), Field(description="The node. Shown to admin keys only.")] | None = None
+    ws_url: Annotated[_UrlText, _url("ws", "wss")] | None = None
+    explorer_url: Annotated[_UrlText, _url("https", "http", credentials=False)] | None = None
+    gas_limit: Annotated[int, Field(ge=21_000, le=100_000_000, examples=[21_000])] | None = None
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        never_null = ("name", "status", "confirmationBlocks")
+        return [FieldProblem(name, None, ("must not be null",)) for name in never_null if name in sent and sent[name] is None]
+
+
+@endpoint(
+    "GET", "/networks", family="object", permission="networks:read", query=NetworksQuery, summary="All networks",
+    answer="list[networks.Network]",
+)  # fmt: skip
 def list_networks(ctx: Ctx, query: NetworksQuery) -> Answer:
     networks = list(ctx.catalogue.networks.values())[: query.limit]
     return Answer([listed(network, cursor) for network, cursor in zip(networks, cursors(ctx, networks), strict=True)])
 
 
-@endpoint("GET", "/networks/{network}", family="object", permission="networks:read", summary="One network and its configuration")
+@endpoint(
+    "GET", "/networks/{network}", family="object", permission="networks:read", summary="One network and its configuration",
+    answer="networks.NetworkDetails",
+)  # fmt: skip
 def get_network(ctx: Ctx) -> Answer:
-    """The URLs of the nodes are shown to admin keys only."""
-    network = known_network(ctx.catalogue, ctx.path["network"])
+    """`rpcUrl` and `wsUrl` are shown to admin keys only: they often carry a provider's secret."""
+    return Answer(detailed(ctx, known_network(ctx.catalogue, ctx.path["network"])))
+
+
+@endpoint(
+    "PUT", "/networks", family="object", level="admin", permission="networks:write", body=NetworkChange,
+    summary="Change a network's settings", answer="networks.NetworkDetails",
+)  # fmt: skip
+def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
+    """Everything that is sent changes at once, or nothing does; the pollers follow within half a minute.
+
+    `confirmationBlocks` decides after how many blocks payments are credited: lowering it credits sooner what is waiting now,
+    and every payment with fewer blocks on top can still be taken back by the chain. A live network can only be active with an
+    `rpcUrl`, and (in this version) on an EVM chain; the service does not call the URL here. Its first scan begins five minutes
+    of blocks before the node's tip, so that nothing is missed that was paid after this answer. Scanning an inactive network
+    stands still and goes on where it stood. A simulated network takes no URLs of nodes.
+    """
+    names = {"confirmation_blocks": "confirmations"}
+    wanted = {names.get(name, name): getattr(body, name) for name in body.model_fields_set if name != "network"}
+    changed = ctx.services.networks.change(ctx.catalogue.networks[body.network].id, wanted)
+    ctx.services.store.forget_catalogue()
+    return Answer(detailed(ctx, changed))
+
+
+def detailed(ctx: Ctx, network: Network) -> dict[str, Any]:
+    """A network with its configuration, as the caller may see it."""
     record = listed(network, cursors(ctx, [network])[0])
     record |= {
         "slug": network.slug,
@@ -42,12 +110,12 @@ def get_network(ctx: Ctx) -> Answer:
     }
     if ctx.key.level == "admin":
         record |= {"rpcUrl": network.rpc_url, "wsUrl": network.ws_url}
-    return Answer(record)
+    return record
 
 
 @endpoint(
     "GET", "/networks/last-number-block/{network}", family="object", permission="networks:read",
-    summary="The last block that was scanned",
+    summary="The last block that was scanned", answer="networks.BlockInfo",
 )  # fmt: skip
 def last_number_block(ctx: Ctx) -> Answer:
     network = known_network(ctx.catalogue, ctx.path["network"])
@@ -56,7 +124,7 @@ def last_number_block(ctx: Ctx) -> Answer:
 
 @endpoint(
     "GET", "/networks/last-number-blocks", family="object", permission="networks:read",
-    summary="The last block that was scanned, of each network",
+    summary="The last block that was scanned, of each network", answer="list[networks.BlockInfo]",
 )  # fmt: skip
 def last_number_blocks(ctx: Ctx) -> Answer:
     networks = list(ctx.catalogue.networks.values())

@@ -1,0 +1,76 @@
+"""What answers about networks look like."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from chalicelib.api.records.base import CamelRecord, Money, Time
+
+Slug = Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
+Status = Annotated[
+    Literal["active", "inactive"],
+    Field(description="Whether payments on it are made and seen.", examples=["active"]),
+]
+Height = Annotated[int, Field(ge=0, examples=[19_000_000])]
+
+
+class Network(CamelRecord):
+    """A network as lists show it."""
+
+    id: Slug
+    network: Slug
+    name: Annotated[str, Field(examples=["Ethereum"])]
+    symbol: Annotated[str, Field(description="The native coin's symbol.", examples=["ETH"])]
+    is_testnet: Annotated[bool, Field(description="Simulated: nothing on it is worth anything.")]
+    confirmations: Annotated[int, Field(ge=1, description="Confirmations before a payment is credited.", examples=[12])]
+    block_time: Annotated[float, Field(description="Seconds between blocks.", examples=[12])]
+    status: Status
+    last_block: Annotated[Height | None, Field(description="The last block that was scanned; null before the first.")]
+
+
+class NetworkDetails(Network):
+    """A network and its configuration. `rpcUrl` and `wsUrl` are there for admin keys only."""
+
+    slug: Slug
+    chain_id: Annotated[int | None, Field(description="EIP-155; null where a network has none.", examples=[1])]
+    confirmation_blocks: Annotated[int, Field(ge=1, description="The same as `confirmations`.", examples=[12])]
+    explorer_url: Annotated[str | None, Field(examples=["https://etherscan.io"])]
+    gas_limit: Annotated[int | None, Field(description="EVM networks only.", examples=[21_000])]
+    features: Annotated[list[str], Field(examples=[["evm", "tokens"]])]
+    rpc_url: Annotated[str | None, Field(description="The node; null where there is none.")] = None
+    ws_url: str | None = None
+
+
+class BlockInfo(CamelRecord):
+    """How far a network is scanned."""
+
+    network: Slug
+    last_block_number: Annotated[Height | None, Field(description="Null while nothing has been scanned.")]
+    timestamp: Annotated[Time | None, Field(description="That block's own time.")]
+
+
+class Rescan(CamelRecord):
+    """A range of blocks that is looked at again."""
+
+    id: Annotated[str, Field(examples=["rsc_01hv5v0q6k3m8n2p4r6t8w0y2a"])]
+    status: Annotated[
+        Literal["pending", "running", "completed"],
+        Field(description="Not begun yet, begun, or every block looked at."),
+    ]
+    from_block: Height
+    to_block: Height
+    scanned_to: Annotated[Height | None, Field(description="The last block that was looked at; null before the first.")]
+
+
+class Stake(CamelRecord):
+    """TRX that are staked for bandwidth or energy."""
+
+    transaction_id: Annotated[str, Field(description="The transaction's hash on the chain.")]
+    amount: Annotated[Money, Field(description="TRX.")]
+    resource: Literal["BANDWIDTH", "ENERGY"]
+    status: Annotated[
+        Literal["pending", "confirmed", "failed"],
+        Field(description="Ordered, final on the chain, or refused by the chain (nothing was staked)."),
+    ]

@@ -1,0 +1,160 @@
+"""Networks: what is shown of them and to whom, and how the operator changes them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from chalicelib.api.records import find
+from chalicelib.domain.catalogue import Network
+from chalicelib.usecases.changes import Save
+from tests.support.edge import PREPARED, Edge
+
+SECRET = "https://user:hunter2@node.example/v3/abcdef"
+
+
+@pytest.fixture
+def edge(aws) -> Edge:
+    made = PREPARED.edge(aws)
+    made.keys["admin_live"] = made.new_key(realm="live", level="admin")
+    return made
+
+
+def put(edge: Edge, key: str = "admin", **body: Any) -> Any:
+    return edge.call("PUT", "/v1/networks", key=key, json=body)
+
+
+def fits(answer: str, data: Any) -> None:
+    from pydantic import TypeAdapter
+
+    TypeAdapter(find(answer)).validate_python(data, strict=False)
+
+
+def test_networks_are_listed_in_the_order_of_the_catalogue(edge):
+    listed = edge.call("GET", "/v1/networks").json
+    fits("list[networks.Network]", listed)
+    assert [n["network"] for n in listed] == [
+        "bitcoin", "ethereum", "tron", "bsc", "polygon", "arbitrum", "fantom", "litecoin",
+    ]  # fmt: skip
+    ethereum = listed[1]
+    assert ethereum == {
+        "id": "ethereum", "network": "ethereum", "name": "Ethereum", "symbol": "ETH", "isTestnet": True, "confirmations": 12,
+        "blockTime": 12, "status": "active", "lastBlock": None,
+    }  # fmt: skip
+    assert len(edge.call("GET", "/networks?limit=3").json) == 3
+    assert edge.call("GET", "/networks", key="live").json[1]["isTestnet"] is False
+    assert edge.call("GET", "/networks", key="live").json[1]["status"] == "inactive"
+
+
+def test_one_network_shows_its_configuration_and_urls_to_admins_alone(edge):
+    shown = edge.call("GET", "/networks/ethereum").json
+    fits("networks.NetworkDetails", shown)
+    assert {"slug", "chainId", "explorerUrl", "confirmationBlocks", "gasLimit", "features"} <= shown.keys()
+    assert not {"rpcUrl", "wsUrl"} & shown.keys()
+    admin = edge.call("GET", "/networks/ethereum", key="admin").json
+    fits("networks.NetworkDetails", admin)
+    assert (admin["rpcUrl"], admin["wsUrl"]) == (None, None)
+    assert edge.call("GET", "/networks/dogecoin").json["error"]["code"] == "INVALID_PARAMETER"
+
+
+def test_block_infos(edge):
+    one = edge.call("GET", "/networks/last-number-block/ethereum").json
+    assert one == {"network": "ethereum", "lastBlockNumber": None, "timestamp": None}
+    every = edge.call("GET", "/networks/last-number-blocks").json
+    fits("list[networks.BlockInfo]", every)
+    assert (len(every), every[1]) == (8, one)
+    assert edge.call("GET", "/networks/last-number-block/nowhere").status == 400
+
+
+def test_an_operator_changes_a_live_network(edge):
+    changed = put(
+        edge, "admin_live", network="ethereum", name="Ethereum mainnet", status="active", confirmationBlocks=20, rpcUrl=SECRET,
+        wsUrl="wss://node.example/ws", explorerUrl="https://explorer.example/eth", gasLimit=25_000,
+    )  # fmt: skip
+    assert changed.status == 200
+    fits("networks.NetworkDetails", changed.json)
+    assert (changed.json["rpcUrl"], changed.json["wsUrl"], changed.json["gasLimit"]) == (SECRET, "wss://node.example/ws", 25_000)
+    assert (changed.json["status"], changed.json["confirmations"], changed.json["confirmationBlocks"]) == ("active", 20, 20)
+    client = edge.call("GET", "/networks/ethereum", key="live")
+    assert "hunter2" not in client.body.decode()
+    assert (client.json["name"], client.json["explorerUrl"]) == ("Ethereum mainnet", "https://explorer.example/eth")
+    assert put(edge, "admin_live", network="ethereum", status="inactive", rpcUrl=None).json["rpcUrl"] is None
+    assert put(edge, "admin_live", network="ethereum").json["name"] == "Ethereum mainnet"
+    assert edge.call("GET", "/networks/ethereum").json["name"] == "Ethereum"
+
+
+def test_everything_wrong_is_named_at_once_and_no_secret_is_repeated(edge, caplog):
+    wrong = put(
+        edge, "admin_live", network="ethereum", name="", status="ACTIVE", confirmationBlocks=0, rpcUrl="ftp://x:hunter2@y",
+        wsUrl="https://hunter2.example", explorerUrl="https://u:p@x.example/", gasLimit=1, colour="red",
+    )  # fmt: skip
+    assert (wrong.status, wrong.json["error"]["code"]) == (400, "INVALID_PARAMETER")
+    assert {problem["field"] for problem in wrong.json["error"]["details"]} == {
+        "name", "status", "confirmationBlocks", "rpcUrl", "wsUrl", "explorerUrl", "gasLimit", "colour",
+    }  # fmt: skip
+    assert "hunter2" not in wrong.body.decode() + caplog.text
+    nulls = put(edge, network="ethereum", name=None, status=None, confirmationBlocks=None)
+    assert {p["field"] for p in nulls.json["error"]["details"]} == {"name", "status", "confirmationBlocks"}
+    for url in ("https://", "https://a b", "https://x:99999", "//x", "https://x/#a", "https://ü.example", "x" * 3000, 5, ""):
+        assert put(edge, "admin_live", network="ethereum", rpcUrl=url).json["error"]["code"] == "INVALID_PARAMETER", url
+    assert put(edge, "admin_live", network="ethereum", confirmationBlocks=10_001).status == 400
+    assert put(edge, "admin_live", network="nowhere").status == 400
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "field"),
+    [
+        ("admin_live", {"network": "ethereum", "status": "active"}, "rpcUrl"),
+        ("admin_live", {"network": "tron", "status": "active", "rpcUrl": SECRET}, "status"),
+        ("admin", {"network": "ethereum", "rpcUrl": SECRET}, "rpcUrl"),
+        ("admin", {"network": "ethereum", "wsUrl": "wss://node.example"}, "wsUrl"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(edge, key, body, field):
+    refused = put(edge, key, **body)
+    assert (refused.status, refused.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert refused.json["error"]["details"]["field"] == field
+    assert "hunter2" not in refused.body.decode()
+
+
+def test_an_active_network_can_not_lose_its_node(edge):
+    assert put(edge, "admin_live", network="bsc", rpcUrl=SECRET, status="active").status == 200
+    assert put(edge, "admin_live", network="bsc", rpcUrl=None).json["error"]["code"] == "VALIDATION_ERROR"
+
+
+def test_clients_change_nothing(edge):
+    assert put(edge, "client", network="ethereum", name="Mine").json["error"]["code"] == "INSUFFICIENT_PERMISSIONS"
+
+
+def test_two_changes_at_once_both_hold(edge):
+    answers: list[int] = []
+    bodies = ({"name": "Ethereum A"}, {"gasLimit": 30_000}, {"confirmationBlocks": 30})
+    threads = [
+        threading.Thread(target=lambda b=body: answers.append(put(edge, network="ethereum", **b).status)) for body in bodies
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = edge.services.store.get(Network, id="test:ethereum")
+    assert answers == [200] * 3
+    assert (found.name, found.gas_limit, found.confirmations) == ("Ethereum A", 30_000, 30)
+
+
+def test_a_change_between_reading_and_writing_is_kept(edge, monkeypatch):
+    store = edge.services.store
+    commit = store.commit
+
+    def late(changes: Any) -> None:
+        monkeypatch.setattr(store, "commit", commit)
+        before = store.get(Network, id="test:ethereum")
+        from dataclasses import replace
+
+        commit([Save(replace(before, name="Renamed meanwhile", version=before.version + 1))])
+        commit(changes)
+
+    monkeypatch.setattr(store, "commit", late)
+    changed = put(edge, network="ethereum", gasLimit=40_000).json
+    assert (changed["name"], changed["gasLimit"]) == ("Renamed meanwhile", 40_000)
