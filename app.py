@@ -76,6 +76,14 @@ def housekeeping(event: CloudWatchEvent) -> None:
     worker.run()
 
 
+@app.schedule(_EVERY_MINUTE)
+def rates(event: CloudWatchEvent) -> None:
+    """What the live realm's coins are worth."""
+    from chalicelib.workers import rates as worker
+
+    worker.run()
+
+
 @app.on_sqs_message(queue=_settings.queue("relay"), batch_size=1)
 def relay(event: SQSEvent) -> None:
     """An outbox row wants to be told."""

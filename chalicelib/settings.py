@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 APP = "gateway"
@@ -21,7 +22,7 @@ KEYS = ("data", "hot-live", "hot-test")
 class Settings:
     """`addresses_mode` is the mode of addresses whose request names none; `webhooks_private` lets webhooks go to http and
     private addresses (local stack only); `default_expiry` in seconds. `rates_providers` are asked in this order what coins of the
-    live realm are worth; none of them: nobody knows.
+    live realm are worth; none of them: nobody knows. `coingecko_ids` has CoinGecko's names of further coins, by slug.
     """
 
     stage: str = "local"
@@ -30,6 +31,10 @@ class Settings:
     sandbox_block_seconds: float = 0.0
     default_expiry: int = 3600
     rates_providers: tuple[str, ...] = ()
+    coingecko_url: str | None = None
+    coingecko_key: str | None = None
+    coingecko_ids: Mapping[str, str] = field(default_factory=dict)
+    kraken_url: str | None = None
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -55,6 +60,10 @@ class Settings:
             sandbox_block_seconds=float(os.environ.get("SANDBOX_BLOCK_SECONDS", "0")),
             default_expiry=int(os.environ.get("INVOICE_EXPIRY_SECONDS", "3600")),
             rates_providers=providers,
+            coingecko_url=os.environ.get("COINGECKO_URL") or None,
+            coingecko_key=os.environ.get("COINGECKO_API_KEY") or None,
+            coingecko_ids=_pairs("COINGECKO_IDS"),
+            kraken_url=os.environ.get("KRAKEN_URL") or None,
         )
 
     def table(self, name: str) -> str:
@@ -65,6 +74,17 @@ class Settings:
 
     def key_alias(self, name: str) -> str:
         return f"alias/{APP}-{self.stage}-{name}"
+
+
+def _pairs(name: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for entry in os.environ.get(name, "").split(","):
+        left, sign, right = (part.strip() for part in entry.partition("="))
+        if entry.strip() and not (left and sign and right):
+            raise ValueError(f"{name} has {entry!r}; wanted: slug=id,slug=id")
+        if entry.strip():
+            found[left] = right
+    return found
 
 
 def _flag(name: str) -> bool:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from chalicelib.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chalicelib.chains.addresses import Rules
     from chalicelib.chains.sandbox.chain import SandboxChain
     from chalicelib.chains.sandbox.table import SandboxTable
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
     from chalicelib.usecases.ports import ChainPayer, ChainReader, Signer
+    from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.sandbox import Sandbox
     from chalicelib.usecases.scan import Scanner
@@ -117,6 +120,26 @@ class Services:
         if realm == "test" or self.settings.rates_providers == ("fixed",):
             return self._fixed_rates
         return self.store.rates()
+
+    @cached_property
+    def rate_providers(self) -> list[RateProvider]:
+        """Who is asked over the network; nobody where no provider or the fixed one is set."""
+        from chalicelib.rates import coingecko, kraken
+
+        known = self.settings
+        makers: dict[str, Callable[[], RateProvider]] = {
+            "coingecko": lambda: coingecko.CoinGecko(
+                known.coingecko_url or coingecko.URL, known.coingecko_key, known.coingecko_ids
+            ),
+            "kraken": lambda: kraken.Kraken(known.kraken_url or kraken.URL),
+        }
+        return [makers[name]() for name in known.rates_providers if name in makers]
+
+    @cached_property
+    def rate_keeper(self) -> RateKeeper:
+        from chalicelib.usecases.rates import RateKeeper
+
+        return RateKeeper(self.store, self.rate_providers, self.clock)
 
     @cached_property
     def _fixed_rates(self) -> Rates:

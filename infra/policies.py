@@ -108,6 +108,7 @@ FUNCTIONS: dict[str, Rights] = {
         sends=("deliveries", "deliveries-dead"),
         consumes="deliveries",
     ),
+    "rates": Rights({"chain": ("Query", *PUT)}, log_names=("-rates",)),
     "housekeeping": Rights(
         {
             "records": GET,

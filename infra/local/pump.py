@@ -26,6 +26,8 @@ Order = Literal["normal", "reversed", "twice", "late"]
 
 POLL_SECONDS = 1.0
 OTHER_SECONDS = 3.0
+RATES_SECONDS = 60.0
+"""Whoever has set a provider asks it as often as the deployed service would."""
 QUIET_SECONDS = 3.0
 """How rarely a schedule fires that found nothing to do, while nothing else in the store changes either."""
 _TICK = 0.05
@@ -34,6 +36,10 @@ _PARALLEL = {"deliver": 8}
 """Calls of one consumer at a time, elsewhere 4. Webhooks wait for other people's machines."""
 
 log = logging.getLogger(__name__)
+
+
+def _period(name: str) -> float:
+    return RATES_SECONDS if name == "rates" else POLL_SECONDS if name.startswith("poll_") else OTHER_SECONDS
 
 
 class Calm:
@@ -73,10 +79,7 @@ class Pump:
 
     def __init__(self, app: Chalice, every: Mapping[str, float] | None = None) -> None:
         periods = every or {}
-        self._timers = [
-            _Timer(s, periods.get(s.name, POLL_SECONDS if s.name.startswith("poll_") else OTHER_SECONDS))
-            for s in queues.schedules(app)
-        ]
+        self._timers = [_Timer(s, periods.get(s.name, _period(s.name))) for s in queues.schedules(app)]
         self._consumers = queues.consumers(app)
         self._free = {c.name: threading.Semaphore(_PARALLEL.get(c.name, 4)) for c in self._consumers}
         self._calm = Calm()

@@ -64,6 +64,8 @@ def _run(stack: ExitStack, began: float) -> int:
     if os.environ.get("NODES", "0") not in ("", "0"):
         from infra.local.devnets import Devnets
 
+        # Live networks that are this machine's own: their coins are worth what the sandbox's are, and nobody is asked.
+        os.environ.setdefault("RATES_PROVIDERS", "fixed")
         nodes = Devnets()
         stack.callback(nodes.stop)
         nodes.start()
