@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,10 +17,11 @@ from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.errors import InsufficientBalance
 from chalicelib.domain.ledger import BURNT, Book, WalletBalance, totals
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.store import commit
 from chalicelib.usecases.payout_sweep import ASKED_AT_ONCE
 from chalicelib.usecases.ports import Refused, Unavailable
 from chalicelib.wiring import services
-from tests.support.shop import ETHER, PAYEE, THIRST, Kms, Shop, open_shop
+from tests.support.shop import ETHER, PAYEE, THIRST, Kms, Shop, bent_node, open_shop
 from tests.support.stack import Stack
 
 
@@ -291,3 +293,35 @@ def test_a_withdrawal_to_the_hot_wallet_itself(shop: Shop) -> None:
     assert (shown["status"], shop.available()) == ("confirmed", "0.25")
     assert before - hot_booked(shop) == shop.record(withdrawal).fee
     assert hot_booked(shop) == shop.paid(shop.hot().address)
+
+
+def test_a_token_payment_without_its_log_has_failed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transaction succeeded and moved nothing, as tokens can that return false (money rule 8): the money is given back."""
+    shop.credit("100", "usdt")
+    withdrawal = shop.withdraw("40", "usdt")
+    shop.turn()
+    node = bent_node(shop, monkeypatch)
+    node.bend(receipt=lambda real, _txid: None if real is None else replace(real, moved=()))
+    confirm(shop)
+    shown = shop.withdrawal(withdrawal)
+    assert (shown["status"], shop.balance("usdt")) == ("failed", {"available": "100", "frozen": "0", "pending": "0"})
+    assert len(shop.journal("withdrawal_bounced")) == 1
+
+
+def test_a_withdrawal_that_was_committed_unheard_is_one(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store says that it is busy although the transaction went through: the same token asks again, and it is done once."""
+    real, tokens = commit.write, []
+
+    def unheard(models: Any, changes: Any, token: str) -> None:
+        tokens.append(token)
+        if len(tokens) == 1:
+            real(models, changes, token)
+            raise commit.Busy
+        real(models, changes, token)
+
+    monkeypatch.setattr(commit, "write", unheard)
+    withdrawal = shop.withdraw("0.75")
+    assert len(tokens) == 2
+    assert len(set(tokens)) == 1
+    assert shop.balance() == {"available": "0.25", "frozen": "0.75", "pending": "0"}
+    assert [w.id for w in services().store.every(Withdrawal)] == [withdrawal]

@@ -13,9 +13,11 @@ import pytest
 
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.deposits import Deposit
+from chalicelib.usecases.forks import BATCH_BLOCKS
 from chalicelib.usecases.ports import Unavailable
-from chalicelib.usecases.scan import Halted
+from chalicelib.usecases.scan import MOST_UNITS, Halted
 from chalicelib.wiring import services
+from chalicelib.workers import poll
 from tests.support.shop import Shop, bent_node, open_shop
 from tests.support.stack import Stack
 
@@ -212,3 +214,70 @@ def test_a_common_address_receives_on_its_network_alone(shop: Shop, caplog: pyte
     shop.mine()
     shop.turn()
     assert (bsc.balance("usdt"), shop.available("usdt"), shop.status(invoice)) == (NOTHING, "40", "completed")
+
+
+def test_a_scan_that_slept_through_a_reorganisation_changes_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has read a block; while it sleeps, another poll follows the reorganisation that drops that very block."""
+    shop.mine(3)
+    shop.turn()
+    invoice = shop.invoice()
+    shop.pay(invoice["address"], "1")
+    node = bent_node(shop, monkeypatch)
+    slept: list[bool] = []
+
+    def asleep(real: Any, *_: Any) -> Any:
+        if not slept:
+            slept.append(True)
+            shop.reorg(3)
+            shop.mine(2)
+            services().scanner(shop.realm_network()).poll(lambda: True)
+        return real
+
+    node.bend(proven=asleep)
+    shop.stack.drain(only=("poll_ethereum",), rounds=1)
+    node.mend()
+    assert slept
+    assert [d for d in services().store.every(Deposit) if d.invoice_id == invoice["id"]] == []
+    shop.mine()
+    shop.turn()
+    assert (shop.status(invoice), shop.balance()) == ("pending", NOTHING)
+
+
+def test_an_amount_that_sums_could_not_hold_is_set_aside(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A token may log any number. The rest of the block counts, and the operator hears of it."""
+    invoice, other = shop.invoice(), shop.invoice()
+    shop.mine()
+    shop.pay(invoice["address"], "1")
+    shop.pay(other["address"], "1")
+    place = services().rules.storage_form(shop.network, other["address"])
+    node = bent_node(shop, monkeypatch)
+
+    def vast(real: list[Block], *_: Any) -> list[Block]:
+        return [
+            replace(b, transfers=[t._replace(amount=MOST_UNITS + 1) if t.recipient == place else t for t in b.transfers])
+            for b in real
+        ]
+
+    node.bend(blocks=vast)
+    shop.mine()
+    shop.turn()
+    assert (shop.status(invoice), shop.status(other), shop.available()) == ("completed", "pending", "1")
+    assert [r.levelno for r in caplog.records if "ALARM" in r.message and "set aside" in r.message] == [logging.ERROR]
+
+
+def test_a_poll_begins_nothing_new_when_its_time_is_over(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cursor stands where the last whole batch ended; the next poll goes on from there and loses nothing."""
+    invoice = shop.invoice()
+    before = cursor(shop).number
+    shop.mine(3 * BATCH_BLOCKS)
+    shop.pay(invoice["address"], "1")
+    shop.mine()
+    monkeypatch.setattr(poll, "SECONDS", -1.0)
+    drained = shop.stack.drain(only=("poll_ethereum",), rounds=1)
+    assert not drained.failures
+    assert cursor(shop).number == before + BATCH_BLOCKS
+    monkeypatch.undo()
+    shop.turn()
+    assert (shop.status(invoice), shop.available()) == ("completed", "1")

@@ -340,3 +340,16 @@ def test_sending_from_the_dev_account_pays_strangers(chain: Chain, stranger: str
     txid = tokens.send_token(chain.rpc, chain.usdt, stranger, 8)
     assert mined(chain.rpc, txid)["status"] == "0x1"
     assert (chain.reader.balance(stranger), chain.reader.balance(stranger, chain.usdt)) == (7, 8)
+
+
+def test_a_recipient_that_computes_at_the_wallets_expense_is_refused(chain: Chain) -> None:
+    """A contract that turns round 10,000 times when it is paid: PUSH2 10000, JUMPDEST, subtract 1, JUMPI; then STOP."""
+    runtime = "6127105b600190038060035700"
+    # PUSH1 13, PUSH1 12, PUSH1 0, CODECOPY, PUSH1 13, PUSH1 0, RETURN: the runtime that follows it becomes the contract.
+    contract = mined(chain.rpc, tokens.send(chain.rpc, None, data="0x600d600c600039600d6000f3" + runtime))["contractAddress"]
+    assert chain.rpc.call("eth_getCode", [contract, "latest"]) == "0x" + runtime
+    key = chain.funded(wei=ETHER)
+    payment = Payment(key.address, contract, None, 1000, nonce=0)
+    for ask in (chain.payer.estimate, chain.payer.prepare):
+        with pytest.raises(Refused, match="computes at the wallet's expense"):
+            ask(payment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 import rlp
@@ -234,3 +235,17 @@ def test_calldata_of_transfer() -> None:
     for amount in (-1, 2**256):
         with pytest.raises(ValueError, match="amount"):
             transfer_call(RECIPIENT, amount)
+
+
+@pytest.mark.parametrize(
+    ("slug", "unsigned", "most"),
+    [("ethereum", typed(), 150_000), ("ethereum", token_call(transfer_call(RECIPIENT, 1)), 400_000)],
+    ids=["native", "token"],
+)
+def test_more_gas_than_a_transfer_takes_is_not_signed(slug: str, unsigned: Unsigned, most: int) -> None:
+    """A recipient that is a contract must not compute at the wallet's expense."""
+    allowed, more = replace(unsigned, gas=most), replace(unsigned, gas=most + 1)
+    assert len(payer(slug).digest(allowed.payload().hex())) == 32
+    for look in (payer(slug).digest, payer(slug).explain):
+        with pytest.raises(ValueError, match="gas, which no transfer takes"):
+            look(more.payload().hex())
