@@ -29,6 +29,8 @@ from chalicelib.domain.money import NotAnAmount, parse_units
 
 MAX_METADATA = 8 * 1024
 """Bytes of JSON."""
+MAX_PROBLEMS = 100
+"""Fields that an error names: a few bytes of nonsense must not be answered with a flood."""
 _SHOWN = 100
 _SECRET_FIELDS = frozenset({"secret", "privateKey", "private_key", "rpcUrl", "wsUrl"})
 
@@ -254,7 +256,10 @@ def _collected(error: ValidationError, model: type[BaseModel]) -> list[FieldProb
         constraint = _in_words(line, known)
         if constraint not in constraints:
             constraints.append(constraint)
-    return [FieldProblem(name, shown(name, value), tuple(constraints)) for name, (value, constraints) in fields.items()]
+    found = [FieldProblem(name, shown(name, value), tuple(constraints)) for name, (value, constraints) in fields.items()]
+    if len(found) <= MAX_PROBLEMS:
+        return found
+    return [*found[:MAX_PROBLEMS], FieldProblem("request", None, (f"has {len(found) - MAX_PROBLEMS} more fields that are wrong",))]
 
 
 _WORDS = {

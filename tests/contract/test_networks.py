@@ -131,9 +131,7 @@ def test_clients_change_nothing(edge):
 def test_two_changes_at_once_both_hold(edge):
     answers: list[int] = []
     bodies = ({"name": "Ethereum A"}, {"gasLimit": 30_000}, {"confirmationBlocks": 30})
-    threads = [
-        threading.Thread(target=lambda b=body: answers.append(put(edge, network="ethereum", **b).status)) for body in bodies
-    ]
+    threads = [threading.Thread(target=lambda b=body: answers.append(put(edge, network="ethereum", **b).status)) for body in bodies]
     for thread in threads:
         thread.start()
     for thread in threads:
