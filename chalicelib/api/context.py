@@ -69,7 +69,7 @@ class Ctx:
 
     @cached_property
     def views(self) -> Views:
-        return Views(self.catalogue)
+        return Views(self.catalogue, lambda: self.services.rates(self.realm), self.now_ms)
 
     def param(self, name: str) -> str:
         """A variable part of the path. Raises NotFound for one that is longer than anything we name."""

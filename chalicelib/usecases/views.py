@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from chalicelib.domain.addresses import Address
@@ -12,6 +14,7 @@ from chalicelib.domain.ids import AssetId, asset_parts, network_parts
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.money import format_units
+from chalicelib.domain.rates import Rates
 from chalicelib.domain.withdrawals import Withdrawal
 
 
@@ -25,10 +28,19 @@ def without_none(record: dict[str, Any]) -> dict[str, Any]:
 
 
 class Views:
-    """Renders records with the names and decimals of a catalogue."""
+    """Renders records with the names and decimals of a catalogue, and what is worth money at the rates of `now_ms`.
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    `rates` is called when the first amount that is not zero is worth being known; without it nobody knows (null).
+    """
+
+    def __init__(self, catalogue: Catalogue, rates: Callable[[], Rates] | None = None, now_ms: int = 0) -> None:
+        self._catalogue, self._rates, self._now_ms = catalogue, rates, now_ms
+
+    def usd(self, coin: Coin, units: int) -> float | None:
+        """What `units` are worth in US dollars, rounded to cents; None without a fresh rate. Nothing is worth nothing."""
+        if units == 0:
+            return 0.0
+        return None if self._rates is None else self._rates().usd(coin.slug, units, coin.decimals, self._now_ms)
 
     def _coin(self, asset: AssetId) -> Coin:
         network, slug = asset_parts(asset)
@@ -131,7 +143,7 @@ class Views:
             "frozen": amount(balance.frozen),
             "held": amount(balance.held),
             "pending": amount(balance.pending),
-            "balanceUSD": None,
+            "balanceUSD": self.usd(coin, balance.available + balance.frozen + balance.held),
         }
 
     def address(self, address: Address, units: dict[tuple[str, str], int] | None = None) -> dict[str, Any]:
@@ -156,8 +168,8 @@ class Views:
                         "coin": coin.slug,
                         "symbol": coin.symbol,
                         "network": network_parts(coin.network)[1],
-                        "balance": format_units(known.get((network_parts(coin.network)[1], coin.slug), 0), coin.decimals),
-                        "balanceUSD": None,
+                        "balance": format_units(_held(known, coin), coin.decimals),
+                        "balanceUSD": self.usd(coin, _held(known, coin)),
                         "contractAddress": coin.contract,
                     }
                     for coin in coins
@@ -165,6 +177,18 @@ class Views:
                 "createdAt": iso(address.created_at),
             }
         )
+
+
+def _held(units: Mapping[tuple[str, str], int], coin: Coin) -> int:
+    return units.get((network_parts(coin.network)[1], coin.slug), 0)
+
+
+def total_usd(balances: Iterable[Mapping[str, Any]]) -> float | None:
+    """The sum of `balanceUSD`, to the cent; None where one of them is not known."""
+    values = [balance["balanceUSD"] for balance in balances]
+    if None in values:
+        return None
+    return float(sum((Decimal(str(value)) for value in values), Decimal(0)))
 
 
 def _formatter(coin: Coin) -> Any:

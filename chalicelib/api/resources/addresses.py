@@ -15,6 +15,7 @@ from chalicelib.domain.addresses import Address, Mode
 from chalicelib.domain.errors import BusinessRule, FieldProblem
 from chalicelib.domain.ids import asset_parts, network_id, network_parts
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.usecases.views import total_usd
 
 Kind = Literal[
     "user", "default", "hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"
@@ -90,7 +91,8 @@ def list_addresses(ctx: Ctx, query: AddressesQuery) -> Answer:
 @endpoint("GET", "/addresses/{address}", family="object", permission="addresses:read", summary="An address, by itself or by its id")
 def get_address(ctx: Ctx) -> Answer:
     address = ctx.services.addresses.find(ctx.tenant, list(ctx.catalogue.networks), ctx.param("address"))
-    return Answer(_with_balances(ctx, [address])[0])
+    record = _with_balances(ctx, [address])[0]
+    return Answer({**record, "totalBalanceUSD": total_usd(record["balances"])})
 
 
 @endpoint(
