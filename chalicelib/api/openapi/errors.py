@@ -26,6 +26,7 @@ _PAYOUT = ("INSUFFICIENT_BALANCE", "INVALID_ADDRESS", "DAILY_LIMIT_EXCEEDED")
 
 MORE: dict[tuple[str, str], tuple[str, ...]] = {
     ("GET", "/merchant"): ("NOT_FOUND",),
+    ("POST", "/sandbox/deposits"): ("INVALID_ADDRESS",),
 }
 """Codes that an endpoint answers beyond what its place in the route table says."""
 
