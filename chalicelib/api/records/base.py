@@ -19,18 +19,11 @@ class Record(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """A default of None means that the field is left out: the schema says neither null nor default."""
+        """A default of None means that the field is left out, and not that it is null: the schema does not say it."""
         schema = handler(core_schema)
         for field in handler.resolve_ref_schema(schema).get("properties", {}).values():
-            if "default" not in field or field["default"] is not None:
-                continue
-            del field["default"]
-            kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
-            if len(kinds) == 1:
-                del field["anyOf"]
-                field.update({name: value for name, value in kinds[0].items() if name not in field})
-            elif kinds:
-                field["anyOf"] = kinds
+            if field.get("default", ...) is None:
+                del field["default"]
         return schema
 
 
