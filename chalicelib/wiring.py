@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from chalicelib.store.dynamo import DynamoStore
     from chalicelib.store.queues import SqsQueues
     from chalicelib.usecases.addresses import Addresses
+    from chalicelib.usecases.clocks import SandboxTime
     from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.invoices import Invoices
     from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
-    from chalicelib.usecases.ports import ChainPayer, ChainReader, Signer
+    from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.sandbox import Sandbox
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from chalicelib.usecases.settlement import Settlement
     from chalicelib.usecases.webhooks import Webhooks
     from chalicelib.usecases.withdrawals import Withdrawals
+
+
+DEMO_ADVANCE = 7 * 86_400
+"""Seconds that the sandbox's clock can be moved by between two resets of the demo."""
 
 
 class SystemClock:
@@ -146,7 +151,7 @@ class Services:
         from chalicelib.domain.rates import ConstantRates
         from chalicelib.rates.fixed import fixed_values
 
-        return ConstantRates(fixed_values(), self.clock.now_ms)
+        return ConstantRates(fixed_values(), self.realm_clock.now_ms)
 
     def balances(self, tenant: TenantId) -> list[Balance]:
         """Every balance that the merchant ever had."""
@@ -164,19 +169,41 @@ class Services:
             found = self.store.get(Xpub, realm=realm, pool=pool)
             return None if found is None else found.xpub
 
-        return Addresses(self.store, XpubDeriver(xpub_of), self.rules, self.clock, pool_of)
+        return Addresses(self.store, XpubDeriver(xpub_of), self.rules, self.realm_clock, pool_of)
 
     @cached_property
     def invoices(self) -> Invoices:
         from chalicelib.usecases.invoices import Invoices
 
-        return Invoices(self.store, self.addresses, self.clock, self.settings.default_expiry)
+        return Invoices(self.store, self.addresses, self.realm_clock, self.settings.default_expiry)
 
     @cached_property
     def withdrawals(self) -> Withdrawals:
         from chalicelib.usecases.withdrawals import Withdrawals
 
-        return Withdrawals(self.store, self.rules, self.clock, self.rates)
+        return Withdrawals(self.store, self.rules, self.realm_clock, self.rates)
+
+    @cached_property
+    def sandbox_time(self) -> SandboxTime:
+        from chalicelib.usecases.clocks import MOST_IN_ALL, SandboxTime
+
+        return SandboxTime(self.store, DEMO_ADVANCE if self.settings.stage == "demo" else MOST_IN_ALL)
+
+    def _ahead_ms(self) -> int:
+        return self.sandbox_time.ahead_ms()
+
+    @cached_property
+    def realm_clock(self) -> Clock:
+        """The time of the realm that is at work. `clock` is the machine's, for all that is not a realm's."""
+        from chalicelib.usecases.clocks import RealmClock
+
+        return RealmClock(self.clock, self._ahead_ms)
+
+    def clock_of(self, realm: Realm) -> Clock:
+        """The time of one realm."""
+        from chalicelib.usecases.clocks import RealmClock
+
+        return RealmClock(self.clock, self._ahead_ms, realm)
 
     @cached_property
     def networks(self) -> Networks:
@@ -208,7 +235,7 @@ class Services:
     def payout_sweep(self) -> PayoutSweep:
         from chalicelib.usecases.payout_sweep import PayoutSweep
 
-        return PayoutSweep(self.store, self.queues, self.clock)
+        return PayoutSweep(self.store, self.queues, self.realm_clock)
 
     @cached_property
     def _sandbox_table(self) -> SandboxTable:
@@ -223,7 +250,8 @@ class Services:
 
         realm, slug = network_parts(network_id)
         network = self.store.catalogue(realm).networks[slug]
-        return SandboxChain(network, self._sandbox_table, self.clock, self.settings.sandbox_block_seconds)
+        seconds = self.settings.sandbox_block_seconds
+        return SandboxChain(network, self._sandbox_table, self.clock, seconds, self._ahead_ms)
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -238,7 +266,7 @@ class Services:
             if network.simulated:
                 from chalicelib.chains.sandbox.reader import SandboxReader
 
-                self._chains[key] = SandboxReader(network, self._sandbox_table, self.clock)
+                self._chains[key] = SandboxReader(network, self._sandbox_table, self.clock, self._ahead_ms)
             else:
                 from chalicelib.chains.evm.reader import EvmReader
 
@@ -275,13 +303,15 @@ class Services:
         from chalicelib.usecases.deposits import Deposits
         from chalicelib.usecases.scan import Scanner
 
-        deposits = Deposits(self.store, self.rules, self.clock)
-        return Scanner(network, self.reader(network), self.store, deposits, self.rules, self.clock)
+        clock = self.clock_of(network.realm)
+        deposits = Deposits(self.store, self.rules, clock)
+        return Scanner(network, self.reader(network), self.store, deposits, self.rules, clock)
 
     def settlement(self, network: Network) -> Settlement:
         from chalicelib.usecases.settlement import Settlement
 
-        return Settlement(network, self.reader(network), self.payer(network), self.store, self.rules, self.clock)
+        clock = self.clock_of(network.realm)
+        return Settlement(network, self.reader(network), self.payer(network), self.store, self.rules, clock)
 
     @cached_property
     def signer(self) -> Signer:
@@ -298,7 +328,7 @@ class Services:
     def payouts(self) -> Payouts:
         from chalicelib.usecases.payouts import Payouts
 
-        return Payouts(self.store, self.rules, self.clock, self.signer, self.payer, self.reader)
+        return Payouts(self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader)
 
 
 _services: Services | None = None

@@ -10,6 +10,7 @@ import re
 import traceback
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, ServiceError
 from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.clocks import in_realm
 
 if TYPE_CHECKING:
     from chalicelib.wiring import Services
@@ -102,7 +104,8 @@ def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]
             return told
         ctx.expired_version = 0 if before is None else before.version
     try:
-        answer: Answer = route.handler(ctx, *arguments)
+        with nullcontext() if ctx.caller is None else in_realm(ctx.realm):
+            answer: Answer = route.handler(ctx, *arguments)
     except Replay as replay:
         return replay.answer
     except (ServiceError, Conflict):

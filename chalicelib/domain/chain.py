@@ -68,6 +68,15 @@ class BlockDeposits:
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxClock:
+    """How far the test realm's time is ahead of the machines', in milliseconds. One record, `id` "test"."""
+
+    id: str
+    ahead_ms: int
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class FeeQuote:
     """What a plain payment of each coin costs now, in units of the native coin. `at` in milliseconds since 1970."""
 

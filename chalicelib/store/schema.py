@@ -13,7 +13,7 @@ from typing import Any
 from chalicelib.custody.records import EncryptedKey, EncryptedSeed
 from chalicelib.domain.addresses import Address, Wallet, Watched, Xpub
 from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote
+from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote, SandboxClock
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.invoices import ExternalId, Invoice
@@ -62,6 +62,7 @@ RECORDS: dict[type, Kind] = {
     BlockDeposits: Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
     FeeQuote: Kind("chain", lambda r: f"fees#{r.network}"),
     GreyListEntry: Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
+    SandboxClock: Kind("chain", lambda r: f"clock#{r.id}"),
     Xpub: Kind("chain", lambda r: f"xpub#{r.realm}", lambda r: r.pool),
     NonceCounter: Kind("payouts", lambda r: f"nonce#{r.network}#{r.wallet}"),
     PaymentOrder: Kind("payouts", lambda r: f"order#{r.id}"),

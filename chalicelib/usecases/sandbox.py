@@ -6,6 +6,7 @@ it there as they would on a real one. The chain is shared by all merchants of th
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
@@ -15,8 +16,10 @@ from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParame
 from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, network_parts, tenant_parts
 from chalicelib.domain.money import format_units
 from chalicelib.domain.withdrawals import FINAL, Withdrawal
-from chalicelib.usecases.ports import AddressRules, Refused, Store
+from chalicelib.usecases.ports import AddressRules, Refused, Store, Unavailable
 from chalicelib.usecases.scan import MOST_UNITS
+
+log = logging.getLogger(__name__)
 
 Outcome = Literal["confirm", "fail", "stick"]
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
@@ -66,6 +69,10 @@ class SimulatedChain(Protocol):
         self, recipient: str, contract: str | None, amount: int, sender: str | None = None, token: str | None = None
     ) -> MinedTx:
         """Pay `amount` units from outside, in a block of its own. The same `token` pays once, however often it is called."""
+        ...
+
+    def catch_up(self) -> int:
+        """Mine one block when the sandbox's clock was moved since the last one; the tip."""
         ...
 
     def mine(self, count: int) -> int:
@@ -133,6 +140,16 @@ class Sandbox:
         if not 1 <= count <= MOST_BLOCKS:
             raise InvalidParameter.one("count", count, "must be an integer from 1 to 10000")
         return {"network": network_parts(network)[1], "mined": count, "blockNumber": chain.mine(count)}
+
+    def catch_up(self) -> None:
+        """Let every active network have a block of the time to which the clock was moved. Where one does not answer, its poll
+        does the same."""
+        for network in self._store.catalogue("test").networks.values():
+            if network.status == "active":
+                try:
+                    self._chain(network.id).catch_up()
+                except Unavailable as error:
+                    log.warning("%s did not follow the clock at once: %s", network.id, error)
 
     def reorg(self, network: NetworkId, depth: int, remine: bool = False) -> dict[str, Any]:
         """Replace the last `depth` blocks by others, one more than they were. Raises InvalidParameter, Unavailable.

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.ids import REALMS
+from chalicelib.domain.ids import REALMS, NetworkId, network_parts
+from chalicelib.usecases.clocks import in_realm
 from chalicelib.usecases.ports import Unavailable
 from chalicelib.wiring import services
 
@@ -21,7 +22,7 @@ def run() -> None:
     for realm in REALMS:
         for network in wired.store.catalogue(realm).networks.values():
             if network.status == "active":
-                steps.append(partial(wired.payout_sweep.sweep, network.id))
+                steps.append(partial(_sweep_payouts, network.id))
     failures: list[Exception] = []
     for step in steps:
         try:
@@ -31,3 +32,8 @@ def run() -> None:
             failures.append(error)
     if failures:
         raise ExceptionGroup("housekeeping", failures)
+
+
+def _sweep_payouts(network: NetworkId) -> None:
+    with in_realm(network_parts(network)[0]):
+        services().payout_sweep.sweep(network)

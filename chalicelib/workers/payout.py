@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 
+from chalicelib.domain.ids import tenant_parts
 from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.clocks import in_realm
 from chalicelib.usecases.ports import Unavailable
 from chalicelib.wiring import services
 
@@ -21,7 +23,8 @@ def handle(body: str) -> None:
     """
     message = json.loads(body)
     try:
-        services().payouts.pay(message["tenant"], message["id"])
+        with in_realm(tenant_parts(message["tenant"])[1]):
+            services().payouts.pay(message["tenant"], message["id"])
     except (Unavailable, Conflict) as error:
         log.warning("%s is not paid yet: %s", message["id"], error)
     except Exception:

@@ -2,44 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.models import AddressText, CoinSlug, MoneyRequest, NetworkSlug, PositiveAmount, Request, chosen_coin
 from chalicelib.api.routes import endpoint
+from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.money import parse_units
+from chalicelib.usecases.clocks import MOST_AT_ONCE
+from chalicelib.usecases.views import iso
 
 
 class SandboxDeposit(MoneyRequest):
-    address: AddressText
+    address: Annotated[AddressText, Field(description="Any address of that network, of ours or not.")]
     network: NetworkSlug
     coin: CoinSlug
     amount: PositiveAmount
-    from_: Annotated[AddressText | None, Field(alias="from")] = None
+    from_: Annotated[AddressText | None, Field(alias="from", description="Whom it shall seem to come from.")] = None
 
 
 class SandboxBlocks(Request):
     network: NetworkSlug
-    count: Annotated[int, Field(ge=1, le=10_000)]
+    count: Annotated[int, Field(ge=1, le=10_000, examples=[12])]
 
 
 class SandboxReorg(Request):
     network: NetworkSlug
-    depth: Annotated[int, Field(ge=1)]
-    remine: bool = False
+    depth: Annotated[int, Field(ge=1, description="At most as deep as the service follows the network.", examples=[3])]
+    remine: Annotated[bool, Field(description="Mine what falls out again, in the new blocks of the same numbers.")] = False
 
 
 class SandboxOutcome(Request):
     outcome: Literal["confirm", "fail", "stick"]
 
 
+class SandboxAdvance(Request):
+    advance: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="Seconds.", examples=[3_600])]
+
+
 @endpoint(
     "POST", "/sandbox/deposits", family="envelope", permission="sandbox:write", realm="test", body=SandboxDeposit, status=201,
     creates=True, summary="Pay into any address of a simulated network",
+    answer="sandbox.Deposit",
 )  # fmt: skip
 def sandbox_deposit(ctx: Ctx, body: SandboxDeposit) -> Answer:
+    """Mined at once, in a block of its own; credited after the network's confirmations (`POST /sandbox/blocks`)."""
     coin = chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
     # The chain is outside of our transactions: the token makes sure that it pays once per idempotency key.
     token = None if ctx.idempotency_key is None else f"{ctx.tenant}|{ctx.idempotency_key}|{ctx.request_hash}"
@@ -50,7 +59,7 @@ def sandbox_deposit(ctx: Ctx, body: SandboxDeposit) -> Answer:
 
 @endpoint(
     "POST", "/sandbox/blocks", family="envelope", permission="sandbox:write", realm="test", body=SandboxBlocks, status=201,
-    summary="Mine blocks on a simulated network",
+    summary="Mine blocks on a simulated network", answer="sandbox.Blocks",
 )  # fmt: skip
 def sandbox_blocks(ctx: Ctx, body: SandboxBlocks) -> Answer:
     return Answer(ctx.services.sandbox.blocks(ctx.catalogue.networks[body.network].id, body.count))
@@ -58,7 +67,7 @@ def sandbox_blocks(ctx: Ctx, body: SandboxBlocks) -> Answer:
 
 @endpoint(
     "POST", "/sandbox/reorg", family="envelope", permission="sandbox:write", realm="test", body=SandboxReorg, status=201,
-    summary="Replace the last blocks of a simulated network",
+    summary="Replace the last blocks of a simulated network", answer="sandbox.Reorganisation",
 )  # fmt: skip
 def sandbox_reorg(ctx: Ctx, body: SandboxReorg) -> Answer:
     """What fell out stays out, unless `remine`."""
@@ -67,7 +76,32 @@ def sandbox_reorg(ctx: Ctx, body: SandboxReorg) -> Answer:
 
 @endpoint(
     "POST", "/sandbox/withdrawals/{id}", family="envelope", permission="sandbox:write", realm="test", body=SandboxOutcome,
-    summary="Decide what the simulated chain makes of a withdrawal",
+    summary="Decide what the simulated chain makes of a withdrawal", answer="sandbox.Outcome",
 )  # fmt: skip
 def sandbox_outcome(ctx: Ctx, body: SandboxOutcome) -> Answer:
+    """`confirm`: mined, with all its confirmations. `fail`: mined and failed, with all of them. `stick`: in no block until it is
+    told otherwise. Said before the payment is sent, it is remembered for a day; after its last confirmation it is too late.
+    """
     return Answer(ctx.services.sandbox.outcome(ctx.tenant, ctx.param("id"), body.outcome))
+
+
+@endpoint(
+    "POST", "/sandbox/clock", family="envelope", permission="sandbox:write", realm="test", body=SandboxAdvance, status=201,
+    creates=True, summary="Move the sandbox's time forward", answer="sandbox.Clock",
+)  # fmt: skip
+def sandbox_clock(ctx: Ctx, body: SandboxAdvance) -> Answer:
+    """Invoices expire, payments come late and rolling limits are over as if the time had passed. Everything that test keys see
+    lives in that time; rate limits, keys' expiry, Idempotency-Key and webhooks' signatures and retries stay on real time. Each
+    simulated network mines one block of the new time and no more, however far the clock is moved.
+
+    All merchants of a deployment share its simulated networks, and so their clock. It never goes back; two advances add up. It
+    can be moved by a year a call and by a century in all (a demo's by a week, until its next reset).
+    """
+
+    def render(moved: SandboxClock) -> dict[str, Any]:
+        return {"now": iso(ctx.services.clock.now_ms() + moved.ahead_ms), "advanced": moved.ahead_ms // 1000}
+
+    once = ctx.once(render)
+    ctx.services.sandbox_time.advance(body.advance, once.also)
+    ctx.services.sandbox.catch_up()
+    return once.answer

@@ -29,7 +29,9 @@ class Head:
     """The stored end of the chain: block `height` at `time` (ms), then one block per `step` ms (0: none by themselves).
 
     `forks` says which salt names the blocks from which height on, ascending; the first entry is not at 0 once older ones
-    have been archived. `version` is the stored one, 0 while nothing is stored yet; whoever writes makes it the next.
+    have been archived. `ahead` is how far (ms) the sandbox's clock was in front of the machines' when this was written: a jump
+    of that clock is no time in which blocks were mined. `version` is the stored one, 0 while nothing is stored yet; whoever
+    writes makes it the next.
     """
 
     version: int = 0
@@ -37,13 +39,16 @@ class Head:
     time: int = GENESIS_MS
     step: int = 0
     forks: tuple[Fork, ...] = ((0, ""),)
+    ahead: int = 0
 
     def to_doc(self) -> dict[str, Any]:
-        return {"height": self.height, "time": self.time, "step": self.step, "forks": [list(fork) for fork in self.forks]}
+        doc: dict[str, Any] = {"height": self.height, "time": self.time, "step": self.step}
+        return {**doc, "forks": [list(fork) for fork in self.forks], "ahead": self.ahead}
 
     @classmethod
     def from_doc(cls, version: int, doc: dict[str, Any]) -> Head:
-        return cls(version, doc["height"], doc["time"], doc["step"], tuple((start, salt) for start, salt in doc["forks"]))
+        forks = tuple((start, salt) for start, salt in doc["forks"])
+        return cls(version, doc["height"], doc["time"], doc["step"], forks, doc.get("ahead", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +82,17 @@ class Stretch:
 
 
 class View:
-    """The chain as it is at one moment: the head, the clock, and as many forks as the question needs."""
+    """The chain as it is at one moment: the head, the clock, and as many forks as the question needs.
 
-    def __init__(self, head: Head, now_ms: int, older: tuple[Fork, ...] = ()) -> None:
+    `now_ms` is the sandbox's time, of which the machines are `ahead` behind.
+    """
+
+    def __init__(self, head: Head, now_ms: int, older: tuple[Fork, ...] = (), ahead: int = 0) -> None:
         self.head = head
         self.now = now_ms
-        grown = max(0, now_ms - head.time) // head.step if head.step else 0
+        self.ahead = ahead
+        passed = now_ms - (ahead - head.ahead) - head.time
+        grown = max(0, passed) // head.step if head.step else 0
         self.tip = head.height + grown
         self._forks = older + head.forks
         self._starts = [start for start, _ in self._forks]
@@ -112,9 +122,9 @@ class View:
         head = self.head
         # Never before the tip's own time: another machine's clock may be ahead of this one.
         time = max(self.now, self.grown_time(self.tip))
-        after = replace(head, height=self.tip + count, time=time, step=step)
+        after = replace(head, height=self.tip + count, time=time, step=step, ahead=self.ahead)
         stretch = Stretch(after.height, head.height, head.time, head.step, self.tip, time)
-        return View(after, self.now, self._forks[: -len(head.forks)]), stretch
+        return View(after, self.now, self._forks[: -len(head.forks)], self.ahead), stretch
 
     def forked(self, first: int, salt: str, step: int) -> tuple[View, Stretch, list[Fork]]:
         """The chain with other blocks from `first` on, one block longer than it was: the longer branch wins.
@@ -127,10 +137,10 @@ class View:
         archived: list[Fork] = []
         while len(archived) < 3 and len(forks) > 1 and forks[1][0] <= self.tip - MAX_DEPTH:
             archived.append(forks.pop(0))
-        head = replace(self.head, height=height, time=time, step=step, forks=tuple(forks))
+        head = replace(self.head, height=height, time=time, step=step, forks=tuple(forks), ahead=self.ahead)
         stretch = Stretch(height, first - 1, 0, 0, first - 1, time)
         older = tuple(fork for fork in self._forks if fork[0] < forks[0][0])
-        return View(head, self.now, older), stretch, archived
+        return View(head, self.now, older, self.ahead), stretch, archived
 
 
 def block_hash(network: NetworkId, family: Family, salt: str, number: int, txid: str | None) -> str:

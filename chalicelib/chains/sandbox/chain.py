@@ -11,7 +11,7 @@ from chalicelib.chains.sandbox import session
 from chalicelib.chains.sandbox.branch import MAX_DEPTH, View
 from chalicelib.chains.sandbox.ledger import NATIVE, NONCE, Tx, TxState
 from chalicelib.chains.sandbox.mempool import Mempool, short_of
-from chalicelib.chains.sandbox.reads import Reads
+from chalicelib.chains.sandbox.reads import Ahead, Reads, not_ahead
 from chalicelib.chains.sandbox.rebranch import rebranch
 from chalicelib.chains.sandbox.session import Write
 from chalicelib.chains.sandbox.table import SandboxTable
@@ -31,9 +31,11 @@ class _Moved(Exception):
 class SandboxChain:
     """`block_seconds` above 0 lets the clock mine a block each so many seconds. Raises ValueError for a live network."""
 
-    def __init__(self, network: Network, table: SandboxTable, clock: Clock, block_seconds: float = 0.0) -> None:
+    def __init__(
+        self, network: Network, table: SandboxTable, clock: Clock, block_seconds: float = 0.0, ahead: Ahead = not_ahead
+    ) -> None:
         self.network = network
-        self.reads = Reads(network, table, clock)
+        self.reads = Reads(network, table, clock, ahead)
         self._step = round(block_seconds * 1000)
         self._mempool = Mempool(self.reads, self._step)
         self._rules = Rules()
@@ -47,13 +49,25 @@ class SandboxChain:
 
         def decide(view: View) -> Write | None:
             if view.head.version == 0:
-                return Write(replace(view.head, time=max(view.now, view.head.time), step=self._step))
+                return Write(replace(view.head, time=max(view.now, view.head.time), step=self._step, ahead=view.ahead))
             if view.head.step == self._step:
                 return None
             after, stretch = view.extended(1, self._step)
             return Write(after.head, [session.closing(self.reads, after, stretch)])
 
         session.change(self.reads, decide)
+
+    def catch_up(self) -> int:
+        """Mine one block when the sandbox's clock was moved since the last one was written; the tip. Raises Unavailable."""
+
+        def decide(view: View) -> Write | None:
+            if view.head.ahead >= view.ahead:
+                return None
+            after, stretch = view.extended(1, self._step)
+            return Write(after.head, [session.closing(self.reads, after, stretch)])
+
+        session.change(self.reads, decide)
+        return self.tip()
 
     def tip(self) -> int:
         """Number of the newest block. Raises Unavailable."""

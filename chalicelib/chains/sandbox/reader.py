@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from chalicelib.chains.addresses import Rules
 from chalicelib.chains.sandbox.branch import View
 from chalicelib.chains.sandbox.ledger import NATIVE, transfers
-from chalicelib.chains.sandbox.reads import Mined, Reads
+from chalicelib.chains.sandbox.reads import Ahead, Mined, Reads, not_ahead
 from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
@@ -17,8 +17,8 @@ from chalicelib.usecases.ports import Clock
 class SandboxReader:
     """The port ChainReader. Raises ValueError for a live network; every method raises Unavailable."""
 
-    def __init__(self, network: Network, table: SandboxTable, clock: Clock) -> None:
-        self._reads = Reads(network, table, clock)
+    def __init__(self, network: Network, table: SandboxTable, clock: Clock, ahead: Ahead = not_ahead) -> None:
+        self._reads = Reads(network, table, clock, ahead)
         self._network = network
         self._rules = Rules()
 

@@ -5,7 +5,7 @@ Reads only. What is stored under a branch that is no longer in the chain is left
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,13 +37,24 @@ class Mined:
         return doc
 
 
-class Reads:
-    """One network of the test realm. Raises ValueError for any other: no live network can be simulated."""
+Ahead = Callable[[], int]
+"""How far the sandbox's clock is in front of the machines', in milliseconds; never less than before."""
 
-    def __init__(self, network: Network, table: SandboxTable, clock: Clock) -> None:
+
+def not_ahead() -> int:
+    return 0
+
+
+class Reads:
+    """One network of the test realm. Raises ValueError for any other: no live network can be simulated.
+
+    `clock` is the machine's; the network's own time is `ahead()` in front of it.
+    """
+
+    def __init__(self, network: Network, table: SandboxTable, clock: Clock, ahead: Ahead = not_ahead) -> None:
         if network.realm != "test" or not network.simulated:
             raise ValueError(f"{network.id} is not a simulated network of the test realm")
-        self.network, self.table, self.clock = network, table, clock
+        self.network, self.table, self.clock, self._ahead = network, table, clock, ahead
         self.head_key: Key = (f"head#{network.id}", "-")
 
     def tx_key(self, txid: str) -> Key:
@@ -67,7 +78,9 @@ class Reads:
 
     def _view(self, item: Item | None) -> View:
         head = Head() if item is None else Head.from_doc(item.version, item.doc)
-        return View(head, self.clock.now_ms())
+        # A machine that has not heard of the last jump yet takes the head's word for it: the network's time never goes back.
+        ahead = max(self._ahead(), head.ahead)
+        return View(head, self.clock.now_ms() + ahead, ahead=ahead)
 
     def reaching(self, view: View, lowest: int) -> View:
         """`view` with the salts of blocks down to `lowest`. Costs a query only where these have been archived."""
@@ -81,7 +94,7 @@ class Reads:
             older.append((start, item.doc))
             if start <= lowest:
                 break
-        return View(view.head, view.now, tuple(reversed(older)))
+        return View(view.head, view.now, tuple(reversed(older)), view.ahead)
 
     def tx(self, txid: str) -> TxState | None:
         item = self.table.get(self.tx_key(txid))

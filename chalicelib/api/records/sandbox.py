@@ -1,0 +1,69 @@
+"""What the sandbox answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from chalicelib.api.records.base import CamelRecord, Money, Time
+
+Slug = Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
+TxHash = Annotated[str, Field(description="The transaction's hash on the simulated chain.")]
+Height = Annotated[int, Field(ge=0, examples=[120])]
+
+
+class Deposit(CamelRecord):
+    """A payment that was mined."""
+
+    txid: TxHash
+    network: Slug
+    coin: Annotated[str, Field(examples=["usdt"])]
+    amount: Money
+    address: str
+    from_: Annotated[str, Field(alias="from", description="Whom it seems to come from.")]
+    block_number: Height
+    block_hash: str
+
+
+class Blocks(CamelRecord):
+    """Blocks that were mined."""
+
+    network: Slug
+    mined: Annotated[int, Field(ge=1, examples=[12])]
+    block_number: Annotated[Height, Field(description="The newest block now.")]
+
+
+class Reorganisation(CamelRecord):
+    """Blocks that were replaced by one more than they were."""
+
+    network: Slug
+    depth: Annotated[int, Field(ge=1, examples=[3])]
+    from_block: Annotated[Height, Field(description="The lowest block that is another one now.")]
+    block_number: Annotated[Height, Field(description="The newest block now.")]
+    dropped: Annotated[list[str], Field(description="Hashes of transactions that are in no block any more.")]
+    remined: Annotated[list[str], Field(description="Hashes of those that are in a new block.")]
+
+
+class Outcome(CamelRecord):
+    """What was decided about a withdrawal."""
+
+    id: Annotated[str, Field(examples=["wd_01hv5v0q6k3m8n2p4r6t8w0y2a"])]
+    outcome: Literal["confirm", "fail", "stick"]
+    state: Annotated[
+        Literal["planned", "waiting", "stuck", "succeeded", "failed"],
+        Field(
+            description="Of its payment: not signed yet, in the mempool behind an earlier one, kept out of blocks, or in a block "
+            "with all its confirmations."
+        ),
+    ]
+    txid: Annotated[str | None, Field(description="Null until the payment is signed.")]
+
+
+class Clock(CamelRecord):
+    """The sandbox's time."""
+
+    now: Annotated[Time, Field(description="What time it is in the sandbox now.")]
+    advanced: Annotated[
+        int, Field(ge=0, description="Seconds by which it is ahead of the real time: all advances together.", examples=[86_400])
+    ]
