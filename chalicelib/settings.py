@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
@@ -22,7 +23,9 @@ KEYS = ("data", "hot-live", "hot-test")
 class Settings:
     """`addresses_mode` is the mode of addresses whose request names none; `webhooks_private` lets webhooks go to http and
     private addresses (local stack only); `default_expiry` in seconds. `rates_providers` are asked in this order what coins of the
-    live realm are worth; none of them: nobody knows. `coingecko_ids` has CoinGecko's names of further coins, by slug.
+    live realm are worth; none of them: nobody knows. `coingecko_ids` has CoinGecko's names of further coins, by slug. `public_url`
+    is what the API's paths begin with outside, such as https://pay.example/api; None: no link to a page of ours is given out. What
+    a request says in its Host header would be the caller's choice.
     """
 
     stage: str = "local"
@@ -35,6 +38,7 @@ class Settings:
     coingecko_key: str | None = None
     coingecko_ids: Mapping[str, str] = field(default_factory=dict)
     kraken_url: str | None = None
+    public_url: str | None = None
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -64,6 +68,7 @@ class Settings:
             coingecko_key=os.environ.get("COINGECKO_API_KEY") or None,
             coingecko_ids=_pairs("COINGECKO_IDS"),
             kraken_url=os.environ.get("KRAKEN_URL") or None,
+            public_url=_url("PUBLIC_URL"),
         )
 
     def table(self, name: str) -> str:
@@ -85,6 +90,15 @@ def _pairs(name: str) -> dict[str, str]:
         if entry.strip():
             found[left] = right
     return found
+
+
+def _url(name: str) -> str | None:
+    value = os.environ.get(name, "").rstrip("/")
+    if not value:
+        return None
+    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*", value):
+        raise ValueError(f"{name} is {value!r}; it has to be an http or https URL without query, such as https://pay.example/api")
+    return value
 
 
 def _flag(name: str) -> bool:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.addresses import Addresses
     from chalicelib.usecases.clocks import SandboxTime
     from chalicelib.usecases.deliveries import Deliveries
+    from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
     from chalicelib.usecases.invoices import Invoices
     from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.payout_sweep import PayoutSweep
@@ -175,7 +176,14 @@ class Services:
     def invoices(self) -> Invoices:
         from chalicelib.usecases.invoices import Invoices
 
-        return Invoices(self.store, self.addresses, self.realm_clock, self.settings.default_expiry)
+        url = self.settings.public_url
+        return Invoices(self.store, self.addresses, self.realm_clock, self.invoice_settings, self.rates, url)
+
+    @cached_property
+    def invoice_settings(self) -> InvoiceSettingsBook:
+        from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
+
+        return InvoiceSettingsBook(self.store, self.settings.default_expiry)
 
     @cached_property
     def withdrawals(self) -> Withdrawals:

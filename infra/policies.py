@@ -47,7 +47,8 @@ FUNCTIONS: dict[str, Rights] = {
     "api": Rights(
         {
             "tenants": (*READ, *PUT, "UpdateItem"),
-            "records": (*READ, *PUT),
+            # UpdateItem: the sums over a merchant's invoices.
+            "records": (*READ, *PUT, "UpdateItem"),
             # Journal and merchants' balances. Wallets' balances (UpdateItem) move with the chain alone: not from here.
             "ledger": (*READ, *PUT),
             # UpdateItem: the counter that address indexes are taken from.
@@ -63,7 +64,7 @@ FUNCTIONS: dict[str, Rights] = {
     ),
     "poll": Rights(
         {
-            "records": (*GET, *PUT),
+            "records": (*GET, *PUT, "UpdateItem"),
             "ledger": (*GET, *PUT, "UpdateItem"),
             "chain": (*READ, *PUT, "ConditionCheckItem"),
             "payouts": (*GET, *PUT),

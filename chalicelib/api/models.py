@@ -89,7 +89,8 @@ def amount_text(value: Any) -> str:
     return text
 
 
-def _positive(value: Any) -> str:
+def positive_amount(value: Any) -> str:
+    """The same, and more than zero."""
     text = amount_text(value)
     if not text.strip("0."):
         raise _problem("must be more than zero")
@@ -168,7 +169,9 @@ COIN_SCHEMA: dict[str, Any] = {
 }
 NetworkSlug = Annotated[str, BeforeValidator(_network), WithJsonSchema({**NETWORK_SCHEMA, "examples": ["ethereum"]})]
 CoinSlug = Annotated[str, BeforeValidator(_coin), WithJsonSchema(COIN_SCHEMA)]
-PositiveAmount = Annotated[str, BeforeValidator(_positive), amount_schema(positive=True)]
+PositiveAmount = Annotated[str, BeforeValidator(positive_amount), amount_schema(positive=True)]
+Amount = Annotated[str, BeforeValidator(amount_text), amount_schema(positive=False)]
+"""Of any coin; zero too."""
 AddressText = Annotated[str, Field(min_length=1, max_length=128)]
 Label = Annotated[str, Field(max_length=200)]
 Metadata = Annotated[

@@ -9,9 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.ids import AssetId
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
+from chalicelib.domain.invoices import SUMS, Invoice
 from chalicelib.domain.ledger import BURNT, FEES, OUTSIDE, Balance, Book, JournalEntry, WalletBalance, in_flight, totals
 from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
@@ -26,6 +27,7 @@ class Books:
     wallets: list[WalletBalance] = field(default_factory=list)
     deposits: list[Deposit] = field(default_factory=list)
     invoices: list[Invoice] = field(default_factory=list)
+    totals: list[InvoiceTotals] = field(default_factory=list)
     withdrawals: list[Withdrawal] = field(default_factory=list)
     orders: list[PaymentOrder] = field(default_factory=list)
     counters: list[NonceCounter] = field(default_factory=list)
@@ -51,6 +53,7 @@ def violations(books: Books) -> list[str]:
         *_in_flight_agrees(sums, books),
         *_credited_once(books),
         *_invoices_agree(books),
+        *_totals_agree(books),
         *_reserved(books),
         *_nonces(books),
         *_obligations(books),
@@ -157,18 +160,31 @@ def _credited_once(books: Books) -> Iterable[str]:
 def _invoices_agree(books: Books) -> Iterable[str]:
     paid: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for deposit in books.deposits:
-        if deposit.invoice_id is not None and deposit.status != "orphaned":
-            field_ = ("late" if deposit.late else "confirmed") if deposit.credited else "unconfirmed"
-            if not deposit.credited and deposit.late:
-                field_ = "late_unconfirmed"
-            paid[deposit.invoice_id, deposit.asset][field_] += deposit.amount
+        for name, units in share_of(deposit).items() if deposit.invoice_id is not None else ():
+            paid[deposit.invoice_id or "", deposit.asset][name] += units
+    deposits = {deposit.id: deposit for deposit in books.deposits}
     for invoice in books.invoices:
         shown = paid[invoice.id, invoice.asset]
-        for name in ("confirmed", "unconfirmed", "late", "late_unconfirmed"):
+        for name in SUMS:
             if getattr(invoice, name) != shown[name]:
                 yield f"invoice {invoice.id}: {name} is {getattr(invoice, name)}, its deposits say {shown[name]}"
+        for payment in invoice.payments:
+            deposit_ = deposits.get(payment.deposit)
+            if deposit_ is None or payment != payment_of(deposit_) or deposit_.status == "orphaned":
+                yield f"invoice {invoice.id} shows the payment {payment.deposit}, which is another or none"
         if invoice.status != invoice.settled_status():
             yield f"invoice {invoice.id} is {invoice.status}, its payments say {invoice.settled_status()}"
+
+
+def _totals_agree(books: Books) -> Iterable[str]:
+    """The sums behind the summary are those over the invoices, shard by shard."""
+    expected: dict[tuple[str, str, str], Figures] = defaultdict(Figures)
+    for invoice in books.invoices:
+        expected[invoice.tenant, invoice.asset, shard_of(invoice.id)] += figures(invoice)
+    found: dict[tuple[str, str, str], Figures] = {(t.tenant, t.asset, t.shard): figures_of(t) for t in books.totals}
+    for place in sorted({*expected, *found}):
+        if found.get(place, Figures()) != expected[place]:
+            yield f"the totals of {' '.join(place)} are {found.get(place, Figures())}, its invoices say {expected[place]}"
 
 
 def _reserved(books: Books) -> Iterable[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, derived_id
+from chalicelib.domain.invoices import Payment
 
 DepositStatus = Literal["pending", "confirmed", "orphaned"]
 GREY_LISTED = "grey_listed"
@@ -61,3 +62,24 @@ class Deposit:
     def credited(self) -> bool:
         """It counts for its invoice and can be used."""
         return self.status == "confirmed" and not self.held
+
+    @property
+    def doubtful(self) -> bool:
+        """It comes from the grey list and nobody has let it go: what is in a block of it completes nothing."""
+        return GREY_LISTED in self.flags and self.released_at is None
+
+
+def payment_of(deposit: Deposit) -> Payment:
+    """The deposit as its invoice shows it."""
+    return Payment(deposit.id, deposit.txid, deposit.amount, deposit.block_number, deposit.status == "confirmed")
+
+
+def share_of(deposit: Deposit | None) -> dict[str, int]:
+    """What a deposit adds to the sums of the invoice that it is for, by field, in units. Nothing while it is in no block."""
+    if deposit is None or deposit.status == "orphaned":
+        return {}
+    if deposit.credited:
+        return {"late" if deposit.late else "confirmed": deposit.amount}
+    if deposit.late:
+        return {"late_unconfirmed": deposit.amount}
+    return {"unconfirmed": deposit.amount} | ({"doubtful": deposit.amount} if deposit.doubtful else {})

@@ -3,11 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 
 AutomaticStatus = Literal["pending", "partial", "confirming", "completed", "expired", "cancelled"]
+
+PAYMENTS_KEPT = 50
+"""An invoice shows its newest payments; all of them are in the transactions."""
+PRICED_DECIMALS = 8
+SUMS = ("unconfirmed", "confirmed", "late", "late_unconfirmed", "doubtful")
+"""What an invoice counts of its deposits; `domain.deposits.share_of` says what one adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What one coin (10 ** `decimals` units) was worth when an invoice was made: `value` of `fiat`, as text, exact.
+
+    `at` is when the provider said so, in milliseconds since 1970.
+    """
+
+    fiat: str
+    value: str
+    decimals: int
+    at: int
+    source: str
+
+    def worth(self, units: int) -> Fraction:
+        """What `units` were worth, exactly."""
+        return Fraction(Decimal(self.value)) * Fraction(units, 10**self.decimals)
+
+    def cents(self, units: int) -> int:
+        """The same in hundredths, rounded once, half of one to the even one."""
+        return round(self.worth(units) * 100)
+
+    def units_for(self, amount: str) -> int:
+        """The least units that are worth at least `amount` (plain decimal), in at most 8 decimals of the coin: who pays has to be
+        able to read and type them."""
+        decimals = min(self.decimals, PRICED_DECIMALS)
+        steps = ceil(Fraction(Decimal(amount)) * 10**decimals / Fraction(Decimal(self.value)))
+        return int(steps * 10 ** (self.decimals - decimals))
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """A deposit as the invoice shows it. `amount` in units; `block` is the number of the block that holds it."""
+
+    deposit: str
+    hash: str
+    amount: int
+    block: int
+    confirmed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +64,11 @@ class Invoice:
     """Amounts in units of `asset`, times in milliseconds since 1970.
 
     `unconfirmed` and `confirmed` are payments that came in time, `late` and `late_unconfirmed` those after expiry.
-    `expired` is set once, when the time passes unpaid. `manual_status` is an override by hand: automatic transitions stop.
+    `doubtful` is the part of `unconfirmed` that comes from the grey list. `expired` is set once, when the time passes unpaid.
+    `manual_status` is an override by hand: automatic transitions stop. `auto_confirm`: small enough to be completed by what is in a
+    block, before it is credited. `usd` is the rate that totals are counted at, None where there was no fresh one; `priced` the rate
+    that `amount` was made from, where a fiat amount was asked. `payments` are those of its own coin that are in the chain now,
+    oldest first.
     """
 
     id: str
@@ -35,11 +88,18 @@ class Invoice:
     confirmed: int = 0
     late: int = 0
     late_unconfirmed: int = 0
+    doubtful: int = 0
     expired: bool = False
     cancelled: bool = False
     manual_status: str | None = None
     manual_by: str | None = None
     manual_at: int | None = None
+    auto_confirm: bool = False
+    usd: Quote | None = None
+    priced: Quote | None = None
+    fiat_amount: str | None = None
+    checkout_url: str | None = None
+    payments: tuple[Payment, ...] = ()
     emitted: int = 0
     version: int = 1
 
@@ -58,6 +118,8 @@ class Invoice:
             return self.manual_status
         if self.confirmed >= self.amount:
             return "completed"
+        if self.auto_confirm and self.confirmed + self.unconfirmed - self.doubtful >= self.amount:
+            return "completed"
         if self.confirmed + self.unconfirmed >= self.amount:
             return "confirming"
         if self.cancelled:
@@ -74,6 +136,18 @@ class Invoice:
     def final(self) -> bool:
         """Nothing more is awaited: it does not count as pending."""
         return self.status in ("completed", "expired", "cancelled") or self.manual_status is not None
+
+    def with_payment(self, payment: Payment) -> Invoice:
+        """This invoice showing one more payment."""
+        return replace(self, payments=(*self.payments, payment)[-PAYMENTS_KEPT:])
+
+    def with_payment_now(self, payment: Payment) -> Invoice:
+        """This invoice showing what became of a payment, where it shows it at all."""
+        return replace(self, payments=tuple(payment if p.deposit == payment.deposit else p for p in self.payments))
+
+    def without_payment(self, deposit: str) -> Invoice:
+        """This invoice no longer showing what fell out of the chain."""
+        return replace(self, payments=tuple(p for p in self.payments if p.deposit != deposit))
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,11 @@ def format_units(units: int, decimals: int) -> str:
     return f"{sign}{whole}.{fraction}" if fraction else sign + whole
 
 
+def plain(text: str) -> str:
+    """The plain decimal `text` in the one spelling that the interface uses: without needless zeros."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def usd_cents(units: int, decimals: int, rate: Decimal) -> float:
     """The value in USD, rounded to cents, as the JSON number that the interface shows. For display only."""
     value = _EXACT.multiply(Decimal(units).scaleb(-decimals, _EXACT), rate)

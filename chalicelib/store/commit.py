@@ -5,7 +5,7 @@ docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.ht
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.work import outbox_work
 from chalicelib.store.models import Models
 from chalicelib.store.schema import RECORDS, key_of, work_key
-from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Conflict, Delete, Emit, Open, Post, Save
+from chalicelib.usecases.changes import Add, AtEpoch, Beside, Change, Close, Conflict, Delete, Emit, Open, Post, Save
 
 MOST_ITEMS = 10
 
@@ -86,6 +86,8 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
         match change:
             case Save(record):
                 _save(plan, change, record)
+            case Add(kind, key, deltas):
+                _add(plan, change, kind, key, deltas)
             case Delete(kind, key):
                 plan.delete(change, models.of(kind)(*key_of(kind, dict(key))))
             case Post(entry):
@@ -119,6 +121,13 @@ def _save(plan: _Plan, change: Change, record: Any) -> None:
     model: Any = type(item)
     condition = model.pk.does_not_exist() if record.version == 1 else model.f_version == record.version - 1
     plan.put(change, item, condition)
+
+
+def _add(plan: _Plan, change: Change, kind: type[Any], key: Mapping[str, str], deltas: Mapping[str, int]) -> None:
+    model: Any = plan.models.of(kind)
+    item = model(*key_of(kind, dict(key)))
+    sums = [getattr(model, f"f_{name}").add(delta) for name, delta in deltas.items()]
+    plan.add(change, item, [*sums, *(getattr(model, f"f_{name}").set(value) for name, value in key.items())])
 
 
 def _open(plan: _Plan, change: Change, work: Any) -> None:

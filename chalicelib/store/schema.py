@@ -16,6 +16,8 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote, SandboxClock
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.invoice_settings import InvoiceSettings
+from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import ExternalId, Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants import Merchant
@@ -43,6 +45,8 @@ RECORDS: dict[type, Kind] = {
     Merchant: Kind("tenants", lambda r: f"merchant#{r.id}"),
     Invoice: Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id),
     ExternalId: Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
+    InvoiceTotals: Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),
+    InvoiceSettings: Kind("records", lambda r: f"inset#{r.tenant}"),
     Address: Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id),
     Withdrawal: Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id),
     StoredAnswer: Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),

@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from chalicelib.domain.audit import Books, violations
 from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants import Merchant
@@ -33,6 +34,7 @@ def read_books(store: Store, now_ms: int) -> Books:
         wallets=list(store.every(WalletBalance)),
         deposits=list(store.every(Deposit)),
         invoices=list(store.every(Invoice)),
+        totals=list(store.every(InvoiceTotals)),
         withdrawals=list(store.every(Withdrawal)),
         orders=list(store.every(PaymentOrder)),
         counters=list(store.every(NonceCounter)),

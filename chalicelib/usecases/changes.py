@@ -67,6 +67,18 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
+class Add:
+    """Add `deltas` to the numbers of the record of `kind` with these key fields; it begins at nothing. Has no condition.
+
+    For sums that many transactions move at once: the record has no version, and nobody saves it.
+    """
+
+    kind: type[Any]
+    key: Mapping[str, str]
+    deltas: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """Remove the record of `kind` with these key fields, whether it is there or not."""
 
@@ -82,7 +94,7 @@ class AtEpoch:
     epoch: int
 
 
-Change = Save | Delete | Post | Beside | Emit | Open | Close | AtEpoch
+Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch
 
 
 class Conflict(Exception):

@@ -24,7 +24,7 @@ from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Post, Save
-from chalicelib.usecases.invoices import changes_of, with_payment_confirmed, with_payment_orphaned, with_payment_seen
+from chalicelib.usecases.invoice_changes import changed, paid
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports import AddressRules, Clock, Store
 from chalicelib.usecases.trying import until_settled
@@ -64,20 +64,12 @@ class Deposits:
                 )
                 self._first_seen(network, back, epoch)
             elif known.status == "pending" and known.block_hash != block.hash:
-                # Its old block is gone and nobody told us before the new one came: only the place changes.
-                moved = replace(
-                    known, block_number=block.number, block_hash=block.hash, block_time=block.time, version=known.version + 1
-                )
-                works: list[Change] = []
-                if deposit_work(moved) != deposit_work(known):
-                    works = [Close(deposit_work(known)), Open(deposit_work(moved))]
-                self._store.commit([Save(moved), *works, AtEpoch(network.id, epoch)])
+                self._moved(network, known, block, epoch)
             return key
 
         return until_settled(decide)
 
     def _new(self, key: str, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched) -> Deposit:
-        invoice = self._invoice(watched.tenant, watched.invoice_id)
         deposit = Deposit(
             id=key,
             network=network.id,
@@ -94,7 +86,6 @@ class Deposits:
             created_at=self._clock.now_ms(),
             address_id=watched.address_id,
             invoice_id=watched.invoice_id,
-            late=invoice is not None and block.time > invoice.expires_at,
         )
         return replace(deposit, flags=self._flags(network, deposit))
 
@@ -106,6 +97,26 @@ class Deposits:
         entry = self._store.get(GreyListEntry, realm=network.realm, network=network.slug, address=sender)
         return deposit.flags if entry is None else (*deposit.flags, GREY_LISTED)
 
+    def _moved(self, network: Network, known: Deposit, block: Block, epoch: int) -> None:
+        """The old block of `known` is gone and nobody told us before the new one came: the place changes, and with the block's
+        time perhaps whether it came in time."""
+        invoice = self._invoice(known.tenant, known.invoice_id)
+        moved = replace(
+            known,
+            block_number=block.number,
+            block_hash=block.hash,
+            block_time=block.time,
+            late=_late(block.time, invoice),
+            version=known.version + 1,
+        )
+        news = News(self._clock.now_ms())
+        changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch)]
+        if deposit_work(moved) != deposit_work(known):
+            changes += [Close(deposit_work(known)), Open(deposit_work(moved))]
+        if invoice is not None:
+            changes += changed(invoice, paid(news, invoice, known, moved, Views(self._store.catalogue(network.realm))))
+        self._store.commit([*changes, *news.emit()])
+
     def _first_seen(self, network: Network, deposit: Deposit, epoch: int) -> None:
         news = News(self._clock.now_ms())
         changes: list[Change] = [Open(deposit_work(deposit)), AtEpoch(network.id, epoch)]
@@ -113,9 +124,10 @@ class Deposits:
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))
             before = self._invoice(tenant, deposit.invoice_id)
+            deposit = replace(deposit, late=_late(deposit.block_time, before))
             deposit = self._told(news, deposit, "transaction.detected", views, deposit.block_number)
             if before is not None:
-                changes += changes_of(before, with_payment_seen(news, before, deposit, views))
+                changes += changed(before, paid(news, before, None, deposit, views))
             balance = self._balance(tenant, deposit)
             changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
         changes.append(self._beside(network, deposit, pending=deposit.amount))
@@ -147,8 +159,8 @@ class Deposits:
                 views = Views(self._store.catalogue(network.realm))
                 invoice = self._invoice(tenant, after.invoice_id)
                 after = self._told(news, after, "transaction.confirmed", views, tip)
-                if invoice is not None and not after.held:
-                    changes += changes_of(invoice, with_payment_confirmed(news, invoice, before, views))
+                if invoice is not None:
+                    changes += changed(invoice, paid(news, invoice, before, after, views))
                 changes += self._credited(news, tenant, after, entry, views, -before.amount)
             self._store.commit([Save(after), *changes, *news.emit()])
 
@@ -182,7 +194,7 @@ class Deposits:
                 invoice = self._invoice(tenant, after.invoice_id)
                 after = self._told(news, after, "transaction.orphaned", views, None)
                 if invoice is not None:
-                    changes += changes_of(invoice, with_payment_orphaned(news, invoice, before, views))
+                    changes += changed(invoice, paid(news, invoice, before, after, views))
                 changes += self._credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
             self._store.commit([Save(after), *changes, *news.emit()])
 
@@ -210,7 +222,7 @@ class Deposits:
             changes: list[Change] = [Save(after), Post(entry), self._beside(network, before, held=-before.amount)]
             invoice = self._invoice(before.tenant, before.invoice_id)
             if invoice is not None:
-                changes += changes_of(invoice, with_payment_confirmed(news, invoice, before, views))
+                changes += changed(invoice, paid(news, invoice, before, after, views))
             changes += self._credited(news, before.tenant, after, entry, views, 0)
             self._store.commit([*changes, *news.emit()])
             return after
@@ -271,3 +283,8 @@ def _why_not_held(deposit: Deposit) -> str:
     if deposit.status == "pending" and GREY_LISTED in deposit.flags:
         return "it is not confirmed yet: it is held from its confirmation on, and can be released then"
     return "it is not held"
+
+
+def _late(block_time: int, invoice: Invoice | None) -> bool:
+    """Judged by the block's own time (milliseconds since 1970), and anew for each block that a payment is in."""
+    return invoice is not None and block_time > invoice.expires_at

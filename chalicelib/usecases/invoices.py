@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from decimal import Decimal
 
-from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts, new_id
-from chalicelib.domain.invoices import ExternalId, Invoice
+from chalicelib.domain.invoices import ExternalId, Invoice, Quote
+from chalicelib.domain.money import MAX_DIGITS
+from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses import Addresses, Also, nothing_more
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
+from chalicelib.usecases.invoice_changes import changed, expired, set_by_hand
+from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports import Clock, Page, Store
 from chalicelib.usecases.trying import until_settled
@@ -26,65 +31,101 @@ def expiry_work(invoice: Invoice) -> Work:
     return Work("expiry", invoice.network, f"{invoice.expires_at:015d}", f"{invoice.tenant}{_SEPARATOR}{invoice.id}")
 
 
+@dataclass(frozen=True, slots=True)
+class FiatPrice:
+    """What an invoice is to be worth: plain decimal, ISO 4217."""
+
+    amount: str
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the merchant says of a new invoice beside its price. `expires_in` in seconds; None: what the settings say."""
+
+    external_id: str | None = None
+    description: str | None = None
+    redirect_url: str | None = None
+    expires_in: int | None = None
+
+
 class Invoices:
-    def __init__(self, store: Store, addresses: Addresses, clock: Clock, default_expiry: int) -> None:
-        """`default_expiry` in seconds."""
-        self._store, self._addresses, self._clock, self._default_expiry = store, addresses, clock, default_expiry
+    def __init__(
+        self,
+        store: Store,
+        addresses: Addresses,
+        clock: Clock,
+        settings: InvoiceSettingsBook,
+        rates: RatesOf = no_rates,
+        public_url: str | None = None,
+    ) -> None:
+        """`public_url` is what the paths of this deployment begin with outside, where it is known."""
+        self._store, self._addresses, self._clock, self._settings = store, addresses, clock, settings
+        self._rates, self._public_url = rates, public_url
 
     def create(
-        self,
-        tenant: TenantId,
-        coin: Coin,
-        amount: int,
-        *,
-        external_id: str | None = None,
-        description: str | None = None,
-        redirect_url: str | None = None,
-        expires_in: int | None = None,
-        also: Also = nothing_more,
+        self, tenant: TenantId, coin: Coin, price: int | FiatPrice, wishes: Wishes | None = None, also: Also = nothing_more
     ) -> Invoice:
-        """A new invoice over `amount` units of `coin`, payable for `expires_in` seconds at an address of its own.
+        """A new invoice over `price` (units of `coin`, or a fiat amount priced now) at an address of its own.
 
-        Raises BusinessRule (inactive coin or network, externalId taken), Unavailable.
+        Raises BusinessRule (inactive coin, inactive or halted network, the merchant's settings, no fresh rate, externalId
+        taken), Unavailable.
         """
-        if amount <= 0:
+        if isinstance(price, int) and price <= 0:
             raise ValueError("an invoice asks for more than nothing")
+        wishes = wishes or Wishes()
         realm, slug = network_parts(coin.network)
         catalogue = self._store.catalogue(realm)
         network = catalogue.networks[slug]
-        if network.status != "active":
-            raise BusinessRule("network", f"{slug} is not active here: payments to it would not be seen")
         if coin.status != "ACTIVE":
             raise BusinessRule("currency", f"{coin.slug} on {slug} is not active")
+        settings, halted = self._settings.for_new(tenant, network.id)
+        _demand_scanning(network, halted)
         now = self._clock.now_ms()
+        worth = _priced(coin, price, self._rates(realm), now)
+        settings.demand(coin.slug, worth.amount, coin.decimals, "amount" if worth.priced is None else "fiatAmount")
         invoice_id = new_id("inv", now)
         address, changes = self._addresses.prepare(tenant, network, "common", invoice_id=invoice_id)
-        seconds = self._default_expiry if expires_in is None else expires_in
         invoice = Invoice(
             id=invoice_id,
             tenant=tenant,
-            network=network.id,
+            network=coin.network,
             asset=coin.asset,
             address=address.address,
             address_id=address.id,
-            amount=amount,
+            amount=worth.amount,
             created_at=now,
-            expires_at=now + seconds * 1000,
-            external_id=external_id,
-            description=description,
-            redirect_url=redirect_url,
+            expires_at=now + (wishes.expires_in or settings.time_to_pay) * 1000,
+            external_id=wishes.external_id,
+            description=wishes.description,
+            redirect_url=wishes.redirect_url,
+            auto_confirm=settings.auto_confirms(worth.amount, worth.usd),
+            usd=worth.usd,
+            priced=worth.priced,
+            fiat_amount=price.amount if isinstance(price, FiatPrice) else None,
+            checkout_url=None if self._public_url is None else f"{self._public_url}/pay/{invoice_id}",
             emitted=1,
         )
-        news = News(now)
-        news.tell(tenant, "invoice.created", invoice.id, 1, Views(catalogue).invoice(invoice))
-        unique = [Save(ExternalId(tenant, external_id, invoice.id))] if external_id is not None else []
-        try:
-            self._store.commit([*unique, *changes, Save(invoice), Open(expiry_work(invoice)), *news.emit(), *also(invoice)])
-        except Conflict as conflict:
-            if unique and conflict.change == unique[0]:
-                raise BusinessRule("externalId", f"there is already an invoice with the externalId {external_id}") from conflict
-            raise
+        self._commit_new(invoice, changes, catalogue, also)
         return invoice
+
+    def _commit_new(self, invoice: Invoice, changes: Sequence[Change], catalogue: Catalogue, also: Also) -> None:
+        news = News(invoice.created_at)
+        news.tell(invoice.tenant, "invoice.created", invoice.id, 1, Views(catalogue).invoice(invoice))
+        unique = [] if invoice.external_id is None else [Save(ExternalId(invoice.tenant, invoice.external_id, invoice.id))]
+        made = [*unique, *changes, *changed(None, invoice), Open(expiry_work(invoice)), *news.emit()]
+
+        def decide() -> None:
+            try:
+                self._store.commit([*made, *also(invoice)])
+            except Conflict as conflict:
+                if unique and conflict.change == unique[0]:
+                    reason = f"there is already an invoice with the externalId {invoice.external_id}"
+                    raise BusinessRule("externalId", reason) from conflict
+                raise
+
+        # Everything in it is new but the sums, which other invoices move at the same time.
+        until_settled(decide)
 
     def get(self, tenant: TenantId, invoice_id: str) -> Invoice:
         """Raises NotFound, also for another merchant's invoice."""
@@ -109,14 +150,21 @@ class Invoices:
         def decide() -> Invoice:
             now = self._clock.now_ms()
             before = self.get(tenant, invoice_id)
-            after = replace(before, manual_status=status, manual_by=by, manual_at=now, version=before.version + 1).settled()
             news = News(now)
-            catalogue = self._store.catalogue(network_parts(before.network)[0])
-            after = announce(news, before, after, Views(catalogue))
-            self._store.commit([Save(after), *news.emit()])
+            views = Views(self._store.catalogue(network_parts(before.network)[0]))
+            after = set_by_hand(news, before, status, by, now, views)
+            self._store.commit([*changed(before, after), *news.emit()])
             return after
 
         return until_settled(decide)
+
+    def tips(self, invoices: Sequence[Invoice]) -> dict[NetworkId, int]:
+        """How high the chains are that payments of `invoices` lie in, as last seen: one read, none where nothing is paid."""
+        networks = sorted({invoice.network for invoice in invoices if invoice.payments})
+        if not networks:
+            return {}
+        cursors = self._store.get_many([(Cursor, {"network": network}) for network in networks])
+        return {cursor.network: cursor.tip for cursor in cursors if cursor is not None}
 
     def expire_due(self, network: NetworkId, until_ms: int, limit: int = 200) -> int:
         """Close the time of invoices of `network` that ended by `until_ms`; how many were looked at.
@@ -137,11 +185,8 @@ class Invoices:
                 self._store.commit([Close(work)])
                 return
             news = News(self._clock.now_ms())
-            # Also where enough money is on its way or there: should it fall out of the chain, the time is over all the same.
-            after = replace(before, expired=True, version=before.version + 1).settled()
-            views = Views(self._store.catalogue(network_parts(before.network)[0]))
-            after = announce(news, before, after, views)
-            self._store.commit([Save(after), Close(work), *news.emit()])
+            after = expired(news, before, Views(self._store.catalogue(network_parts(before.network)[0])))
+            self._store.commit([*changed(before, after), Close(work), *news.emit()])
 
         try:
             until_settled(decide)
@@ -151,69 +196,40 @@ class Invoices:
             # Another sweep closed it: nothing is left to do.
 
 
-def announce(news: News, before: Invoice, after: Invoice, views: Views) -> Invoice:
-    """Tell what changed between the two; the invoice with its count of events raised."""
-    if after.status == before.status:
-        return after
-    order = ("pending", "partial", "confirming", "completed")
-    back = after.status in order and before.status in order and order.index(after.status) < order.index(before.status)
-    name = "invoice.reverted" if back else f"invoice.{after.status}"
-    if name not in ("invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired", "invoice.reverted"):
-        return after
-    return _tell(news, after, name, views)
+def _demand_scanning(network: Network, halted: bool) -> None:
+    """Raises BusinessRule where a payment would not be seen or not be credited."""
+    if network.status != "active":
+        raise BusinessRule("network", f"{network.slug} is not active here: payments to it would not be seen")
+    if halted:
+        raise BusinessRule("network", f"{network.slug} is halted: nothing is credited there until the operator has looked at it")
 
 
-def _tell(news: News, invoice: Invoice, name: str, views: Views) -> Invoice:
-    told = replace(invoice, emitted=invoice.emitted + 1)
-    news.tell(told.tenant, name, told.id, told.emitted, views.invoice(told))
-    return told
+@dataclass(frozen=True, slots=True)
+class _Worth:
+    """What is asked for, in units; the rate that it was made from, where it was; what it is worth in US dollars, where known."""
+
+    amount: int
+    priced: Quote | None
+    usd: Quote | None
 
 
-def with_payment_seen(news: News, before: Invoice, deposit: Deposit, views: Views) -> Invoice:
-    """The invoice after a payment for it came into a block. Another coin on its address is the merchant's, not the invoice's."""
-    if deposit.asset != before.asset:
-        return before
-    if not deposit.late:
-        after = replace(before, unconfirmed=before.unconfirmed + deposit.amount, version=before.version + 1).settled()
-        return announce(news, before, after, views)
-    open_still = before.settled_status() in ("pending", "partial")
-    after = replace(
-        before,
-        late_unconfirmed=before.late_unconfirmed + deposit.amount,
-        expired=before.expired or open_still,
-        version=before.version + 1,
-    ).settled()
-    after = announce(news, before, after, views)
-    return _tell(news, after, "invoice.late_payment", views)
+def _priced(coin: Coin, price: int | FiatPrice, rates: Rates, now_ms: int) -> _Worth:
+    """Raises BusinessRule where there is no fresh rate for a fiat price."""
+    usd = _quote(rates, coin, "USD", now_ms)
+    if isinstance(price, int):
+        return _Worth(price, None, usd)
+    priced = _quote(rates, coin, price.currency, now_ms)
+    if priced is None:
+        raise BusinessRule("fiatCurrency", f"there is no fresh rate of {coin.slug} in {price.currency} now")
+    amount = priced.units_for(price.amount)
+    if len(str(amount)) > MAX_DIGITS:
+        raise BusinessRule("fiatAmount", f"is more {coin.slug} than an invoice can ask for")
+    return _Worth(amount, priced, usd)
 
 
-def with_payment_confirmed(news: News, before: Invoice, deposit: Deposit, views: Views) -> Invoice:
-    """The invoice after that payment was credited."""
-    if deposit.asset != before.asset:
-        return before
-    version = before.version + 1
-    if deposit.late:
-        late = before.late_unconfirmed - deposit.amount
-        return replace(before, late_unconfirmed=late, late=before.late + deposit.amount, version=version)
-    after = replace(
-        before, unconfirmed=before.unconfirmed - deposit.amount, confirmed=before.confirmed + deposit.amount, version=version
-    ).settled()
-    return announce(news, before, after, views)
-
-
-def with_payment_orphaned(news: News, before: Invoice, deposit: Deposit, views: Views) -> Invoice:
-    """The invoice after that payment (in its state before the reorganisation) fell out of the chain."""
-    if deposit.asset != before.asset:
-        return before
-    credited = deposit.credited
-    field = ("late" if credited else "late_unconfirmed") if deposit.late else ("confirmed" if credited else "unconfirmed")
-    left = {field: getattr(before, field) - deposit.amount}
-    after = replace(before, version=before.version + 1, **left).settled()
-    if after.status == "expired" and before.status != "expired":
-        return _tell(news, after, "invoice.reverted", views)
-    return announce(news, before, after, views)
-
-
-def changes_of(before: Invoice | None, after: Invoice | None) -> Sequence[Change]:
-    """The change that stores an invoice, where there is one and it differs."""
-    return (Save(after),) if after is not None and after is not before else ()
+def _quote(rates: Rates, coin: Coin, fiat: str, now_ms: int) -> Quote | None:
+    """The fresh rate as an invoice keeps it; a stale one never."""
+    rate = rates.fresh(coin.slug, now_ms, fiat)
+    if rate is None or rate.decimal <= 0:
+        return None
+    return Quote(fiat, f"{Decimal(rate.value):f}", coin.decimals, rate.at, rate.source)

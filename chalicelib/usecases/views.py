@@ -11,7 +11,7 @@ from chalicelib.domain.addresses import Address
 from chalicelib.domain.catalogue import Catalogue, Coin
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices import Invoice, Payment, Quote
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rates
@@ -49,7 +49,8 @@ class Views:
             raise LookupError(f"{asset} is not in the catalogue")
         return coin
 
-    def invoice(self, invoice: Invoice) -> dict[str, Any]:
+    def invoice(self, invoice: Invoice, tip: int | None = None) -> dict[str, Any]:
+        """`tip` is the chain's height, from which confirmations are counted; without it, what is certain."""
         coin = self._coin(invoice.asset)
         amount = _formatter(coin)
         return without_none(
@@ -67,11 +68,25 @@ class Views:
                 "externalId": invoice.external_id,
                 "description": invoice.description,
                 "redirectUrl": invoice.redirect_url,
+                "fiatAmount": invoice.fiat_amount,
+                "fiatCurrency": invoice.priced.fiat if invoice.priced is not None else None,
+                "rate": _quoted(invoice.priced or invoice.usd),
+                "transactions": [self._payment(invoice, payment, coin, tip) for payment in reversed(invoice.payments)],
                 "paymentUri": payment_uri(invoice, coin, self._catalogue),
+                "checkoutUrl": invoice.checkout_url,
                 "createdAt": iso(invoice.created_at),
                 "expiresAt": iso(invoice.expires_at),
             }
         )
+
+    def _payment(self, invoice: Invoice, payment: Payment, coin: Coin, tip: int | None) -> dict[str, Any]:
+        network = self._catalogue.networks[network_parts(invoice.network)[1]]
+        counted = max(1, (payment.block if tip is None else tip) - payment.block + 1)
+        return {
+            "hash": payment.hash,
+            "amount": format_units(payment.amount, coin.decimals),
+            "confirmations": max(counted, network.confirmations) if payment.confirmed else counted,
+        }
 
     def deposit(self, deposit: Deposit, tip: int | None = None) -> dict[str, Any]:
         """`tip` is the chain's height, from which confirmations are counted; without it only the settled state is known."""
@@ -189,6 +204,12 @@ def total_usd(balances: Iterable[Mapping[str, Any]]) -> float | None:
     if None in values:
         return None
     return float(sum((Decimal(str(value)) for value in values), Decimal(0)))
+
+
+def _quoted(quote: Quote | None) -> dict[str, Any] | None:
+    if quote is None:
+        return None
+    return {"fiat": quote.fiat, "value": quote.value, "at": iso(quote.at), "source": quote.source}
 
 
 def _formatter(coin: Coin) -> Any:

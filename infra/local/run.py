@@ -57,6 +57,7 @@ def _run(stack: ExitStack, began: float) -> int:
     os.environ["STAGE"] = "local"
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    os.environ.setdefault("PUBLIC_URL", f"http://127.0.0.1:{port}/api")
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work
-from chalicelib.usecases.changes import Change, Close, Conflict, Delete, Emit, Open, Save
+from chalicelib.usecases.changes import Add, Change, Close, Conflict, Delete, Emit, Open, Save
 from chalicelib.usecases.ports import Page, Unavailable
 
 KEYS: dict[type, tuple[str, ...]] = {
@@ -86,7 +87,7 @@ class MemoryStore:
         match change:
             case Save(record):
                 return [self._key_of(record)]
-            case Delete(kind, key):
+            case Delete(kind, key) | Add(kind, key):
                 return [self._key(kind, key)]
             case Emit(row):
                 return [self._key_of(row), outbox_work(row)]
@@ -111,6 +112,10 @@ class MemoryStore:
         match change:
             case Save(record):
                 self.records[self._key_of(record)] = copy.deepcopy(record)
+            case Add(kind, key, deltas):
+                found = self.records.get(self._key(kind, key)) or kind(**key)
+                sums = {name: getattr(found, name) + delta for name, delta in deltas.items()}
+                self.records[self._key(kind, key)] = replace(found, **sums)
             case Delete(kind, key):
                 self.records.pop(self._key(kind, key), None)
             case Emit(row):

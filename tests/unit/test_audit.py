@@ -11,7 +11,8 @@ from chalicelib.domain import ledger
 from chalicelib.domain.audit import Books, violations
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import MerchantId, NetworkId, asset_id, tenant_id
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoice_totals import InvoiceTotals, deltas, shard_key
+from chalicelib.domain.invoices import Invoice, Payment
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
@@ -44,6 +45,10 @@ def whole() -> Books:
         invoice_id="inv_1",
         emitted=2,
     )
+    invoice = Invoice(
+        "inv_1", SHOP, NETWORK, ETH, "0xuser", "addr_1", 100, 0, 9, "completed", confirmed=100, emitted=3,
+        payments=(Payment("tx_1", "0xt", 100, 5, confirmed=True),),
+    )  # fmt: skip
     return Books(
         journal=[
             ledger.deposit_credited("tx_1", 0, 1, USER, ledger.merchant(SHOP, "available"), Amount(ETH, 100)),
@@ -57,7 +62,8 @@ def whole() -> Books:
             deposit,
             Deposit("tx_2", NETWORK, ETH, None, "0xf", "native", "0xs", "0xhot", 500, 5, "0xb", 0, 0, "confirmed"),
         ],
-        invoices=[Invoice("inv_1", SHOP, NETWORK, ETH, "0xuser", "addr_1", 100, 0, 9, "completed", confirmed=100, emitted=3)],
+        invoices=[invoice],
+        totals=[InvoiceTotals(**shard_key(invoice), **deltas(None, invoice))],  # type: ignore[arg-type]
         withdrawals=[
             Withdrawal(
                 "wd_1", SHOP, NETWORK, ETH, 40, "0xto", ETH, 0, 0, status="confirming", order_id="ord_1", txid="0xw", emitted=4
@@ -111,6 +117,11 @@ def _change(name: str, **fields: object) -> Callable[[Books], None]:
         (_change("withdrawals", status="confirmed"), "its order is signed"),
         (_change("orders", nonce=1), "holes or twins"),
         (lambda b: b.orders.append(replace(b.orders[0], id="ord_2", nonce=1)), "has 2 orders"),
+        (_change("invoices", payments=(Payment("tx_1", "0xt", 100, 6, confirmed=True),)), "which is another or none"),
+        (_change("totals", completed=0), "the totals of"),
+        (_change("totals", amount_low=99), "the totals of"),
+        (_change("totals", shard="9"), "the totals of"),
+        (_drop("totals"), "the totals of"),
         (_drop("work"), "nobody will look at it again"),
         (lambda b: b.work.append(Work("deposit", NETWORK, "0", "tx_1")), "finished and still open"),
         (_drop("work", 1), "will never expire"),

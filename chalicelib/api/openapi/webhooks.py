@@ -31,7 +31,7 @@ _WORDS = {
     "invoice.created": "An invoice was made",
     "invoice.partial": "Something was paid, and not enough",
     "invoice.confirming": "Enough was seen; confirmations are missing",
-    "invoice.completed": "Enough is confirmed",
+    "invoice.completed": "Enough is confirmed, or is in a block of an invoice under autoConfirmThreshold",
     "invoice.expired": "Time is over and not enough was paid",
     "invoice.late_payment": "A payment came after the invoice had ended; it is credited all the same",
     "invoice.reverted": "A reorganisation took a payment back",

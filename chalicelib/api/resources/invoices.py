@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Annotated, Any, ClassVar
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.models import (
@@ -18,37 +21,102 @@ from chalicelib.api.models import (
     Query,
     chosen_coin,
     matching,
+    positive_amount,
+    shown,
 )
 from chalicelib.api.paging import ListQuery, listed
+from chalicelib.api.resources.invoice_settings import ExpirySeconds
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.errors import InvalidParameter, NotFound
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.money import parse_units
+from chalicelib.domain.rates import FIATS
+from chalicelib.usecases.invoices import FiatPrice, Wishes
 from chalicelib.usecases.views import iso
 
-MAX_EXPIRY = 365 * 86400
-"""Seconds."""
-ExternalId = Annotated[str, Field(min_length=1, max_length=255)]
-RedirectUrl = Annotated[str, Field(max_length=2000), matching(r"https?://[^\s/]+\S*", "must be an http or https URL")]
-InvoiceId = Annotated[str, Field(min_length=1, max_length=128)]
+ExternalId = Annotated[
+    str, Field(min_length=1, max_length=255, description="The merchant's own id, unique among its invoices.", examples=["order-7"])
+]
+InvoiceId = Annotated[str, Field(min_length=1, max_length=128, examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])]
+FIAT_DECIMALS = 2
+
+
+def _redirect(value: Any) -> Any:
+    """A URL that a browser may be sent to after paying: no script, no name and password, nothing that breaks a header."""
+    if not isinstance(value, str):
+        return value
+    words = "must be an http or https URL without user name, blanks and control characters"
+    try:
+        parts = urlsplit(value)
+        fine = parts.scheme in ("http", "https") and parts.hostname and parts.username is None and parts.password is None
+        fine = fine and (parts.port is None or parts.port > 0)
+    except ValueError:
+        fine = False
+    if not fine or "\\" in value or any(char.isspace() or not char.isprintable() for char in value):
+        raise PydanticCustomError("constraint", "{text}", {"text": words})
+    return value
+
+
+def _fiat_amount(value: Any) -> str:
+    text = positive_amount(value)
+    if len(text.partition(".")[2]) > FIAT_DECIMALS:
+        raise PydanticCustomError("constraint", "{text}", {"text": f"must have at most {FIAT_DECIMALS} decimals"})
+    return text
+
+
+def _fiat(value: Any) -> Any:
+    if isinstance(value, str) and value.upper() not in FIATS:
+        raise PydanticCustomError("constraint", "{text}", {"text": f"must be one of: {', '.join(FIATS)}"})
+    return value.upper() if isinstance(value, str) else value
+
+
+RedirectUrl = Annotated[
+    str, Field(max_length=2000, description="Where to send who has paid.", examples=["https://shop.example/thanks"]),
+    BeforeValidator(_redirect),
+]  # fmt: skip
+FiatAmount = Annotated[
+    str, Field(description="The price in a fiat currency, exact.", examples=["49.90"]), BeforeValidator(_fiat_amount)
+]
+FiatCurrency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"]), BeforeValidator(_fiat)]
 
 
 class InvoiceCreate(MoneyRequest, CamelRequest):
     coin_field: ClassVar[str] = "currency"
 
-    currency: CoinSlug
-    amount: PositiveAmount
-    network: NetworkSlug | None = None
+    currency: Annotated[CoinSlug, Field(description="A coin slug.", examples=["usdt"])]
+    amount: (
+        Annotated[PositiveAmount, Field(description="In coin units, exact; a number or a string.", examples=["12.5"])] | None
+    ) = None
+    fiat_amount: FiatAmount | None = None
+    fiat_currency: FiatCurrency | None = None
+    network: Annotated[NetworkSlug, Field(description="A network slug.", examples=["ethereum"])] | None = None
     external_id: ExternalId | None = None
-    description: Annotated[str, Field(max_length=1000)] | None = None
+    description: Annotated[str, Field(max_length=1000, examples=["Two pairs of shoes"])] | None = None
     redirect_url: RedirectUrl | None = None
-    expires_in: Annotated[int, Field(ge=1, le=MAX_EXPIRY)] | None = None
+    expires_in: ExpirySeconds | None = None
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        amount, fiat, currency = (sent.get(name) for name in ("amount", "fiatAmount", "fiatCurrency"))
+        problems = super().cross(sent, wrong, catalogue)
+        if amount is None and fiat is None and currency is None:
+            problems.append(FieldProblem("amount", None, ("is required, or fiatAmount with fiatCurrency",)))
+        if amount is not None and fiat is not None and "fiatAmount" not in wrong:
+            problems.append(FieldProblem("fiatAmount", shown("fiatAmount", fiat), ("must not be there together with amount",)))
+        if fiat is not None and currency is None:
+            problems.append(FieldProblem("fiatCurrency", None, ("is required with fiatAmount",)))
+        if currency is not None and fiat is None:
+            problems.append(FieldProblem("fiatAmount", None, ("is required with fiatCurrency",)))
+        return problems
 
 
 class InvoiceOverride(CamelRequest):
     invoice_id: InvoiceId
-    status: Annotated[str, matching(r"[a-z0-9_-]{1,64}", "must have 1 to 64 characters of a-z, 0-9, _ and -")]
+    status: Annotated[
+        str, Field(examples=["completed"]), matching(r"[a-z0-9_-]{1,64}", "must have 1 to 64 characters of a-z, 0-9, _ and -")
+    ]
 
 
 class InvoiceById(Query):
@@ -75,47 +143,65 @@ class InvoicesQuery(ListQuery):
 
 @endpoint(
     "POST", "/invoices", family="flat", permission="invoices:create", body=InvoiceCreate, status=201, creates=True,
-    summary="Ask to be paid",
+    answer="invoices.Invoice", summary="Ask to be paid",
 )  # fmt: skip
 def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
-    """Without `network`: the coin on its first active network; the answer says which. `expiresIn` in seconds."""
+    """Without `network`: the coin on its first active network; the answer says which. `expiresIn` in seconds, by default what
+    the settings say.
+
+    Exactly one of `amount` (coin units) and `fiatAmount` with `fiatCurrency` (USD, EUR, GBP; at most 2 decimals). A fiat price is
+    turned into coin units at the rate of now, rounded up to at most 8 decimals, and the rate is kept (`rate`); without a rate of
+    the last 15 minutes it is VALIDATION_ERROR. The rate in USD is kept with every invoice that there is one for.
+
+    The settings count here: `supportedCurrencies`, `minimumAmounts`, and `autoConfirmThreshold`, by the value in USD at that rate.
+    Such a small invoice is `completed` by a payment in a block; `received` still shows what is credited, `unconfirmed` the rest.
+    """
     coin = chosen_coin(ctx.catalogue, "currency", body.currency, body.network)
     answer = ctx.once(ctx.views.invoice)
-    ctx.services.invoices.create(
-        ctx.tenant,
-        coin,
-        parse_units(body.amount, coin.decimals),
-        external_id=body.external_id,
-        description=body.description,
-        redirect_url=body.redirect_url,
-        expires_in=body.expires_in,
-        also=answer.also,
-    )
+    wishes = Wishes(body.external_id, body.description, body.redirect_url, body.expires_in)
+    price: int | FiatPrice
+    if body.fiat_amount is not None and body.fiat_currency is not None:
+        price = FiatPrice(body.fiat_amount, body.fiat_currency)
+    else:
+        price = parse_units(body.amount or "", coin.decimals)
+    ctx.services.invoices.create(ctx.tenant, coin, price, wishes, also=answer.also)
     return answer.answer
 
 
-@endpoint("GET", "/invoices", family="flat", permission="invoices:read", query=InvoiceById, summary="One invoice")
+def _shown(ctx: Ctx, invoices: Sequence[Invoice]) -> list[dict[str, Any]]:
+    tips = ctx.services.invoices.tips(invoices)
+    return [ctx.views.invoice(invoice, tips.get(invoice.network)) for invoice in invoices]
+
+
+@endpoint(
+    "GET", "/invoices", family="flat", permission="invoices:read", query=InvoiceById, answer="invoices.Invoice",
+    summary="One invoice",
+)  # fmt: skip
 def get_invoice(ctx: Ctx, query: InvoiceById) -> Answer:
+    """An id that never was, or another merchant's, is INVALID_PARAMETER."""
     try:
-        return Answer(ctx.views.invoice(ctx.services.invoices.get(ctx.tenant, query.id)))
+        found = ctx.services.invoices.get(ctx.tenant, query.id)
     except NotFound:
         raise InvalidParameter.one("id", query.id, "must be the id of an invoice") from None
+    return Answer(_shown(ctx, [found])[0])
 
 
 @endpoint(
     "GET", "/invoices/getByExternalId", family="flat", permission="invoices:read", query=InvoiceByExternalId,
-    summary="One invoice by the merchant's own id",
+    answer="invoices.Invoice", summary="One invoice by the merchant's own id",
 )  # fmt: skip
 def get_by_external_id(ctx: Ctx, query: InvoiceByExternalId) -> Answer:
+    """An id that never was, or another merchant's, is INVALID_PARAMETER."""
     try:
-        return Answer(ctx.views.invoice(ctx.services.invoices.by_external_id(ctx.tenant, query.external_id)))
+        found = ctx.services.invoices.by_external_id(ctx.tenant, query.external_id)
     except NotFound:
         raise InvalidParameter.one("externalId", query.external_id, "must be the externalId of an invoice") from None
+    return Answer(_shown(ctx, [found])[0])
 
 
 @endpoint(
     "GET", "/invoices/getAll", family="flat", permission="invoices:read", query=InvoicesQuery,
-    summary="The merchant's invoices, newest first",
+    answer="invoices.InvoiceList", summary="The merchant's invoices, newest first",
 )  # fmt: skip
 def list_invoices(ctx: Ctx, query: InvoicesQuery) -> Answer:
     """`from` and `to` are inclusive days in UTC; `count` is how many invoices there are in all (see `pagination`)."""
@@ -135,17 +221,19 @@ def list_invoices(ctx: Ctx, query: InvoicesQuery) -> Answer:
         return ctx.services.invoices.page(ctx.tenant, limit, after, newest_first)
 
     found, pagination = listed(query, fetch, lambda invoice: invoice.id, wanted if filtered else None)
-    data = [ctx.views.invoice(invoice) for invoice in found]
+    data = _shown(ctx, found)
     count = len(data) if pagination["total"] is None else pagination["total"]
     return Answer({"count": count, "data": data, "meta": {"pagination": pagination}})
 
 
 @endpoint(
     "PUT", "/invoices", family="flat", permission="invoices:write", body=InvoiceOverride, status=201,
-    summary="Set an invoice's status by hand",
+    answer="invoices.InvoiceOverridden", summary="Set an invoice's status by hand",
 )  # fmt: skip
 def override_invoice(ctx: Ctx, body: InvoiceOverride) -> Answer:
-    """Recorded with who and when; from then on nothing changes the status by itself."""
+    """Any status of a-z, 0-9, _ and -. Recorded with who and when; from then on nothing changes the status by itself, while
+    payments are still credited and shown. An id that never was, or another merchant's, is INVALID_PARAMETER.
+    """
     try:
         invoice = ctx.services.invoices.override(ctx.tenant, body.invoice_id, body.status, ctx.key.id)
     except NotFound:

@@ -1,0 +1,121 @@
+"""What a merchant's new invoices obey, and what all its invoices come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic_core import PydanticCustomError
+
+from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.models import Amount, CamelRequest, CoinSlug, amount_text, shown
+from chalicelib.api.numbers import JsonNumber
+from chalicelib.api.routes import endpoint
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.errors import FieldProblem
+from chalicelib.domain.invoice_settings import MAX_EXPIRY, InvoiceSettings
+from chalicelib.domain.money import plain
+from chalicelib.usecases.invoice_summary import dollars, summary
+
+ExpirySeconds = Annotated[int, Field(ge=1, le=MAX_EXPIRY, description="Seconds.", examples=[3600])]
+
+
+class InvoiceSettingsFields(CamelRequest):
+    default_expiration_time: ExpirySeconds | None = None
+    auto_confirm_threshold: Annotated[Amount, Field(description="US dollars; 0: off.", examples=[25])] | None = None
+    supported_currencies: (
+        Annotated[list[CoinSlug], Field(max_length=1000, description="Coin slugs; empty: all.", examples=[["btc", "usdt"]])] | None
+    ) = None
+    minimum_amounts: (
+        Annotated[dict[str, Amount], Field(description="By coin slug, in coin units; 0: none.", examples=[{"btc": "0.0001"}])]
+        | None
+    ) = None
+
+
+class InvoiceSettingsChange(CamelRequest):
+    settings: InvoiceSettingsFields
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        """Whether each of the minimumAmounts is one of a coin that there is. Those that are no amounts are named already."""
+        settings = sent.get("settings")
+        least = settings.get("minimumAmounts") if isinstance(settings, dict) else None
+        problems = []
+        for slug, value in least.items() if isinstance(least, dict) else ():
+            field = f"settings.minimumAmounts.{slug}"[:200]
+            try:
+                text = amount_text(value)
+            except PydanticCustomError:
+                continue
+            networks = catalogue.coin_networks(slug)
+            finest = max((catalogue.coins[network, slug].decimals for network in networks), default=0)
+            if not networks:
+                problems.append(
+                    FieldProblem(field, shown(slug, value), (f"is no coin; coins are: {', '.join(catalogue.slugs())}",))
+                )
+            elif len(text.partition(".")[2]) > finest:
+                problems.append(FieldProblem(field, shown(slug, value), (f"must have at most {finest} decimals",)))
+        return problems
+
+
+@endpoint(
+    "GET", "/invoices/summary", family="flat", permission="invoices:read", answer="invoices.InvoiceSummary",
+    summary="What all invoices come to",
+)  # fmt: skip
+def invoice_summary(ctx: Ctx) -> Answer:
+    """`totalAmount` and `totalReceived` are US dollars at each invoice's own stored rate, rounded to cents invoice by invoice; one
+    that has no rate counts nothing in them. `currencies` are in coin units, a coin on several networks added up. `totalReceived`
+    counts what is credited, late payments too; `pendingInvoices` what is neither completed, expired, cancelled nor set by hand.
+    """
+    found = summary(ctx.services.store, ctx.tenant)
+    record = {
+        "totalInvoices": found.all.invoices,
+        "totalAmount": dollars(found.all.usd_amount),
+        "totalReceived": dollars(found.all.usd_received),
+        "completedInvoices": found.all.completed,
+        "pendingInvoices": found.all.pending,
+        "currencies": [
+            {"currency": one.currency, "totalAmount": one.amount, "totalReceived": one.received} for one in found.currencies
+        ],
+    }
+    return Answer(record)
+
+
+def _settings(settings: InvoiceSettings) -> dict[str, Any]:
+    return {
+        "defaultExpirationTime": settings.default_expiration_time,
+        "autoConfirmThreshold": JsonNumber(settings.auto_confirm_threshold),
+        "supportedCurrencies": list(settings.supported_currencies),
+        "minimumAmounts": dict(settings.minimum_amounts),
+    }
+
+
+@endpoint(
+    "GET", "/invoices/configureSettings", family="flat", permission="invoices:read", answer="invoices.InvoiceSettingsAnswer",
+    summary="What new invoices obey",
+)  # fmt: skip
+def get_invoice_settings(ctx: Ctx) -> Answer:
+    """The defaults where nothing was set: no threshold, all currencies, no minimum, the deployment's time to pay (seconds)."""
+    return Answer({"settings": _settings(ctx.services.invoice_settings.get(ctx.tenant))})
+
+
+@endpoint(
+    "PUT", "/invoices/configureSettings", family="flat", permission="invoices:write", body=InvoiceSettingsChange, status=201,
+    answer="invoices.InvoiceSettingsChanged", summary="Set what new invoices obey",
+)  # fmt: skip
+def change_invoice_settings(ctx: Ctx, body: InvoiceSettingsChange) -> Answer:
+    """A field that is given is replaced, whole; one that is not stays. Counts for new invoices, within 30 seconds everywhere."""
+    sent = body.settings
+    fields: dict[str, Any] = {}
+    if sent.default_expiration_time is not None:
+        fields["default_expiration_time"] = sent.default_expiration_time
+    if sent.auto_confirm_threshold is not None:
+        fields["auto_confirm_threshold"] = plain(sent.auto_confirm_threshold)
+    if sent.supported_currencies is not None:
+        fields["supported_currencies"] = tuple(dict.fromkeys(sent.supported_currencies))
+    if sent.minimum_amounts is not None:
+        least = {slug: plain(text) for slug, text in sent.minimum_amounts.items()}
+        fields["minimum_amounts"] = {slug: text for slug, text in least.items() if text != "0"}
+    settings = ctx.services.invoice_settings.change(ctx.tenant, **fields)
+    return Answer({"message": "Invoice settings saved", "settings": _settings(settings)})

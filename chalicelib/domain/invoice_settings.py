@@ -1,0 +1,49 @@
+"""What a merchant settles once for all invoices to come, and whether a new one fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+
+from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.invoices import Quote
+
+MAX_EXPIRY = 365 * 86400
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceSettings:
+    """`default_expiration_time` in seconds, None for the deployment's. Amounts are plain decimals, as text, exact:
+    `auto_confirm_threshold` in US dollars (0: off), `minimum_amounts` in coin units by coin slug. No `supported_currencies`: all.
+    """
+
+    tenant: TenantId
+    default_expiration_time: int | None = None
+    auto_confirm_threshold: str = "0"
+    supported_currencies: tuple[str, ...] = ()
+    minimum_amounts: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
+
+    @property
+    def time_to_pay(self) -> int:
+        """Seconds. Raises LookupError before the deployment's default is filled in."""
+        if self.default_expiration_time is None:
+            raise LookupError("nobody has said how long an invoice can be paid")
+        return self.default_expiration_time
+
+    def demand(self, slug: str, units: int, decimals: int, asked: str = "amount") -> None:
+        """Raises BusinessRule where no invoice over `units` of a coin is wanted. `asked` is the field that the amount came in."""
+        if self.supported_currencies and slug not in self.supported_currencies:
+            raise BusinessRule("currency", f"{slug} is not among the supportedCurrencies of your invoice settings")
+        least = self.minimum_amounts.get(slug)
+        if least is not None and Fraction(units, 10**decimals) < Fraction(Decimal(least)):
+            raise BusinessRule(asked, f"is less than {least} {slug}, the minimumAmounts of your invoice settings")
+
+    def auto_confirms(self, units: int, usd: Quote | None) -> bool:
+        """Whether an invoice over `units` is completed by what is in a block. What it is worth must be known for that."""
+        threshold = Fraction(Decimal(self.auto_confirm_threshold))
+        return usd is not None and 0 < usd.worth(units) <= threshold

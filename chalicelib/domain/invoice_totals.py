@@ -1,0 +1,117 @@
+"""What all invoices of a merchant come to, kept as sums that every change of an invoice moves.
+
+A sum moves by what one pure function says of the invoice after the change, less what it says of it before: so the sums can
+not drift from the invoices. They lie in shards, chosen by the invoice's id, that are only ever added to: invoices that change at
+once do not wait for each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+
+from chalicelib.domain.ids import AssetId, TenantId
+from chalicelib.domain.invoices import Invoice
+
+SHARDS = 8
+_HALF = 10**18
+"""Amounts are summed in two halves, or many large ones would pass the 38 digits that a stored number keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceTotals:
+    """One shard of the sums over a merchant's invoices in one asset. Moved by the store together with invoices, never saved.
+
+    An amount is `high` * 10^18 + `low`: units of the asset, and cents of a US dollar.
+    """
+
+    tenant: TenantId
+    asset: AssetId
+    shard: str
+    invoices: int = 0
+    completed: int = 0
+    pending: int = 0
+    amount_high: int = 0
+    amount_low: int = 0
+    received_high: int = 0
+    received_low: int = 0
+    usd_amount_high: int = 0
+    usd_amount_low: int = 0
+    usd_received_high: int = 0
+    usd_received_low: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What an invoice, or several, add to the sums. `amount` and `received` in units, `usd_*` in cents."""
+
+    invoices: int = 0
+    completed: int = 0
+    pending: int = 0
+    amount: int = 0
+    received: int = 0
+    usd_amount: int = 0
+    usd_received: int = 0
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Figures)))
+
+
+AMOUNTS = ("amount", "received", "usd_amount", "usd_received")
+COUNTS = ("invoices", "completed", "pending")
+
+
+def figures(invoice: Invoice | None) -> Figures:
+    """What one invoice adds. Without a stored rate it counts nothing in US dollars. A status by hand is final.
+
+    US dollars are rounded to cents once per invoice: what was asked for, and all that was received (`Quote.cents`).
+    """
+    if invoice is None:
+        return Figures()
+    usd_amount = usd_received = 0
+    if invoice.usd is not None:
+        usd_amount = invoice.usd.cents(invoice.amount)
+        usd_received = invoice.usd.cents(invoice.received)
+    return Figures(
+        invoices=1,
+        completed=int(invoice.status == "completed"),
+        pending=int(not invoice.final),
+        amount=invoice.amount,
+        received=invoice.received,
+        usd_amount=usd_amount,
+        usd_received=usd_received,
+    )
+
+
+def shard_of(invoice_id: str) -> str:
+    return str(hashlib.sha256(invoice_id.encode()).digest()[0] % SHARDS)
+
+
+def shard_key(invoice: Invoice) -> dict[str, str]:
+    """Where the sums that an invoice is part of are kept."""
+    return {"tenant": invoice.tenant, "asset": invoice.asset, "shard": shard_of(invoice.id)}
+
+
+def deltas(before: Invoice | None, after: Invoice) -> dict[str, int]:
+    """What the change from `before` to `after` adds to each number of the shard; nothing is said of what stays."""
+    old, new = asdict(figures(before)), asdict(figures(after))
+    moved = {name: new[name] - old[name] for name in COUNTS}
+    for name in AMOUNTS:
+        moved[f"{name}_high"], moved[f"{name}_low"] = divmod(new[name] - old[name], _HALF)
+    return {name: change for name, change in moved.items() if change}
+
+
+def figures_of(totals: InvoiceTotals) -> Figures:
+    """The sums that a shard holds."""
+    counts = {name: getattr(totals, name) for name in COUNTS}
+    amounts = {name: getattr(totals, f"{name}_high") * _HALF + getattr(totals, f"{name}_low") for name in AMOUNTS}
+    return Figures(**counts, **amounts)
+
+
+def by_asset(shards: Iterable[InvoiceTotals]) -> Mapping[AssetId, Figures]:
+    """The sums of each asset over all its shards."""
+    sums: dict[AssetId, Figures] = {}
+    for shard in shards:
+        sums[shard.asset] = sums.get(shard.asset, Figures()) + figures_of(shard)
+    return sums

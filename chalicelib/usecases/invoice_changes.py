@@ -1,0 +1,82 @@
+"""What a payment does to the invoice that it is for, what is told of it, and the changes that store both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chalicelib.domain.deposits import Deposit, payment_of, share_of
+from chalicelib.domain.invoice_totals import InvoiceTotals, deltas, shard_key
+from chalicelib.domain.invoices import SUMS, Invoice
+from chalicelib.usecases.changes import Add, Change, Save
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.views import Views
+
+_ORDER = ("pending", "partial", "confirming", "completed")
+_TOLD = ("invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired")
+
+
+def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
+    """What stores an invoice and moves the sums that it is part of; nothing where it stays as it is. Two items at most."""
+    if after is None or after is before:
+        return []
+    moved = deltas(before, after)
+    return [Save(after), *([Add(InvoiceTotals, shard_key(after), moved)] if moved else [])]
+
+
+def announce(news: News, before: Invoice, after: Invoice, views: Views) -> Invoice:
+    """Tell what changed between the two; the invoice with its count of events raised."""
+    if after.status == before.status:
+        return after
+    back = after.status in _ORDER and before.status in _ORDER and _ORDER.index(after.status) < _ORDER.index(before.status)
+    # Expired by what its payments no longer are, not by the clock: that is told as what it is.
+    back = back or (after.status == "expired" and before.expired)
+    name = "invoice.reverted" if back else f"invoice.{after.status}"
+    return tell(news, after, name, views) if back or name in _TOLD else after
+
+
+def tell(news: News, invoice: Invoice, name: str, views: Views) -> Invoice:
+    told = replace(invoice, emitted=invoice.emitted + 1)
+    news.tell(told.tenant, name, told.id, told.emitted, views.invoice(told))
+    return told
+
+
+def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, views: Views) -> Invoice:
+    """The invoice with a status by hand. Told like any other, but that nothing was reverted: no payment was taken back."""
+    after = replace(before, manual_status=status, manual_by=by, manual_at=now_ms, version=before.version + 1).settled()
+    if after.status == before.status or f"invoice.{status}" not in _TOLD:
+        return after
+    return tell(news, after, f"invoice.{status}", views)
+
+
+def expired(news: News, before: Invoice, views: Views) -> Invoice:
+    """The invoice once its time is over. Also where enough money is on its way or there: should that fall out of the chain, the
+    time is over all the same."""
+    after = replace(before, expired=True, version=before.version + 1).settled()
+    return announce(news, before, after, views)
+
+
+def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: Views) -> Invoice:
+    """The invoice after a deposit for it went from `old` to `new`: seen, in another block, credited, held, let go, orphaned.
+
+    Another coin on its address is the merchant's, not the invoice's.
+    """
+    if new.asset != before.asset:
+        return before
+    share, had = share_of(new), share_of(old)
+    sums = {name: getattr(before, name) + share.get(name, 0) - had.get(name, 0) for name in SUMS}
+    comes_late = "late_unconfirmed" in share and not {"late", "late_unconfirmed"} & had.keys()
+    if comes_late and not before.expired:
+        without = replace(before, unconfirmed=before.unconfirmed - had.get("unconfirmed", 0))
+        # A block after its time is in the chain: nobody has to wait for the clock.
+        sums["expired"] = without.settled_status() in ("pending", "partial")
+    after = replace(_showing(before, old, new), **sums, version=before.version + 1).settled()
+    after = announce(news, before, after, views)
+    return tell(news, after, "invoice.late_payment", views) if comes_late else after
+
+
+def _showing(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice:
+    if new.status == "orphaned":
+        return invoice.without_payment(new.id)
+    if share_of(old):
+        return invoice.with_payment_now(payment_of(new))
+    return invoice.with_payment(payment_of(new))

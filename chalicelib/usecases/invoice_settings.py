@@ -1,0 +1,70 @@
+"""The settings that a merchant's new invoices obey."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.ids import NetworkId, TenantId
+from chalicelib.domain.invoice_settings import InvoiceSettings
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports import Store
+from chalicelib.usecases.trying import until_settled
+
+KEPT_SECONDS = 30.0
+"""As long as the catalogue and the rates: making an invoice must not cost one more read each time."""
+_MOST_KEPT = 2000
+
+
+class InvoiceSettingsBook:
+    """Safe to share between threads."""
+
+    def __init__(self, store: Store, default_expiry: int) -> None:
+        """`default_expiry` in seconds: what counts where the merchant has settled nothing."""
+        self._store, self._default_expiry = store, default_expiry
+        self._kept: dict[tuple[TenantId, NetworkId], tuple[float, InvoiceSettings, bool]] = {}
+        self._changes = 0
+        self._lock = threading.Lock()
+
+    def get(self, tenant: TenantId) -> InvoiceSettings:
+        """The settings, those of the deployment where the merchant has none. Raises Unavailable."""
+        return self._whole(self._store.get(InvoiceSettings, tenant=tenant) or InvoiceSettings(tenant))
+
+    def change(self, tenant: TenantId, **fields: Any) -> InvoiceSettings:
+        """Replace the fields given, whole; the others stay. Raises Conflict, Unavailable."""
+
+        def decide() -> InvoiceSettings:
+            before = self._store.get(InvoiceSettings, tenant=tenant) or InvoiceSettings(tenant)
+            after = replace(before, **fields, version=before.version + 1)
+            self._store.commit([Save(after)])
+            return self._whole(after)
+
+        changed = until_settled(decide)
+        with self._lock:
+            self._changes += 1
+            self._kept.clear()
+        return changed
+
+    def for_new(self, tenant: TenantId, network: NetworkId) -> tuple[InvoiceSettings, bool]:
+        """What a new invoice on `network` obeys, and whether crediting is halted there: one read, kept for 30 seconds. What this
+        process itself changes counts at once. Raises Unavailable."""
+        known, now = self._kept.get((tenant, network)), time.monotonic()
+        if known is None or now - known[0] > KEPT_SECONDS:
+            changes = self._changes
+            stored, cursor = self._store.get_many([(InvoiceSettings, {"tenant": tenant}), (Cursor, {"network": network})])
+            known = (now, self._whole(stored or InvoiceSettings(tenant)), cursor is not None and cursor.halted is not None)
+            with self._lock:
+                # Read before a change and come back after it: what was read counts for nobody else.
+                if changes == self._changes:
+                    if len(self._kept) >= _MOST_KEPT:
+                        self._kept.clear()
+                    self._kept[tenant, network] = known
+        return known[1], known[2]
+
+    def _whole(self, settings: InvoiceSettings) -> InvoiceSettings:
+        if settings.default_expiration_time is not None:
+            return settings
+        return replace(settings, default_expiration_time=self._default_expiry)
