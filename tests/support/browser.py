@@ -25,7 +25,7 @@ _FLAGS = (
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--disable-extensions", "--disable-default-apps",
     "--no-proxy-server", "--remote-debugging-port=0",
 )  # fmt: skip
-_PATIENCE = 20  # seconds for whatever the page should do
+_PATIENCE = 60  # seconds for whatever the page should do
 
 
 class NoBrowser(Exception):

@@ -1,0 +1,174 @@
+"""The OpenAPI document: valid, complete, the same every time, and made only when somebody asks for it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from chalicelib.api.errors import STATUS
+from chalicelib.api.openapi import document, errors, words
+from chalicelib.api.routes import ROUTES
+from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.events import EVENT_NAMES
+from tests.deploy.conftest import ROOT, run_python
+from tests.support.edge import PREPARED, Edge
+from tests.support.openapi import Undocumented, assert_documented
+from tests.support.stack import Stack
+
+OF_THE_PAGE = {"/openapi", "/openapi/{file}"}
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Any]:
+    return document.document()
+
+
+@pytest.fixture
+def edge(aws):
+    return PREPARED.edge(aws)
+
+
+def operations(made: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    return [(method, path, found) for path, several in made["paths"].items() for method, found in several.items()]
+
+
+def test_it_is_valid(made: dict[str, Any]) -> None:
+    assert list(OpenAPIV31SpecValidator(made).iter_errors()) == []
+
+
+def test_it_has_every_route_of_the_table_and_nothing_else(made: dict[str, Any]) -> None:
+    wanted = {(route.method.lower(), "/v1" + route.path) for route in ROUTES if route.path not in OF_THE_PAGE}
+    assert {(method, path) for method, path, _ in operations(made)} == wanted
+    ids = [found["operationId"] for _, _, found in operations(made)]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-z][A-Za-z]+", name) for name in ids)
+
+
+def test_enforcement_and_document_read_the_same_table(made: dict[str, Any]) -> None:
+    for route in document.documented():
+        found = made["paths"]["/v1" + route.path][route.method.lower()]
+        assert found["x-level"] == route.level
+        assert found["security"] == ([] if route.level == "public" else [{"apiKey": []}, {"bearer": []}])
+        assert found.get("x-permission") == route.permission
+        assert set(found["responses"]) >= {str(route.status), "500"}
+        assert {"401", "403", "429"} & set(found["responses"]) == (set() if route.level == "public" else {"401", "403", "429"})
+        if route.permission is not None:
+            assert f"`{route.permission}`" in found["description"]
+        sent = {parameter.get("name", "Idempotency-Key") for parameter in found.get("parameters", ())}
+        assert sent >= set(re.findall(r"\{(\w+)\}", route.path))
+        assert ("Idempotency-Key" in sent) == route.creates
+
+
+def test_every_error_example_has_the_shape_that_it_is_an_example_of(made: dict[str, Any]) -> None:
+    seen: set[str] = set()
+    for name, response in made["components"]["responses"].items():
+        content = response["content"]["application/json"]
+        validator = jsonschema_rs.Draft202012Validator({**content["schema"], "components": made["components"]})
+        for code, example in content["examples"].items():
+            validator.validate(example["value"])
+            assert str(STATUS[code]) in name
+            seen.add(code)
+    assert seen == set(STATUS)
+
+
+def test_codes_beyond_the_usual_ones_are_those_of_routes_that_exist() -> None:
+    known = {(route.method, route.path) for route in ROUTES}
+    assert set(errors.MORE) <= known
+
+
+def test_schemas_are_named_once_and_every_request_refuses_unknown_fields(made: dict[str, Any]) -> None:
+    schemas = made["components"]["schemas"]
+    assert [name for name in schemas if "__" in name] == [], "two models of one name: pydantic tells them apart by their modules"
+    used = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(made)))
+    assert set(schemas) == used
+    for _, _, found in operations(made):
+        if "requestBody" in found:
+            content = found["requestBody"]["content"]["application/json"]
+            schema = schemas[content["schema"]["$ref"].rsplit("/", 1)[1]]
+            assert schema["additionalProperties"] is False
+            jsonschema_rs.Draft202012Validator({**schema, "components": made["components"]}).validate(content["example"])
+
+
+def test_request_schemas_say_what_is_accepted(made: dict[str, Any]) -> None:
+    """Amounts as strings and numbers, networks by name, coins by the form of their slug: some are made at run time."""
+    invoice = jsonschema_rs.Draft202012Validator(
+        {**made["components"]["schemas"]["InvoiceCreate"], "components": made["components"]}
+    )
+    for amount in ("0.05", 0.05, 1, "1500", "0.000000000000000001"):
+        assert invoice.is_valid({"currency": "eth", "amount": amount}), amount
+    for amount in ("0", "0.000", 0, "-1", "1e3", "", "01", True, None, [1]):
+        assert not invoice.is_valid({"currency": "eth", "amount": amount}), amount
+    assert not invoice.is_valid({"currency": "eth", "amount": 1, "network": "etherium"})
+    assert invoice.is_valid({"currency": "newcoin", "amount": 1, "network": "fantom"})
+    assert not invoice.is_valid({"currency": "eth", "amount": 1, "unknown": 1})
+    assert made["components"]["schemas"]["InvoiceCreate"]["properties"]["network"]["anyOf"][0]["enum"] == list(NETWORK_ORDER)
+
+
+def test_every_event_has_its_payload(made: dict[str, Any]) -> None:
+    assert tuple(made["webhooks"]) == EVENT_NAMES
+
+
+def test_it_is_answered_without_a_key_under_both_prefixes(edge: Edge) -> None:
+    for path in ("/openapi/openapi.json", "/v1/openapi/openapi.json"):
+        answer = edge.call("GET", path, key=None)
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+        assert answer.json == document.document("/api")
+        assert answer.json["servers"] == [{"url": "/api"}]
+
+
+def test_deployed_it_names_the_gateways_host() -> None:
+    from app import app
+
+    request = {"resourcePath": "/v1/openapi/openapi.json", "httpMethod": "GET", "path": "/api/v1/openapi/openapi.json"}
+    context = {**request, "domainName": "abc.execute-api.eu-central-1.amazonaws.com", "identity": {"sourceIp": "203.0.113.9"}}
+    event = {
+        "resource": request["resourcePath"], "path": request["resourcePath"], "httpMethod": "GET", "requestContext": context,
+        "headers": {}, "multiValueHeaders": {}, "queryStringParameters": None, "multiValueQueryStringParameters": None,
+        "pathParameters": None, "stageVariables": None, "body": None, "isBase64Encoded": False,
+    }  # fmt: skip
+    answer = app(event, None)
+    assert json.loads(answer["body"])["servers"] == [{"url": "https://abc.execute-api.eu-central-1.amazonaws.com/api"}]
+
+
+def test_its_version_is_the_projects() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == words.VERSION
+
+
+def test_it_is_the_same_in_every_process() -> None:
+    script = (
+        "import hashlib, app; from chalicelib.api.openapi import document; "
+        "print(hashlib.sha256(document.text('/api').encode()).hexdigest())"
+    )
+    import hashlib
+
+    assert run_python(ROOT, "-c", script).strip() == hashlib.sha256(document.text("/api").encode()).hexdigest()
+
+
+def test_serving_requests_loads_nothing_of_it() -> None:
+    script = (
+        "import sys, app; print([n for n in sys.modules if n.startswith(('chalicelib.api.openapi', 'chalicelib.api.records'))])"
+    )
+    assert run_python(ROOT, "-c", script).strip() == "[]"
+
+
+def test_what_is_not_documented_is_found(stack: Stack) -> None:
+    """The check that every other test relies on can fail."""
+    good = stack.call("GET", "/v1/health")
+    assert_documented(200, good.headers, good.json, "GET", "/v1/health")
+    with pytest.raises(Undocumented, match="which is not documented"):
+        assert_documented(418, good.headers, good.json, "GET", "/v1/health")
+    with pytest.raises(Undocumented, match="without the header X-Request-Id"):
+        assert_documented(200, {"content-type": "application/json"}, good.json, "GET", "/v1/health")
+    with pytest.raises(Undocumented, match="as 'text/html'"):
+        assert_documented(200, {**good.headers, "content-type": "text/html"}, good.json, "GET", "/v1/health")
+    flat = {"error": "No", "code": "INVALID_API_KEY"}
+    with pytest.raises(Undocumented, match="answered 401"):
+        assert_documented(401, good.headers, flat, "GET", "/balances")
+    with pytest.raises(Undocumented, match="INVALID_API_KEY"):
+        assert_documented(400, good.headers, flat, "POST", "/invoices")
