@@ -102,7 +102,7 @@ def test_request_schemas_say_what_is_accepted(made: dict[str, Any]) -> None:
     )
     for amount in ("0.05", 0.05, 1, "1500", "0.000000000000000001"):
         assert invoice.is_valid({"currency": "eth", "amount": amount}), amount
-    for amount in ("0", "0.000", 0, "-1", "1e3", "", "01", True, None, [1]):
+    for amount in ("0", "0.000", 0, "-1", "1e3", "", "01", True, [1]):
         assert not invoice.is_valid({"currency": "eth", "amount": amount}), amount
     assert not invoice.is_valid({"currency": "eth", "amount": 1, "network": "etherium"})
     assert invoice.is_valid({"currency": "newcoin", "amount": 1, "network": "fantom"})
