@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chalicelib.store.dynamo import DynamoStore
     from chalicelib.store.queues import SqsQueues
     from chalicelib.usecases.addresses import Addresses
+    from chalicelib.usecases.api_keys import ApiKeys
     from chalicelib.usecases.clocks import SandboxTime
     from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
@@ -111,6 +112,12 @@ class Services:
         from chalicelib.store.access import Access
 
         return Access(self.store.models.connection.client, self.settings.table("tenants"))
+
+    @cached_property
+    def api_keys(self) -> ApiKeys:
+        from chalicelib.usecases.api_keys import ApiKeys
+
+        return ApiKeys(self.store, self.clock)
 
     @cached_property
     def rules(self) -> Rules:
@@ -223,7 +230,7 @@ class Services:
     def webhooks(self) -> Webhooks:
         from chalicelib.usecases.webhooks import Webhooks
 
-        return Webhooks(self.store, self.clock, allow_private=self.settings.webhooks_private)
+        return Webhooks(self.store, self.queues, self.clock, allow_private=self.settings.webhooks_private)
 
     @cached_property
     def relay(self) -> Relay:

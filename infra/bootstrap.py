@@ -127,7 +127,7 @@ def make_key(
     record, plain = issue_key(
         merchant=merchant, realm=realm, level=level, name=name, permissions=permissions, now_ms=wired.clock.now_ms(), **limits
     )
-    wired.gate.save(record)
+    wired.api_keys.add(record)
     return plain
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.domain.catalogue import NETWORK_ORDER
-from chalicelib.domain.ids import REALMS, MerchantId
+from chalicelib.domain.ids import REALMS, MerchantId, tenant_id
 from chalicelib.domain.merchants import PERMISSIONS, PRESETS
 from chalicelib.settings import STAGES
 
@@ -127,20 +127,26 @@ def keys(args: argparse.Namespace) -> int:
     wired, owner = _services(), MerchantId(args.merchant)
     if wired.store.get(Merchant, id=owner) is None:
         raise _CanNot(f"there is no merchant {owner}")
-    for found in wired.gate.keys_of(owner):
-        state = "revoked" if found.revoked_at is not None else "valid"
-        print(f"{found.id}  {found.prefix}…  {found.realm}  {found.level}  {state}  {iso(found.created_at)}  {found.name}")
+    for realm in REALMS:
+        for found in wired.api_keys.every(tenant_id(owner, realm)):
+            state = "revoked" if found.revoked_at is not None else "valid"
+            print(f"{found.id}  {found.prefix}…  {found.realm}  {found.level}  {state}  {iso(found.created_at)}  {found.name}")
     return 0
 
 
 def revoke(args: argparse.Namespace) -> int:
     """Refuse a key from now on."""
+    from chalicelib.domain.errors import NotFound
+
     wired = _services()
-    found = wired.gate.revoke(MerchantId(args.merchant), args.key, wired.clock.now_ms())
-    if found is None:
-        raise _CanNot(f"merchant {args.merchant} has no key {args.key}")
-    print(f"{found.id} is revoked")
-    return 0
+    for realm in REALMS:
+        try:
+            found = wired.api_keys.revoke(tenant_id(MerchantId(args.merchant), realm), args.key)
+        except NotFound:
+            continue
+        print(f"{found.id} is revoked")
+        return 0
+    raise _CanNot(f"merchant {args.merchant} has no key {args.key}")
 
 
 def network(args: argparse.Namespace) -> int:

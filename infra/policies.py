@@ -25,6 +25,8 @@ CHALICE = Path(__file__).parent.parent / ".chalice"
 GET = ("GetItem", "BatchGetItem")
 READ = (*GET, "Query")
 PUT = ("PutItem",)
+INDEXED = ("records", "webhooks")
+"""Tables with an index for lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,13 @@ FUNCTIONS: dict[str, Rights] = {
             "chain": (*READ, *PUT, "UpdateItem", "ConditionCheckItem"),
             # Query: what waits for its payment, for the operator (GET /withdraws).
             "work": ("Query", *PUT, "DeleteItem"),
-            "events": READ,
+            # A test event, at the endpoint's owner's wish.
+            "events": (*READ, *PUT),
             "webhooks": (*READ, *PUT, "DeleteItem"),
             "sandbox": _SIMULATED,
         },
         log_names=("",),
-        sends=("relay",),
+        sends=("relay", "deliveries"),
     ),
     "poll": Rights(
         {
@@ -136,7 +139,7 @@ def policy(function: str, stage: str) -> dict[str, Any]:
     ]
     for table, actions in rights.tables.items():
         arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"
-        indexes = [f"{arn}/index/*"] if table == "records" and "Query" in actions else []
+        indexes = [f"{arn}/index/*"] if table in INDEXED and "Query" in actions else []
         statements.append(_allow(f"Table{table.capitalize()}", [f"dynamodb:{action}" for action in actions], [arn, *indexes]))
     if rights.sends:
         statements.append(_allow("Sends", ("sqs:GetQueueUrl", "sqs:SendMessage"), [_queue(settings, q) for q in rights.sends]))

@@ -6,8 +6,7 @@ Reads headers and the gateway's context only. Keys are never logged; an answer r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from chalice.app import Request
 
@@ -15,7 +14,7 @@ from chalicelib.api.errors import ExpiredApiKey, InsufficientPermissions, Invali
 from chalicelib.api.routes import Route
 from chalicelib.domain.ids import Realm
 from chalicelib.domain.merchants import ApiKey
-from chalicelib.usecases.access import PREFIX_LENGTH, Gate, Usage, hash_key, well_formed
+from chalicelib.usecases.access import PREFIX_LENGTH, Gate, Usage, hash_key, networks_of, well_formed
 
 _SHOWN_OF_MALFORMED = 8
 
@@ -93,24 +92,13 @@ def _check_address(key: ApiKey, client: str) -> None:
         address = _unmapped(ip_address(client))
     except ValueError:
         raise IpNotWhitelisted(client, key.ip_whitelist) from None
-    if not any(address in network for network in _networks(key.ip_whitelist)):
+    if not any(address in network for network in networks_of(key.ip_whitelist)):
         raise IpNotWhitelisted(client, key.ip_whitelist)
 
 
 def _unmapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     """An IPv4 address in IPv6 clothes (::ffff:192.0.2.1, RFC 4291 section 2.5.5.2) is that IPv4 address."""
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
-
-
-@lru_cache(maxsize=256)
-def _networks(texts: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]:
-    networks: list[IPv4Network | IPv6Network] = []
-    for text in texts:
-        network = ip_network(text, strict=False)
-        if isinstance(network, IPv6Network) and network.prefixlen >= 96 and network.network_address.ipv4_mapped is not None:
-            network = IPv4Network((network.network_address.ipv4_mapped, network.prefixlen - 96))
-        networks.append(network)
-    return tuple(networks)
 
 
 def _check_rights(key: ApiKey, route: Route) -> None:

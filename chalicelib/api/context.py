@@ -39,6 +39,8 @@ class Ctx:
     now_ms: int
     path: Mapping[str, str] = field(default_factory=dict)
     caller: ApiKey | None = None
+    plain_key: str = field(default="", repr=False)
+    """The API key as it was sent, where an answer may have to be sealed with it: on requests with an Idempotency-Key."""
     usage: Usage | None = None
     idempotency_key: str | None = None
     request_hash: str = ""
@@ -82,11 +84,14 @@ class Ctx:
         """The body of `answer` as it is sent."""
         return body_text(answer, envelope=self.route.envelope, now_ms=self.now_ms, request_id=self.request_id)
 
-    def once(self, render: Callable[[Any], Any]) -> Once:
-        """For what a POST creates: hand `also` to the use case, and answer `answer`. `render` makes the public record."""
+    def once(self, render: Callable[[Any], Any], *, secret: bool = False) -> Once:
+        """For what a POST creates: hand `also` to the use case, and answer `answer`. `render` makes the public record.
+
+        `secret`: the answer shows one, so it is stored encrypted, and replayed to the same API key alone.
+        """
 
         def answer(record: Any) -> Answer:
             data = Answer(render(record))
             return Answer(data.data, status=self.route.status, text=self.text(data))
 
-        return Once(self, answer)
+        return Once(self, answer, secret=secret)

@@ -98,6 +98,7 @@ def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]
         ctx.caller, ctx.usage = auth.let_in(request, route, wired.gate, ctx.now_ms, headers)
     arguments = _arguments(ctx, request)
     if ctx.idempotency_key is not None:
+        ctx.plain_key = auth.key_of(request)
         before = idempotency.stored(ctx)
         told = idempotency.replay(ctx, before)
         if told is not None:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from chalicelib.api import sealing
 from chalicelib.api.rendering import Answer
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.usecases.changes import Change, Conflict, Save
@@ -57,14 +58,25 @@ def replay(ctx: Ctx, record: StoredAnswer | None) -> Answer | None:
         return None
     if record.request_hash != ctx.request_hash:
         raise BusinessRule(HEADER, "this key was used with another request in the last 24 hours")
-    return Answer(None, status=record.status, text=record.body, headers={"Idempotency-Replayed": "true"})
+    text: str | None = record.body
+    if record.sealed:
+        text = sealing.unseal(ctx.plain_key, _context(ctx), record.body)
+        if text is None:
+            raise BusinessRule(HEADER, "this key was used by another API key, and its answer shows a secret")
+    return Answer(None, status=record.status, text=text, headers={"Idempotency-Replayed": "true"})
+
+
+def _context(ctx: Ctx) -> str:
+    """What a sealed answer belongs to."""
+    return f"{ctx.tenant}\x1f{ctx.idempotency_key}\x1f{ctx.request_hash}"
 
 
 class Once:
     """Renders what was created, and stores the rendering with it where the request has an Idempotency-Key."""
 
-    def __init__(self, ctx: Ctx, render: Callable[[Any], Answer]) -> None:
+    def __init__(self, ctx: Ctx, render: Callable[[Any], Answer], *, secret: bool = False) -> None:
         self._ctx = ctx
+        self._secret = secret
         self._render = render
         self._answer: Answer | None = None
 
@@ -93,14 +105,16 @@ class Once:
             version = (before.version if before is not None else ctx.expired_version) + 1
         expires_at = ctx.now_ms + KEPT_MS
         assert self._answer.text is not None and self._answer.status is not None  # noqa: S101
+        text = self._answer.text
         row = StoredAnswer(
             tenant=ctx.tenant,
             key=ctx.idempotency_key,
             request_hash=ctx.request_hash,
             status=self._answer.status,
-            body=self._answer.text,
+            body=sealing.seal(ctx.plain_key, _context(ctx), text) if self._secret else text,
             expires_at=expires_at,
             ttl=expires_at // 1000,
+            sealed=self._secret,
             version=version,
         )
         return [Save(row)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from chalicelib.domain.ids import MerchantId, Realm, TenantId, tenant_id
@@ -50,6 +50,7 @@ class ApiKey:
     """An API key. The key itself is shown once and never stored: `hash` is its SHA-256, `prefix` what may be shown of it.
 
     Times in milliseconds since 1970; `rate_limit` per minute and `daily_limit` per day may only lower the key type's own.
+    `replaced_by` is the id of the key that a rotation put in its place.
     """
 
     id: str
@@ -67,8 +68,25 @@ class ApiKey:
     expires_at: int | None = None
     revoked_at: int | None = None
     enterprise: bool = False
+    replaced_by: str | None = None
     version: int = 1
 
     @property
     def tenant(self) -> TenantId:
         return tenant_id(self.merchant, self.realm)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many of something a tenant has, `of` naming what. Written in the transaction that adds or removes one, so that
+    a maximum holds exactly, however many come at once.
+    """
+
+    tenant: TenantId
+    of: Literal["keys", "webhooks"]
+    count: int
+    version: int = 1
+
+    def plus(self, change: int) -> Tally:
+        """After `change` more (less, where it is negative)."""
+        return replace(self, count=max(0, self.count + change), version=self.version + 1)

@@ -37,6 +37,10 @@ RETRY_SECONDS = (5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000)
 JITTER = 0.2
 """A wait is up to this part longer, so that what failed together does not come back together."""
 MIN_SECRET, MAX_SECRET = 16, 256
+OVERLAP_SECONDS, MAX_OVERLAP = 86_400, 7 * 86_400
+"""How long the secret of before signs too, by default and at most."""
+TEST_EVENT = "webhook.test"
+"""Sent to one endpoint when its owner asks for it. Nobody subscribes to it."""
 STANDARD_PREFIX = "whsec_"
 
 
@@ -83,6 +87,16 @@ class WebhookEndpoint:
 
     def disabled(self, reason: str, at: int) -> WebhookEndpoint:
         return replace(self, enabled=False, disabled_reason=reason, disabled_at=at, version=self.version + 1)
+
+    def rotated(self, secret: str, now: int, overlap: int) -> WebhookEndpoint:
+        """With a new secret from `now` on; the one of before signs beside it for `overlap` seconds."""
+        return replace(
+            self,
+            secret=secret,
+            previous_secret=self.secret if overlap > 0 else None,
+            previous_until=now + overlap * 1000 if overlap > 0 else None,
+            version=self.version + 1,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +155,22 @@ class Delivery:
             return replace(told, status="dead", reason=f"{len(told.attempts)} attempts failed", finished_at=now)
         return replace(told, due_at=now + delay)
 
+    def hurried(self, now: int) -> Delivery:
+        """Due at once instead of when its turn would have come."""
+        return replace(self, due_at=min(self.due_at, now), version=self.version + 1)
+
     def cancelled(self, reason: str, now: int) -> Delivery:
         return replace(self, status="cancelled", reason=reason, attempting_until=None, finished_at=now, version=self.version + 1)
 
 
-def delivery_for(event: EventRecord, endpoint: WebhookEndpoint, now: int) -> Delivery:
-    """The delivery of `event` to `endpoint`, due at once. Its id follows from the two: making it twice makes one."""
+def delivery_for(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "") -> Delivery:
+    """The delivery of `event` to `endpoint`, due at once. Its id follows from the two: making it twice makes one.
+
+    `again` tells a later delivery of the same event from the first one.
+    """
     return Delivery(
-        tenant=event.tenant, id=derived_id("dlv", event.id, endpoint.id), endpoint_id=endpoint.id, event_id=event.id,
+        tenant=event.tenant, id=derived_id("dlv", event.id, endpoint.id, *filter(None, [again])), endpoint_id=endpoint.id,
+        event_id=event.id,
         event_name=event.name, created_at=now, due_at=now, ttl=now // 1000 + KEEP_SECONDS,
     )  # fmt: skip
 

@@ -1,22 +1,26 @@
-"""API keys in the table `tenants`, and the counting of their requests. The only module that writes these items.
+"""API keys in the table `tenants`, and the counting of their requests. The only module that knows these items.
 
 Letting a request in costs one call: a conditional UpdateItem that reads the key, checks it and counts, all at once, so
 that the limits hold exactly however many requests come together. A refused request is not counted. Windows are fixed;
 each span of each window has a counter of its own (`n_minute_29400000`), so that a new span begins without a further call.
 
-Items: `key#<sha256>` / `-` holds the key, its limits and its counters; `keys#<merchant>` / `<key id>` lists a merchant's keys.
+Items: `key#<sha256>` / `-` holds the key as it is enforced, its limits and its counters. The record that is listed and changed
+lies beside it (`schema.py`); a change writes both in one transaction (`Enforce`), so the next request is judged by it.
 docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 """
 
 from __future__ import annotations
 
 import logging
+import random
+import time
+from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.domain.ids import MerchantId, Realm
+from chalicelib.domain.ids import Realm
 from chalicelib.domain.merchants import ApiKey
 from chalicelib.usecases.access import (
     CLASS_WINDOWS,
@@ -29,12 +33,11 @@ from chalicelib.usecases.access import (
     class_window,
     limits_of,
 )
-from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.ports import Unavailable
 
-_MERCHANT_KEYS = 500  # keys listed of one merchant, at most
 _WINDOWS = tuple(Window(name, seconds, 0) for name, seconds in WINDOW_SECONDS.items())
 _SECONDS = {f"n_{window.name}": window.seconds for window in (*_WINDOWS, *CLASS_WINDOWS.values())}
+_CONFLICT_TRIES = 5
 _STALE = 8  # counters of past spans that may pile up before a call is spent on removing them
 
 _log = logging.getLogger(__name__)
@@ -67,16 +70,17 @@ class Access:
             "(attribute_not_exists(expires_at) OR expires_at > :now)",
         ]
         room = [f"(attribute_not_exists({counter}) OR {counter} < {limits[name]})" for name, counter in names.items()]
+        request = {
+            "TableName": self._table,
+            "Key": _place(key_hash),
+            "UpdateExpression": "ADD " + ", ".join(f"{counter} :one" for counter in names.values()),
+            "ConditionExpression": " AND ".join(usable + room),
+            "ExpressionAttributeValues": values,
+            "ReturnValues": "ALL_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
         try:
-            answer = self._client.update_item(
-                TableName=self._table,
-                Key=_place(key_hash),
-                UpdateExpression="ADD " + ", ".join(f"{counter} :one" for counter in names.values()),
-                ConditionExpression=" AND ".join(usable + room),
-                ExpressionAttributeValues=values,
-                ReturnValues="ALL_NEW",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+            answer = self._update(request)
         except ClientError as error:
             response: dict[str, Any] = dict(error.response)
             if response["Error"]["Code"] != "ConditionalCheckFailedException":
@@ -87,6 +91,17 @@ class Access:
         item: Item = answer["Attributes"]
         self._tidy(key_hash, item, now_ms)
         return Admission(_key(item), _least(_usages(item, extra, now_ms)))
+
+    def _update(self, request: dict[str, Any]) -> Any:
+        """UpdateItem, again where it came upon the transaction that is just changing the key: botocore does not try that again."""
+        for attempt in range(_CONFLICT_TRIES):
+            try:
+                return self._client.update_item(**request)
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "TransactionConflictException":
+                    raise
+                time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - spreads retries, guards nothing
+        return self._client.update_item(**request)
 
     def _tidy(self, key_hash: str, item: Item, now_ms: int) -> None:
         """Remove counters of spans that are over, once a few have piled up. Two minutes are left for clocks that are behind."""
@@ -109,71 +124,47 @@ class Access:
             # The request is let in and counted: it must not fail for tidying, which the next one does again.
             _log.warning("counters of past windows were not removed", exc_info=True)
 
-    def save(self, key: ApiKey) -> None:
-        """Store a new key, and its place in the merchant's list, or neither. Raises Conflict when it is there, Unavailable."""
-        record = {f.name: getattr(key, f.name) for f in fields(key)}
-        attributes = {name: _attribute(value) for name, value in record.items() if value is not None}
-        limits = {f"l_{window.name}": _number(window.limit) for window in limits_of(key)}
-        place = {"pk": {"S": f"keys#{key.merchant}"}, "sk": {"S": key.id}, "hash": {"S": key.hash}}
-        puts = [{**_place(key.hash), **attributes, **limits}, place]
+    def last_used(self, key_hashes: Sequence[str]) -> dict[str, int]:
+        """When each key (at most 100) was last let in, in milliseconds since 1970, to the minute: that much the counters tell.
+        A key that never was is not in it. Raises Unavailable."""
+        if not key_hashes:
+            return {}
+        keys = [_place(key_hash) for key_hash in key_hashes]
         try:
-            self._client.transact_write_items(
-                TransactItems=[
-                    {"Put": {"TableName": self._table, "Item": item, "ConditionExpression": "attribute_not_exists(pk)"}}
-                    for item in puts
-                ]
-            )
-        except ClientError as error:
-            if error.response["Error"]["Code"] == "TransactionCanceledException":
-                raise Conflict(Save(key)) from error
-            raise Unavailable("the key store did not answer") from error
-        except BotoCoreError as error:
-            raise Unavailable("the key store did not answer") from error
-
-    def keys_of(self, merchant: MerchantId) -> list[ApiKey]:
-        """Every key of a merchant, both realms, revoked ones too, oldest first. Raises Unavailable."""
-        hashes = [item["hash"]["S"] for item in self._places(merchant)]
-        return [key for key in map(self.load, hashes) if key is not None]
-
-    def load(self, key_hash: str) -> ApiKey | None:
-        """The key with that hash, strongly consistent, without counting anything. Raises Unavailable."""
-        try:
-            answer = self._client.get_item(TableName=self._table, Key=_place(key_hash), ConsistentRead=True)
+            answer = self._client.batch_get_item(RequestItems={self._table: {"Keys": keys}})
         except (ClientError, BotoCoreError) as error:
             raise Unavailable("the key store did not answer") from error
-        return _key(answer["Item"]) if "Item" in answer else None
+        minutes = {
+            item["hash"]["S"]: [int(name.rpartition("_")[2]) for name in item if name.startswith("n_minute_")]
+            for item in answer["Responses"].get(self._table, [])
+        }
+        return {key_hash: max(found) * 60_000 for key_hash, found in minutes.items() if found}
 
-    def revoke(self, merchant: MerchantId, key_id: str, now_ms: int) -> ApiKey | None:
-        """Refuse the key from now on; one that was revoked before keeps its time. None: the merchant has no such key."""
-        places = [item for item in self._places(merchant) if item["sk"]["S"] == key_id]
-        if not places:
-            return None
-        try:
-            answer = self._client.update_item(
-                TableName=self._table,
-                Key=_place(places[0]["hash"]["S"]),
-                UpdateExpression="SET revoked_at = if_not_exists(revoked_at, :now) ADD version :one",
-                ConditionExpression="attribute_exists(pk)",
-                ExpressionAttributeValues={":now": _number(now_ms), ":one": _number(1)},
-                ReturnValues="ALL_NEW",
-            )
-        except (ClientError, BotoCoreError) as error:
-            raise Unavailable("the key store did not answer") from error
-        return _key(answer["Attributes"])
 
-    def _places(self, merchant: MerchantId) -> list[Item]:
-        try:
-            answer = self._client.query(
-                TableName=self._table,
-                KeyConditionExpression="pk = :pk",
-                ExpressionAttributeValues={":pk": {"S": f"keys#{merchant}"}},
-                ConsistentRead=True,
-                Limit=_MERCHANT_KEYS,
-            )
-        except (ClientError, BotoCoreError) as error:
-            raise Unavailable("the key store did not answer") from error
-        items: list[Item] = answer["Items"]
-        return items
+def enforcing(table: str, key: ApiKey) -> tuple[Literal["put", "update"], dict[str, Any]]:
+    """The part of a transaction after which `admit` goes by `key`: a new item, or the changed fields of one that stays, since
+    its counters stay."""
+    record = {f.name: getattr(key, f.name) for f in fields(key)}
+    attributes: Item = {name: _attribute(value) for name, value in record.items() if value is not None}
+    attributes |= {f"l_{window.name}": _number(window.limit) for window in limits_of(key)}
+    if key.version == 1:
+        return "put", {
+            "TableName": table,
+            "Item": {**_place(key.hash), **attributes},
+            "ConditionExpression": "attribute_not_exists(pk)",
+        }
+    gone = [name for name, value in record.items() if value is None]
+    names = {f"#{name}": name for name in (*attributes, *gone)}
+    sets = "SET " + ", ".join(f"#{name} = :{name}" for name in attributes)
+    removes = " REMOVE " + ", ".join(f"#{name}" for name in gone) if gone else ""
+    return "update", {
+        "TableName": table,
+        "Key": _place(key.hash),
+        "UpdateExpression": sets + removes,
+        "ConditionExpression": "attribute_exists(pk)",
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": {f":{name}": value for name, value in attributes.items()},
+    }
 
 
 def _place(key_hash: str) -> Item:

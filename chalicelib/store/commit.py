@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pynamodb.exceptions import TransactWriteError
 from pynamodb.transactions import TransactWrite
@@ -16,9 +16,10 @@ from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import AssetId, NetworkId, asset_parts
 from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.work import outbox_work
+from chalicelib.store import access
 from chalicelib.store.models import Models
 from chalicelib.store.schema import RECORDS, key_of, work_key
-from chalicelib.usecases.changes import Add, AtEpoch, Beside, Change, Close, Conflict, Delete, Emit, Open, Post, Save
+from chalicelib.usecases.changes import Add, AtEpoch, Beside, Change, Close, Conflict, Delete, Emit, Enforce, Open, Post, Save
 
 MOST_ITEMS = 10
 
@@ -54,6 +55,11 @@ class _Plan:
     def add(self, change: Change, item: Any, actions: list[Any]) -> None:
         self.transaction.update(item, actions=actions)
         self.owners[3].append(change)
+
+    def raw(self, change: Change, group: Literal["put", "update"], request: dict[str, Any]) -> None:
+        """An item that has no model."""
+        (self.transaction._put_items if group == "put" else self.transaction._update_items).append(request)
+        self.owners[2 if group == "put" else 3].append(change)
 
     def run(self) -> None:
         try:
@@ -109,6 +115,8 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
             case AtEpoch(network, epoch):
                 model: Any = models.of(Cursor)
                 plan.check(change, model, key_of(Cursor, {"network": network}), model.f_epoch == epoch)
+            case Enforce(api_key):
+                plan.raw(change, *access.enforcing(models.table("tenants"), api_key))
     for place, moved in sorted(wallets.items(), key=lambda entry: entry[0]):
         _move_wallet(plan, place, moved)
     if sum(len(group) for group in plan.owners) > MOST_ITEMS:

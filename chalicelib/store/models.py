@@ -62,6 +62,10 @@ class Models:
         table.connection = self.connection
         return model
 
+    def table(self, name: str) -> str:
+        """What a table of `settings.TABLES` is called in this stage."""
+        return self._settings.table(name)
+
     def of(self, kind: type) -> type[Record]:
         """The model of a record type, built at first use: a Lambda pays only for what it touches."""
         found = self._of.get(kind)

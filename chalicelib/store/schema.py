@@ -1,6 +1,7 @@
 """Which record lies in which table under which key. `docs/storage.md` says which access pattern each key serves.
 
-Every table has the keys `pk` and `sk`; `records` has the index `listing` (`list_pk`, `list_sk`) for lists in order of time.
+Every table has the keys `pk` and `sk`; `records` and `webhooks` have the index `listing` (`list_pk`, `list_sk`) for lists in
+order of time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from chalicelib.domain.invoice_settings import InvoiceSettings
 from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import ExternalId, Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
-from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.merchants import ApiKey, Merchant, Tally
 from chalicelib.domain.rates import Rate
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
@@ -43,6 +44,8 @@ class Kind:
 
 RECORDS: dict[type, Kind] = {
     Merchant: Kind("tenants", lambda r: f"merchant#{r.id}"),
+    ApiKey: Kind("tenants", lambda r: f"keys#{r.tenant}", lambda r: r.id),
+    Tally: Kind("tenants", lambda r: f"tally#{r.tenant}", lambda r: r.of),
     Invoice: Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id),
     ExternalId: Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
     InvoiceTotals: Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),
@@ -73,7 +76,13 @@ RECORDS: dict[type, Kind] = {
     OutboxRow: Kind("work", lambda r: f"row#{r.id}"),
     EventRecord: Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id),
     WebhookEndpoint: Kind("webhooks", lambda r: f"hook#{r.tenant}", lambda r: r.id),
-    Delivery: Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id),
+    Delivery: Kind(
+        "webhooks",
+        lambda r: f"dlv#{r.tenant}",
+        lambda r: r.id,
+        list_pk=lambda r: f"dlv#{r.tenant}#{r.endpoint_id}",
+        list_sk=lambda r: f"{r.created_at:015d}#{r.id}",
+    ),
     EncryptedSeed: Kind("custody", lambda r: f"seed#{r.id}"),
     EncryptedKey: Kind("custody", lambda r: f"key#{r.id}"),
 }

@@ -11,7 +11,8 @@ import secrets
 import string
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_network
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Literal, Protocol
 
 from chalicelib.domain.ids import MerchantId, Realm, new_id
@@ -63,23 +64,49 @@ class Admission:
 
 
 class Gate(Protocol):
-    """Where keys are kept and requests counted."""
+    """Where requests are let in and counted."""
 
     def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int) -> Admission | None:
         """Count one request, unless the key is revoked, expired or at a limit. None: there is no such key. Raises Unavailable."""
         ...
 
-    def save(self, key: ApiKey) -> None:
-        """Store a new key. Raises Conflict when it is there already."""
+    def last_used(self, key_hashes: Sequence[str]) -> dict[str, int]:
+        """When each key was last let in, in milliseconds since 1970, to the minute. Raises Unavailable."""
         ...
 
-    def keys_of(self, merchant: MerchantId) -> list[ApiKey]:
-        """Every key of a merchant, both realms, oldest first."""
-        ...
 
-    def revoke(self, merchant: MerchantId, key_id: str, now_ms: int) -> ApiKey | None:
-        """Refuse the key from now on. None: the merchant has no such key."""
-        ...
+Networks = tuple[IPv4Network | IPv6Network, ...]
+
+
+@lru_cache(maxsize=256)
+def networks_of(texts: tuple[str, ...]) -> Networks:
+    """The ranges that an IP list means. An IPv4 range in IPv6 clothes (::ffff:192.0.2.0/120, RFC 4291 section 2.5.5.2) is that
+    IPv4 range. Raises ValueError for text that is neither an address nor a range.
+    """
+    networks: list[IPv4Network | IPv6Network] = []
+    for text in texts:
+        network = ip_network(text, strict=False)
+        if isinstance(network, IPv6Network) and network.prefixlen >= 96 and network.network_address.ipv4_mapped is not None:
+            network = IPv4Network((network.network_address.ipv4_mapped, network.prefixlen - 96))
+        networks.append(network)
+    return tuple(networks)
+
+
+def canonical_range(text: str) -> str:
+    """An address or a CIDR range in its usual spelling: `2001:DB8::1` is `2001:db8::1`, `192.0.2.7/24` is `192.0.2.0/24`.
+
+    Raises ValueError, in words for the caller. Masks that are not a prefix length, and zones, are refused.
+    """
+    _, slash, prefix = text.partition("/")
+    if "%" in text:
+        raise ValueError("must have no zone")
+    if slash and not (prefix.isascii() and prefix.isdigit() and len(prefix) <= 3):
+        raise ValueError("must have a prefix length such as /24 behind the slash")
+    try:
+        (network,) = networks_of((text,))
+    except ValueError:
+        raise ValueError("must be an IPv4 or IPv6 address, or a range such as 203.0.113.0/24") from None
+    return str(network) if slash else str(network.network_address)
 
 
 def well_formed(key: str) -> bool:
@@ -154,8 +181,7 @@ def issue_key(
     `now_ms` and `expires_at` in milliseconds since 1970, `rate_limit` per minute, `daily_limit` per day.
     Raises ValueError for an unknown permission, an address that is neither an IP nor a CIDR range, or a limit below 1.
     """
-    for text in ip_whitelist:
-        ip_network(text, strict=False)
+    networks_of(tuple(ip_whitelist))
     for limit in (rate_limit, daily_limit):
         if limit is not None and limit < 1:
             raise ValueError("a limit is at least 1")

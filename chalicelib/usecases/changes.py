@@ -11,6 +11,7 @@ from typing import Any
 
 from chalicelib.domain.ids import AssetId, NetworkId
 from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.merchants import ApiKey
 from chalicelib.domain.work import OutboxRow, Work
 
 
@@ -94,7 +95,14 @@ class AtEpoch:
     epoch: int
 
 
-Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch
+@dataclass(frozen=True, slots=True)
+class Enforce:
+    """What lets requests in follows `key`: goes beside `Save(key)`, whose version guards both. Counted requests stay counted."""
+
+    key: ApiKey
+
+
+Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Enforce
 
 
 class Conflict(Exception):

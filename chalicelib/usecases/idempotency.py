@@ -16,7 +16,8 @@ class StoredAnswer:
 
     `request_hash` is the SHA-256 of method, path and body; `body` is the answer to the byte. `expires_at` is in milliseconds
     since 1970; `ttl` is the same moment in seconds, for DynamoDB's own removal, which may come days later: readers look at
-    `expires_at`, and an expired answer is overwritten with the next version.
+    `expires_at`, and an expired answer is overwritten with the next version. `sealed`: it shows a secret, and `body` is
+    encrypted (`api.sealing`).
     """
 
     tenant: TenantId
@@ -26,4 +27,5 @@ class StoredAnswer:
     body: str
     expires_at: int
     ttl: int
+    sealed: bool = False
     version: int = 1

@@ -1,31 +1,41 @@
 """Webhook endpoints: registering, reading, removing, and what merchants see of endpoints, deliveries and events.
 
-Touches no other records than webhooks and events. A secret leaves only in the answer of `register`.
+Touches webhooks, events and work only. A secret leaves in the answers of `register` and `rotate_secret` alone.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
-from chalicelib.domain.events import EVENT_NAMES
+from chalicelib.domain.events import EVENT_NAMES, Event
 from chalicelib.domain.ids import TenantId, new_id
+from chalicelib.domain.merchants import Tally
 from chalicelib.domain.webhook_urls import has_credentials, url_problems
 from chalicelib.domain.webhooks import (
     MAX_ENDPOINTS,
+    TEST_EVENT,
     Attempt,
     Delivery,
     EventRecord,
     WebhookEndpoint,
+    delivery_for,
+    delivery_work,
+    event_record,
     new_secret,
     secret_problem,
 )
 from chalicelib.usecases.addresses import Also, nothing_more
-from chalicelib.usecases.changes import Delete, Save
-from chalicelib.usecases.ports import Clock, Store
+from chalicelib.usecases.changes import Change, Close, Delete, Open, Save
+from chalicelib.usecases.ports import Clock, Queues, Store, Unavailable
+from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import iso, without_none
+
+log = logging.getLogger(__name__)
 
 
 def endpoints_of(store: Store, tenant: TenantId) -> list[WebhookEndpoint]:
@@ -34,10 +44,12 @@ def endpoints_of(store: Store, tenant: TenantId) -> list[WebhookEndpoint]:
 
 
 class Webhooks:
-    """Endpoints of merchants. `allow_private` (the local stack) lets URLs be http and private."""
+    """Endpoints of merchants, and deliveries that merchants ask for. `allow_private` (the local stack) lets URLs be http and
+    private."""
 
-    def __init__(self, store: Store, clock: Clock, *, allow_private: bool = False) -> None:
+    def __init__(self, store: Store, queues: Queues, clock: Clock, *, allow_private: bool = False) -> None:
         self._store = store
+        self._queues = queues
         self._clock = clock
         self._allow_private = allow_private
 
@@ -49,22 +61,21 @@ class Webhooks:
         `also` gives what commits together with the endpoint. Raises InvalidParameter with everything that is wrong,
         BusinessRule when the tenant has as many as it may.
         """
-        problems = self._problems(url, events, secret)
+        problems = [*self._url_problems(url), *_events_problems(events), *_secret_problems(secret)]
         if problems:
             raise InvalidParameter(problems)
-        if len(endpoints_of(self._store, tenant)) >= MAX_ENDPOINTS:
-            raise _too_many()
-        now = self._clock.now_ms()
         shown = new_secret() if secret is None else cast(str, secret)
-        names = tuple(dict.fromkeys(cast(Sequence[str], events)))
-        endpoint = WebhookEndpoint(tenant, new_id("wh", now), cast(str, url), names, shown, now)
-        self._store.commit([Save(endpoint), *also(endpoint)])
-        # Others may have registered since the count above. Whoever is last to be stored sees all of them here, so that
-        # never more than the allowed number stay.
-        if len(endpoints_of(self._store, tenant)) > MAX_ENDPOINTS:
-            self._remove(endpoint)
-            raise _too_many()
-        return endpoint, shown
+
+        def decide() -> WebhookEndpoint:
+            tally = self._tally(tenant)
+            if tally.count >= MAX_ENDPOINTS:
+                raise BusinessRule("url", f"at most {MAX_ENDPOINTS} webhooks may be registered")
+            now = self._clock.now_ms()
+            endpoint = WebhookEndpoint(tenant, new_id("wh", now), cast(str, url), _names(events), shown, now)
+            self._store.commit([Save(endpoint), Save(tally.plus(1)), *also(endpoint)])
+            return endpoint
+
+        return until_settled(decide), shown
 
     def list(self, tenant: TenantId) -> list[WebhookEndpoint]:
         """All endpoints of the tenant, oldest first."""
@@ -77,28 +88,159 @@ class Webhooks:
             raise NotFound("Webhook not found")
         return endpoint
 
+    def update(
+        self, tenant: TenantId, id: str, url: object | None = None, events: object | None = None, enabled: bool | None = None
+    ) -> WebhookEndpoint:
+        """Change what is given. Enabling forgets why it was disabled. Raises InvalidParameter, NotFound."""
+        problems = [
+            *([] if url is None else self._url_problems(url)),
+            *([] if events is None else _events_problems(events)),
+        ]
+        if problems:
+            raise InvalidParameter(problems)
+
+        def decide() -> WebhookEndpoint:
+            before = self.get(tenant, id)
+            after = replace(
+                before,
+                url=before.url if url is None else cast(str, url),
+                events=before.events if events is None else _names(events),
+            )
+            if enabled and not before.enabled:
+                after = replace(after, enabled=True, disabled_reason=None, disabled_at=None)
+            elif enabled is False and before.enabled:
+                after = replace(after.disabled("its owner disabled it", self._clock.now_ms()), version=before.version)
+            if after == before:
+                return before
+            after = replace(after, version=before.version + 1)
+            self._store.commit([Save(after)])
+            return after
+
+        return until_settled(decide)
+
+    def rotate_secret(
+        self, tenant: TenantId, id: str, overlap: int, secret: object | None = None, *, also: Also = nothing_more
+    ) -> WebhookEndpoint:
+        """Give the endpoint a new secret; the one of before signs as well for `overlap` seconds. A still older one no more.
+
+        Raises InvalidParameter, NotFound.
+        """
+        problems = _secret_problems(secret)
+        if problems:
+            raise InvalidParameter(problems)
+        fresh = new_secret() if secret is None else cast(str, secret)
+
+        def decide() -> WebhookEndpoint:
+            after = self.get(tenant, id).rotated(fresh, self._clock.now_ms(), overlap)
+            self._store.commit([Save(after), *also(after)])
+            return after
+
+        return until_settled(decide)
+
     def delete(self, tenant: TenantId, id: str) -> WebhookEndpoint:
         """Remove an endpoint; its open deliveries are cancelled when they come up. Raises NotFound."""
-        endpoint = self.get(tenant, id)
-        self._remove(endpoint)
-        return endpoint
 
-    def _remove(self, endpoint: WebhookEndpoint) -> None:
-        self._store.commit([Delete(WebhookEndpoint, {"tenant": endpoint.tenant, "id": endpoint.id})])
+        def decide() -> WebhookEndpoint:
+            tally = self._tally(tenant)  # first: who deletes the same one meanwhile changes it
+            endpoint = self.get(tenant, id)
+            self._store.commit([Delete(WebhookEndpoint, {"tenant": tenant, "id": id}), Save(tally.plus(-1))])
+            return endpoint
 
-    def _problems(self, url: object, events: object, secret: object | None) -> tuple[FieldProblem, ...]:
-        problems = []
-        wrong_url = url_problems(url, allow_private=self._allow_private)
-        if wrong_url:
-            shown = None if isinstance(url, str) and has_credentials(url) else url
-            problems.append(FieldProblem("url", shown, tuple(wrong_url)))
-        if not _are_events(events):
-            allowed = 'a list of at least one of: "*", ' + ", ".join(EVENT_NAMES)
-            problems.append(FieldProblem("events", events, (allowed,)))
-        wrong_secret = None if secret is None else secret_problem(secret)
-        if wrong_secret is not None:
-            problems.append(FieldProblem("secret", None, (wrong_secret,)))
-        return tuple(problems)
+        return until_settled(decide)
+
+    def test(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
+        """Send the endpoint a `webhook.test` event, the way that all others take. Raises NotFound, BusinessRule."""
+
+        def decide() -> Delivery:
+            endpoint = self.get(tenant, id)
+            _check_enabled(endpoint)
+            now = self._clock.now_ms()
+            event_id = new_id("evt", now)
+            event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, now, {"webhookId": id}), iso(now))
+            delivery = delivery_for(event, endpoint, now)
+            self._store.commit([Save(event), Save(delivery), Open(delivery_work(delivery)), *also(delivery)])
+            return delivery
+
+        return self._kicked(until_settled(decide))
+
+    def redeliver(self, tenant: TenantId, delivery_id: str, *, also: Also = nothing_more) -> Delivery:
+        """Send a delivery's event to its endpoint once more, with all retries: a new delivery, or the same one at once where it
+        still waits for its turn. Raises NotFound (the endpoint or the event is gone, too), BusinessRule.
+        """
+
+        def decide() -> Delivery:
+            before = self._store.get(Delivery, tenant=tenant, id=delivery_id)
+            if before is None:
+                raise NotFound("Delivery not found")
+            endpoint, event = self._store.get_many(
+                [
+                    (WebhookEndpoint, {"tenant": tenant, "id": before.endpoint_id}),
+                    (EventRecord, {"tenant": tenant, "id": before.event_id}),
+                ]
+            )
+            if endpoint is None or event is None:
+                raise NotFound("Delivery not found")
+            _check_enabled(endpoint)
+            now = self._clock.now_ms()
+            if before.status != "pending":
+                after = delivery_for(event, endpoint, now, new_id("again", now))
+                changes: Sequence[Change] = [Save(after), Open(delivery_work(after))]
+            elif before.leased(now) or before.due_at <= now:
+                after, changes = before, []  # it is on its way: whoever carries it must find it as it was
+            else:
+                after = before.hurried(now)
+                changes = [Save(after), Close(delivery_work(before)), Open(delivery_work(after))]
+            changes = [*changes, *also(after)]
+            if changes:
+                self._store.commit(changes)
+            return after
+
+        return self._kicked(until_settled(decide))
+
+    def event(self, tenant: TenantId, id: str) -> EventRecord:
+        """Raises NotFound."""
+        event = self._store.get(EventRecord, tenant=tenant, id=id)
+        if event is None:
+            raise NotFound("Event not found")
+        return event
+
+    def _kicked(self, delivery: Delivery) -> Delivery:
+        try:
+            self._queues.deliver(delivery.id, delivery.tenant, 0)
+        except Unavailable:
+            log.warning("no message for webhook delivery %s: the sweep brings it", delivery.id)
+        return delivery
+
+    def _tally(self, tenant: TenantId) -> Tally:
+        return self._store.get(Tally, tenant=tenant, of="webhooks") or Tally(tenant, "webhooks", 0, 0)
+
+    def _url_problems(self, url: object) -> tuple[FieldProblem, ...]:
+        wrong = url_problems(url, allow_private=self._allow_private)
+        if not wrong:
+            return ()
+        shown = None if isinstance(url, str) and has_credentials(url) else url
+        return (FieldProblem("url", shown, tuple(wrong)),)
+
+
+def _events_problems(events: object) -> tuple[FieldProblem, ...]:
+    if _are_events(events):
+        return ()
+    allowed = 'a list of at least one of: "*", ' + ", ".join(EVENT_NAMES)
+    return (FieldProblem("events", events, (allowed,)),)
+
+
+def _secret_problems(secret: object | None) -> tuple[FieldProblem, ...]:
+    wrong = None if secret is None else secret_problem(secret)
+    return () if wrong is None else (FieldProblem("secret", None, (wrong,)),)
+
+
+def _names(events: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(cast(Sequence[str], events)))
+
+
+def _check_enabled(endpoint: WebhookEndpoint) -> None:
+    if not endpoint.enabled:
+        raise BusinessRule("id", "this webhook is disabled: enable it first")
 
 
 def _are_events(events: object) -> bool:
@@ -109,20 +251,20 @@ def _are_events(events: object) -> bool:
     )
 
 
-def _too_many() -> BusinessRule:
-    return BusinessRule("url", f"at most {MAX_ENDPOINTS} webhooks may be registered")
-
-
-def endpoint_view(endpoint: WebhookEndpoint) -> dict[str, Any]:
-    """What merchants see of an endpoint: never its secret."""
+def endpoint_view(endpoint: WebhookEndpoint, now: int = 0) -> dict[str, Any]:
+    """What merchants see of an endpoint: never its secret. `now` (milliseconds since 1970) tells whether a rotation still
+    overlaps."""
+    until = endpoint.previous_until
     return without_none(
         {
             "id": endpoint.id,
             "url": endpoint.url,
             "events": list(endpoint.events),
+            "status": "active" if endpoint.enabled else "disabled",
             "enabled": endpoint.enabled,
             "disabledReason": endpoint.disabled_reason,
             "disabledAt": None if endpoint.disabled_at is None else iso(endpoint.disabled_at),
+            "previousSecretUntil": iso(until) if until is not None and now < until else None,
             "createdAt": iso(endpoint.created_at),
         }
     )
@@ -139,6 +281,7 @@ def delivery_view(delivery: Delivery) -> dict[str, Any]:
             "status": delivery.status,
             "reason": delivery.reason,
             "attempts": [_attempt_view(attempt) for attempt in delivery.attempts],
+            "lastResponseStatus": delivery.attempts[-1].status if delivery.attempts else None,
             "nextAttemptAt": iso(delivery.due_at) if delivery.status == "pending" else None,
             "createdAt": iso(delivery.created_at),
             "finishedAt": None if delivery.finished_at is None else iso(delivery.finished_at),

@@ -10,10 +10,13 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import MerchantId
+from chalicelib.domain.merchants import Tally
 from chalicelib.store.access import Access
 from chalicelib.usecases.access import alive, issue_key
 from chalicelib.usecases.changes import Conflict
+from chalicelib.wiring import services
 
 SHOP = MerchantId("mch_shop")
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -31,7 +34,7 @@ def stored(access: Access, **wanted: Any):
     key, plain = issue_key(
         **{"merchant": SHOP, "realm": "test", "level": "client", "name": "n", "permissions": ["read-only"], "now_ms": NOON} | wanted
     )
-    access.save(key)
+    services().api_keys.add(key)
     return key, plain
 
 
@@ -57,7 +60,7 @@ def test_the_record_comes_back_as_it_was(access):
         {"permissions": []},
     ):  # fmt: skip
         key, _ = stored(access, **wanted)
-        assert access.load(key.hash) == key
+        assert services().api_keys.get(key.tenant, key.id) == key
         admission = admit(access, key)
         assert admission is not None
         assert admission.key == key
@@ -73,7 +76,7 @@ def test_the_key_itself_is_nowhere_in_the_table(access):
 def test_the_same_key_is_not_stored_twice(access):
     key, _ = stored(access)
     with pytest.raises(Conflict):
-        access.save(key)
+        services().api_keys.add(key)
 
 
 def test_an_unknown_key_is_none_and_leaves_nothing_behind(access):
@@ -179,13 +182,16 @@ def test_revoking(access):
     first, _ = stored(access)
     second, _ = stored(access, now_ms=NOON + 1)
     stored(access, merchant=MerchantId("mch_other"))
-    assert access.revoke(MerchantId("mch_other"), first.id, NOON) is None, "another merchant's key"
-    assert access.revoke(SHOP, "key_nobodys", NOON) is None
-    revoked = access.revoke(SHOP, first.id, NOON + 5)
-    assert (revoked.revoked_at, revoked.version) == (NOON + 5, 2)
-    assert access.revoke(SHOP, first.id, NOON + 50).revoked_at == NOON + 5
+    keys = services().api_keys
+    for tenant, id in (("mch_other:test", first.id), (first.tenant, "key_nobodys"), ("mch_shop:live", first.id)):
+        with pytest.raises(NotFound):
+            keys.revoke(tenant, id)
+    revoked = keys.revoke(first.tenant, first.id)
+    assert revoked.version == 2
+    assert keys.revoke(first.tenant, first.id) == revoked, "it keeps its time"
     before = raw(access, first)
     assert not alive(admit(access, first).key, NOON)
     assert raw(access, first) == before, "what a revoked key asks is not counted"
     assert alive(admit(access, second).key, NOON)
-    assert [key.id for key in access.keys_of(SHOP)] == [first.id, second.id]
+    assert [key.id for key in keys.every(first.tenant)] == [first.id, second.id]
+    assert services().store.get(Tally, tenant=first.tenant, of="keys").count == 1

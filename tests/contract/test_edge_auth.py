@@ -144,7 +144,7 @@ def test_an_expired_key_and_a_revoked_one(edge):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", expired.json["error"]["details"]["expired_at"])
     key = edge.new_key()
     found = edge.call("GET", "/auth/test", key=key)
-    edge.services.gate.revoke(edge.shop, found.json["data"]["key_id"], now)
+    edge.services.api_keys.revoke(f"{edge.shop}:test", found.json["data"]["key_id"])
     revoked = edge.call("GET", "/auth/test", key=key)
     assert (revoked.status, code_of(revoked)) == (401, "INVALID_API_KEY")
 

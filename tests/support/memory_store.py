@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from chalicelib.domain.merchants import Tally
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work
 from chalicelib.usecases.changes import Add, Change, Close, Conflict, Delete, Emit, Open, Save
@@ -20,6 +21,7 @@ KEYS: dict[type, tuple[str, ...]] = {
     Delivery: ("tenant", "id"),
     EventRecord: ("tenant", "id"),
     OutboxRow: ("id",),
+    Tally: ("tenant", "of"),
 }
 
 

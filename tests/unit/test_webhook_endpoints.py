@@ -10,7 +10,7 @@ from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.webhooks import Attempt, delivery_for, secret_problem
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.webhooks import Webhooks, delivery_view, endpoint_view, event_view
-from tests.support.memory_store import HandClock, MemoryStore
+from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.webhooks import NOW, OTHER, SHOP, an_endpoint, an_event_record
 
 URL = "https://shop.example/hook"
@@ -23,7 +23,7 @@ def store() -> MemoryStore:
 
 @pytest.fixture
 def webhooks(store: MemoryStore) -> Webhooks:
-    return Webhooks(store, HandClock(NOW))
+    return Webhooks(store, MemoryQueues(), HandClock(NOW))
 
 
 def test_register_read_list_and_delete(webhooks: Webhooks) -> None:
@@ -85,8 +85,8 @@ def test_events_must_be_known_names(webhooks: Webhooks, events: object) -> None:
 def test_private_urls_by_setting_only(store: MemoryStore) -> None:
     local = "http://127.0.0.1:4000/hook"
     with pytest.raises(InvalidParameter):
-        Webhooks(store, HandClock()).register(SHOP, local, ["*"])
-    assert Webhooks(store, HandClock(), allow_private=True).register(SHOP, local, ["*"])[0].url == local
+        Webhooks(store, MemoryQueues(), HandClock()).register(SHOP, local, ["*"])
+    assert Webhooks(store, MemoryQueues(), HandClock(), allow_private=True).register(SHOP, local, ["*"])[0].url == local
 
 
 def test_twenty_and_no_more(webhooks: Webhooks) -> None:
@@ -114,16 +114,21 @@ def test_two_that_register_at_once_do_not_get_past_twenty(store: MemoryStore, we
 
     raced = Raced()
     raced.records, raced.work = store.records, store.work
+    stored: list[str] = []
     with pytest.raises(BusinessRule):
-        Webhooks(raced, HandClock(NOW)).register(SHOP, URL, ["invoice.created"])
+        Webhooks(raced, MemoryQueues(), HandClock(NOW)).register(
+            SHOP, URL, ["invoice.created"], also=lambda made: stored.append(made.id) or []
+        )
     assert len(webhooks.list(SHOP)) == 20
     assert [e for e in webhooks.list(SHOP) if e.events == ("invoice.created",)] == []
+    assert len(stored) == 1, "what went with it was never committed, and was not asked for again"
 
 
 def test_views_show_what_is_published_and_no_secret() -> None:
     endpoint = an_endpoint("wh_1", events=("*",))
     assert endpoint_view(endpoint) == {
-        "id": "wh_1", "url": endpoint.url, "events": ["*"], "enabled": True, "createdAt": "2026-01-02T03:04:05.006Z",
+        "id": "wh_1", "url": endpoint.url, "events": ["*"], "status": "active", "enabled": True,
+        "createdAt": "2026-01-02T03:04:05.006Z",
     }  # fmt: skip
     gone = endpoint_view(endpoint.disabled("it answered 410 Gone", NOW + 1))
     assert (gone["enabled"], gone["disabledReason"], gone["disabledAt"]) == (
@@ -145,6 +150,7 @@ def test_a_delivery_shows_its_attempts() -> None:
             {"at": "2026-01-02T03:04:05.006Z", "durationMs": 4000, "error": "no connection in time"},
             {"at": "2026-01-02T03:04:14.006Z", "responseStatus": 503, "responseBody": "busy", "durationMs": 12},
         ],
+        "lastResponseStatus": 503,
         "nextAttemptAt": "2026-01-02T03:04:44.018Z", "createdAt": "2026-01-02T03:04:05.006Z",
     }  # fmt: skip
     assert event_view(record) == json.loads(record.body)

@@ -7,16 +7,23 @@ from chalicelib.api.routes import endpoint
 from chalicelib.usecases.views import iso
 
 
-@endpoint("GET", "/health", family="object", level="public", summary="Whether the service answers")
+@endpoint(
+    "GET", "/health", family="object", level="public", answer="health.Health", summary="Whether the service answers"
+)  # fmt: skip
 def health(ctx: Ctx) -> Answer:
+    """Needs no key. A wrong one does no harm either."""
     return Answer({"status": "ok", "timestamp": iso(ctx.now_ms)})
 
 
-@endpoint("GET", "/auth/test", family="envelope", summary="Which key this is, what it may do and how much is left of its limits")
+@endpoint(
+    "GET", "/auth/test", family="envelope", answer="health.AuthTest",
+    summary="Which key this is, what it may do and how much is left of its limits",
+)  # fmt: skip
 def auth_test(ctx: Ctx) -> Answer:
-    usage = ctx.usage
-    left = {} if usage is None else {"remaining": usage.remaining, "reset_at": iso(usage.reset_at * 1000)}
-    key = ctx.key
+    """Every key may ask this, whatever its permissions. It counts as a request."""
+    key, usage = ctx.key, ctx.usage
+    if usage is None:
+        raise LookupError("a request with a key was counted")
     return Answer(
         {
             "authenticated": True,
@@ -25,6 +32,6 @@ def auth_test(ctx: Ctx) -> Answer:
             "type": "test" if key.realm == "test" else "production",
             "level": key.level,
             "permissions": list(key.permissions),
-            "rate_limits": left,
+            "rate_limits": {"remaining": usage.remaining, "reset_at": iso(usage.reset_at * 1000)},
         }
     )

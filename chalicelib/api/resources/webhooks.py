@@ -1,46 +1,172 @@
-"""Webhook endpoints of the merchant."""
+"""Webhook endpoints of the merchant, and what became of deliveries to them."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.models import Request
+from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.routes import endpoint
-from chalicelib.usecases.webhooks import endpoint_view
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.errors import FieldProblem
+from chalicelib.domain.events import EVENT_NAMES
+from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS, Delivery
+from chalicelib.usecases.ports import Page
+from chalicelib.usecases.webhooks import delivery_view, endpoint_view
+
+_URL = Field(
+    description="https, a public host, no user name and no fragment.", examples=["https://shop.example/hook"],
+    json_schema_extra={"type": "string", "format": "uri", "maxLength": 2048},
+)  # fmt: skip
+_EVENTS = Field(
+    description="Names of events, or `*` for all.", examples=[["invoice.completed"]],
+    json_schema_extra={"type": "array", "minItems": 1, "items": {"type": "string", "enum": ["*", *EVENT_NAMES]}},
+)  # fmt: skip
+_SECRET = Field(
+    description="16 to 256 printable characters; `whsec_` must be followed by base64. Made by the service when none is given.",
+    examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+    json_schema_extra={"type": ["string", "null"], "minLength": 16, "maxLength": 256},
+)
 
 
 class WebhookCreate(Request):
     """What the three must look like is the use case's to say: it names everything that is wrong at once."""
 
-    url: Any
-    events: Any
-    secret: Any = None
+    url: Annotated[Any, _URL]
+    events: Annotated[Any, _EVENTS]
+    secret: Annotated[Any, _SECRET] = None
+
+
+class WebhookUpdate(Request):
+    """What is left out stays. The secret changes by rotation alone."""
+
+    url: Annotated[Any, _URL] = None
+    events: Annotated[Any, _EVENTS] = None
+    status: Literal["active", "disabled", "paused"] | None = Field(
+        default=None, description="`paused` is another name for `disabled`.", examples=["active"]
+    )
+    enabled: bool | None = Field(default=None, description="Another way to write `status`.", examples=[True])
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        enabled, status = sent.get("enabled"), sent.get("status")
+        if enabled is None or status is None or wrong & {"enabled", "status"} or enabled == (status == "active"):
+            return []
+        return [FieldProblem("enabled", enabled, ("contradicts status: send one of the two",))]
+
+    def wants_enabled(self) -> bool | None:
+        return self.enabled if self.status is None else self.status == "active"
+
+
+class SecretRotate(Request):
+    overlap: Annotated[int, Field(ge=0, le=MAX_OVERLAP)] = Field(
+        default=OVERLAP_SECONDS, description="Seconds for which the secret of before signs as well.", examples=[OVERLAP_SECONDS]
+    )
+    secret: Annotated[Any, _SECRET] = None
 
 
 @endpoint(
     "POST", "/webhooks", family="envelope", permission="webhooks:write", rate_class="webhooks", body=WebhookCreate, status=201,
-    creates=True, summary="Be told of events",
+    creates=True, answer="webhooks.NewWebhook", summary="Be told of events",
 )  # fmt: skip
 def create_webhook(ctx: Ctx, body: WebhookCreate) -> Answer:
-    """The secret is in this answer and in none after it."""
-    answer = ctx.once(lambda made: {**endpoint_view(made), "secret": made.secret})
+    """The secret is in this answer and in none after it. At most 20 endpoints. An answer under an `Idempotency-Key` is kept
+    encrypted, and repeated to the same API key alone."""
+    answer = ctx.once(lambda made: {**endpoint_view(made, ctx.now_ms), "secret": made.secret}, secret=True)
     ctx.services.webhooks.register(ctx.tenant, body.url, body.events, body.secret, also=answer.also)
     return answer.answer
 
 
-@endpoint("GET", "/webhooks", family="envelope", permission="webhooks:read", rate_class="webhooks", summary="All endpoints")
+@endpoint(
+    "GET", "/webhooks", family="envelope", permission="webhooks:read", rate_class="webhooks", answer="list[webhooks.Webhook]",
+    summary="All endpoints",
+)  # fmt: skip
 def list_webhooks(ctx: Ctx) -> Answer:
-    return Answer([endpoint_view(found) for found in ctx.services.webhooks.list(ctx.tenant)])
-
-
-@endpoint("GET", "/webhooks/{id}", family="envelope", permission="webhooks:read", rate_class="webhooks", summary="One endpoint")
-def get_webhook(ctx: Ctx) -> Answer:
-    return Answer(endpoint_view(ctx.services.webhooks.get(ctx.tenant, ctx.param("id"))))
+    """Oldest first."""
+    return Answer([endpoint_view(found, ctx.now_ms) for found in ctx.services.webhooks.list(ctx.tenant)])
 
 
 @endpoint(
-    "DELETE", "/webhooks/{id}", family="envelope", permission="webhooks:write", rate_class="webhooks", summary="Be told no more"
-)
+    "GET", "/webhooks/{id}", family="envelope", permission="webhooks:read", rate_class="webhooks", answer="webhooks.Webhook",
+    summary="One endpoint",
+)  # fmt: skip
+def get_webhook(ctx: Ctx) -> Answer:
+    return Answer(endpoint_view(ctx.services.webhooks.get(ctx.tenant, ctx.param("id")), ctx.now_ms))
+
+
+@endpoint(
+    "PUT", "/webhooks/{id}", family="envelope", permission="webhooks:write", rate_class="webhooks", body=WebhookUpdate,
+    answer="webhooks.Webhook", summary="Change an endpoint",
+)  # fmt: skip
+def update_webhook(ctx: Ctx, body: WebhookUpdate) -> Answer:
+    """What is left out stays. While an endpoint is disabled nothing is kept for it: events of that time are in `GET /events`."""
+    found = ctx.services.webhooks.update(ctx.tenant, ctx.param("id"), body.url, body.events, body.wants_enabled())
+    return Answer(endpoint_view(found, ctx.now_ms))
+
+
+@endpoint(
+    "DELETE", "/webhooks/{id}", family="envelope", permission="webhooks:write", rate_class="webhooks", answer="webhooks.Webhook",
+    summary="Be told no more",
+)  # fmt: skip
 def delete_webhook(ctx: Ctx) -> Answer:
-    return Answer(endpoint_view(ctx.services.webhooks.delete(ctx.tenant, ctx.param("id"))))
+    return Answer(endpoint_view(ctx.services.webhooks.delete(ctx.tenant, ctx.param("id")), ctx.now_ms))
+
+
+@endpoint(
+    "POST", "/webhooks/{id}/test", family="envelope", permission="webhooks:write", rate_class="webhooks", status=201,
+    creates=True, answer="webhooks.Delivery", summary="Send an endpoint a test event",
+)  # fmt: skip
+def test_webhook(ctx: Ctx) -> Answer:
+    """The event `webhook.test`, for this endpoint alone whatever it subscribed to, signed and retried as every other. A disabled
+    endpoint is `VALIDATION_ERROR`."""
+    answer = ctx.once(delivery_view)
+    ctx.services.webhooks.test(ctx.tenant, ctx.param("id"), also=answer.also)
+    return answer.answer
+
+
+@endpoint(
+    "POST", "/webhooks/{id}/rotate-secret", family="envelope", permission="webhooks:write", rate_class="webhooks",
+    body=SecretRotate, status=201, creates=True, answer="webhooks.NewWebhook", summary="Give an endpoint a new secret",
+)  # fmt: skip
+def rotate_webhook_secret(ctx: Ctx, body: SecretRotate) -> Answer:
+    """The new secret is in this answer and in none after it. For `overlap` seconds (a day by default, a week at most)
+    `webhook-signature` carries both signatures, `x-gateway-signature` the new secret's and `x-gateway-signature-previous` that of
+    the secret before. A rotation during an overlap ends that overlap: two secrets sign at most.
+    """
+    answer = ctx.once(lambda made: {**endpoint_view(made, ctx.now_ms), "secret": made.secret}, secret=True)
+    ctx.services.webhooks.rotate_secret(ctx.tenant, ctx.param("id"), body.overlap, body.secret, also=answer.also)
+    return answer.answer
+
+
+@endpoint(
+    "GET", "/webhooks/{id}/deliveries", family="envelope", permission="webhooks:read", rate_class="webhooks", query=ListQuery,
+    answer="list[webhooks.Delivery]", summary="What an endpoint was sent, newest first",
+)  # fmt: skip
+def list_deliveries(ctx: Ctx, query: ListQuery) -> Answer:
+    """Deliveries of the last 30 days. One that was made a moment ago may not be in the list yet."""
+    hook = ctx.services.webhooks.get(ctx.tenant, ctx.param("id"))
+
+    def fetch(limit: int, after: str | None, newest_first: bool) -> Page[Delivery]:
+        return ctx.services.store.page(
+            Delivery, limit=limit, after=after, newest_first=newest_first, tenant=ctx.tenant, endpoint_id=hook.id
+        )
+
+    found, pagination = listed(query, fetch, lambda delivery: f"{delivery.created_at:015d}#{delivery.id}")
+    return Answer([delivery_view(delivery) for delivery in found], pagination)
+
+
+@endpoint(
+    "POST", "/webhooks/deliveries/{id}/redeliver", family="envelope", permission="webhooks:write", rate_class="webhooks",
+    status=201, creates=True, answer="webhooks.Delivery", summary="Send an event once more",
+)  # fmt: skip
+def redeliver(ctx: Ctx) -> Answer:
+    """The same bytes under the same `webhook-id`, in a new delivery with all its retries. A delivery that still waits for a retry
+    is sent now instead. 404 where the endpoint was deleted, `VALIDATION_ERROR` where it is disabled.
+    """
+    answer = ctx.once(delivery_view)
+    ctx.services.webhooks.redeliver(ctx.tenant, ctx.param("id"), also=answer.also)
+    return answer.answer

@@ -1,0 +1,247 @@
+"""API keys of the merchant. A test key sees and makes test keys, a live key live ones: nothing of one realm reaches the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
+
+from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.models import Request
+from chalicelib.api.paging import ListQuery, listed
+from chalicelib.api.routes import endpoint
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.errors import BusinessRule, FieldProblem
+from chalicelib.domain.merchants import PERMISSIONS, PRESETS, ApiKey
+from chalicelib.usecases.access import canonical_range, permissions_of
+from chalicelib.usecases.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view
+from chalicelib.usecases.ports import Page
+
+MAX_RANGES = 100
+_MOST = 2**31 - 1
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+
+
+def _problem(text: str) -> PydanticCustomError:
+    return PydanticCustomError("constraint", "{text}", {"text": text})
+
+
+def _permission(value: Any) -> Any:
+    if isinstance(value, str) and value not in PRESETS and value not in PERMISSIONS:
+        raise _problem(f"must be one of: {', '.join((*PRESETS, *PERMISSIONS))}")
+    return value
+
+
+def _range(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return canonical_range(value)
+    except ValueError as reason:
+        raise _problem(str(reason)) from None
+
+
+def _time(value: Any) -> Any:
+    """ISO 8601 as milliseconds since 1970. Without an offset it is UTC, as all times here."""
+    if value is None or not isinstance(value, str):
+        return value
+    try:
+        if not _TIME.fullmatch(value):
+            raise ValueError(value)
+        moment = datetime.fromisoformat(value)
+        at = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        int(at.timestamp())
+    except (ValueError, OverflowError):
+        raise _problem("must be a time such as 2027-01-31T12:00:00Z") from None
+    return at.astimezone(UTC).isoformat()
+
+
+KeyName = Annotated[str, Field(min_length=1, max_length=100, examples=["Webshop"])]
+Permission = Annotated[str, BeforeValidator(_permission)]
+Permissions = Annotated[
+    list[Permission],
+    Field(
+        min_length=1,
+        max_length=100,
+        description="Permissions `<resource>:<action>`, or presets: `read-only`, `write` (no payouts, no keys), `full`.",
+        examples=[["addresses:read", "addresses:create"]],
+    ),
+]
+Range = Annotated[str, BeforeValidator(_range)]
+Ranges = Annotated[list[Range], Field(max_length=MAX_RANGES, examples=[["203.0.113.7", "2001:db8::/32"]])]
+Limit = Annotated[int, Field(ge=1, le=_MOST)]
+Expiry = Annotated[
+    str,
+    BeforeValidator(_time),
+    Field(description="ISO 8601, in the future; without an offset it is UTC. null: never.", examples=["2027-01-31T12:00:00Z"]),
+]
+
+
+class Restrictions(Request):
+    """What is left out stays as it is, or as the key has it that makes another. `null` and `[]` take a restriction away."""
+
+    ip_whitelist: Ranges | None = Field(default=None, description="IPv4 or IPv6 addresses or CIDR ranges. Empty: any address.")
+    rate_limit: Limit | None = Field(
+        default=None, description="Requests per minute; may only lower the limit of the key's type.", examples=[60]
+    )
+    daily_limit: Limit | None = Field(
+        default=None, description="Requests per day; may only lower the limit of the key's type.", examples=[5000]
+    )
+
+
+class IpRestrictions(Request):
+    """The other published form of `restrictions.ip_whitelist`."""
+
+    enabled: bool = Field(examples=[True])
+    allowed_ips: Ranges = Field(default_factory=list)
+
+    @property
+    def whitelist(self) -> tuple[str, ...]:
+        return tuple(self.allowed_ips) if self.enabled else ()
+
+
+class _KeyTerms(Request):
+    restrictions: Restrictions | None = None
+    ip_restrictions: IpRestrictions | None = Field(default=None, description="In the place of `restrictions`.")
+    expires_at: Expiry | None = Field(default=None)
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        if sent.get("restrictions") is not None and sent.get("ip_restrictions") is not None:
+            return [FieldProblem("ip_restrictions", None, ("is another form of restrictions: send one of the two",))]
+        other = sent.get("ip_restrictions")
+        if isinstance(other, dict) and "ip_restrictions" not in wrong and other.get("enabled") and not other.get("allowed_ips"):
+            return [FieldProblem("ip_restrictions.allowed_ips", other.get("allowed_ips"), ("must name an address when enabled",))]
+        return []
+
+    def terms(self) -> Terms:
+        """What was sent, in the domain's words."""
+        terms = Terms()
+        if self.restrictions is not None:
+            given = self.restrictions.model_fields_set
+            if "ip_whitelist" in given:
+                terms["ip_whitelist"] = tuple(dict.fromkeys(self.restrictions.ip_whitelist or ()))
+            if "rate_limit" in given:
+                terms["rate_limit"] = self.restrictions.rate_limit
+            if "daily_limit" in given:
+                terms["daily_limit"] = self.restrictions.daily_limit
+        if self.ip_restrictions is not None:
+            terms["ip_whitelist"] = tuple(dict.fromkeys(self.ip_restrictions.whitelist))
+        if "expires_at" in self.model_fields_set:
+            at = self.expires_at
+            terms["expires_at"] = None if at is None else int(datetime.fromisoformat(at).timestamp() * 1000)
+        return terms
+
+
+class KeyCreate(_KeyTerms):
+    name: KeyName
+    type: Literal["production", "test"] | None = Field(default=None, description="That of the key that asks, which is the default.")
+    level: Literal["client", "admin"] = Field(default="client", description="`admin` for admin keys only.")
+    permissions: Permissions
+
+    def terms(self) -> Terms:
+        return {**super().terms(), "name": self.name, "permissions": permissions_of(self.permissions)}
+
+
+class KeyUpdate(_KeyTerms):
+    name: KeyName | None = None
+    permissions: Permissions | None = None
+
+    def terms(self) -> Terms:
+        terms = super().terms()
+        if self.name is not None:
+            terms["name"] = self.name
+        if self.permissions is not None:
+            terms["permissions"] = permissions_of(self.permissions)
+        return terms
+
+
+class KeyRotate(Request):
+    overlap: Annotated[int, Field(ge=0, le=MAX_OVERLAP)] = Field(
+        default=0, description="Seconds that the old key stays valid; 0 revokes it at once.", examples=[3600]
+    )
+
+
+@endpoint(
+    "GET", "/api-keys", family="envelope", permission="keys:read", query=ListQuery, answer="list[api_keys.ApiKey]",
+    summary="The merchant's keys of this environment, newest first",
+)  # fmt: skip
+def list_api_keys(ctx: Ctx, query: ListQuery) -> Answer:
+    """Revoked and expired keys are in it, with their `status`. `last_used_at` is exact to the minute, and in this list only."""
+
+    def fetch(limit: int, after: str | None, newest_first: bool) -> Page[ApiKey]:
+        return ctx.services.store.page(ApiKey, limit=limit, after=after, newest_first=newest_first, tenant=ctx.tenant)
+
+    found, pagination = listed(query, fetch, lambda key: key.id)
+    used = ctx.services.gate.last_used([key.hash for key in found])
+    return Answer([key_view(key, ctx.now_ms, used.get(key.hash)) for key in found], pagination)
+
+
+@endpoint(
+    "POST", "/api-keys", family="envelope", permission="keys:write", body=KeyCreate, status=201, creates=True,
+    answer="api_keys.NewApiKey", summary="Make a key",
+)  # fmt: skip
+def create_api_key(ctx: Ctx, body: KeyCreate) -> Answer:
+    """`key` is in this answer and in none after it. A key is of the environment of the key that makes it, and nobody hands out
+    more than they have: permissions that the maker lacks are `INSUFFICIENT_PERMISSIONS`; addresses beyond the maker's own
+    restriction, higher limits, and a later expiry are `VALIDATION_ERROR`. What is left out is the maker's. An `admin` key is
+    made by an admin key that asks for it. At most 100 keys per environment are in use. An answer under an `Idempotency-Key` is
+    kept encrypted, and repeated to the same API key alone.
+    """
+    _check_type(ctx, body.type)
+    if body.level == "admin" and ctx.key.level != "admin":
+        raise NotHeld(["admin"], [ctx.key.level, *ctx.key.permissions])
+    answer = ctx.once(lambda made: {**key_view(made[0], ctx.now_ms), "key": made[1]}, secret=True)
+    ctx.services.api_keys.create(ctx.key, body.terms(), body.level, answer.also)
+    return answer.answer
+
+
+@endpoint(
+    "GET", "/api-keys/{id}", family="envelope", permission="keys:read", answer="api_keys.ApiKey", summary="One key"
+)  # fmt: skip
+def get_api_key(ctx: Ctx) -> Answer:
+    return Answer(key_view(ctx.services.api_keys.get(ctx.tenant, ctx.param("id")), ctx.now_ms))
+
+
+@endpoint(
+    "PUT", "/api-keys/{id}", family="envelope", permission="keys:write", body=KeyUpdate, answer="api_keys.ApiKey",
+    summary="Change a key",
+)  # fmt: skip
+def update_api_key(ctx: Ctx, body: KeyUpdate) -> Answer:
+    """Name, permissions, restrictions, expiry; what is left out stays. It counts from the next request on. What becomes wider by
+    it must be within what the changing key has itself, also where a key changes itself. A key that is revoked or replaced can
+    not be changed, nor an admin key by a client key.
+    """
+    return Answer(key_view(ctx.services.api_keys.update(ctx.key, ctx.param("id"), body.terms()), ctx.now_ms))
+
+
+@endpoint(
+    "DELETE", "/api-keys/{id}", family="envelope", permission="keys:write", answer="api_keys.ApiKey", summary="Revoke a key"
+)  # fmt: skip
+def revoke_api_key(ctx: Ctx) -> Answer:
+    """It is refused from the next request on, and stays in the list. Revoking it again changes nothing. A key may revoke itself."""
+    return Answer(key_view(ctx.services.api_keys.revoke(ctx.tenant, ctx.param("id"), ctx.key), ctx.now_ms))
+
+
+@endpoint(
+    "POST", "/api-keys/{id}/rotate", family="envelope", permission="keys:write", body=KeyRotate, status=201, creates=True,
+    answer="api_keys.NewApiKey", summary="Put a new key in a key's place",
+)  # fmt: skip
+def rotate_api_key(ctx: Ctx, body: KeyRotate) -> Answer:
+    """The answer is the new key, with the terms of the old one (its expiry too: a key can not prolong its own life). The old one
+    stays valid for `overlap` seconds. Who rotates must hold all that the key holds. A key is rotated once. Without an overlap, a
+    key that rotates itself can not have this answer repeated: it is revoked by then.
+    """
+    answer = ctx.once(lambda made: {**key_view(made[0], ctx.now_ms), "key": made[1]}, secret=True)
+    ctx.services.api_keys.rotate(ctx.key, ctx.param("id"), body.overlap, answer.also)
+    return answer.answer
+
+
+def _check_type(ctx: Ctx, wanted: str | None) -> None:
+    own = "test" if ctx.realm == "test" else "production"
+    if wanted is not None and wanted != own:
+        raise BusinessRule("type", f"a {own} key makes {own} keys only")

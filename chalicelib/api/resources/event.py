@@ -1,0 +1,13 @@
+"""One event that the merchant was told of."""
+
+from __future__ import annotations
+
+from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.routes import endpoint
+from chalicelib.usecases.webhooks import event_view
+
+
+@endpoint("GET", "/events/{id}", family="envelope", permission="events:read", answer="event.Event", summary="One event")
+def get_event(ctx: Ctx) -> Answer:
+    """As it was told, for 30 days."""
+    return Answer(event_view(ctx.services.webhooks.event(ctx.tenant, ctx.param("id"))))

@@ -1,0 +1,269 @@
+"""Managing API keys: making, changing, revoking and rotating them, by the operator or by another key.
+
+By another key: nobody gets more by it than it has. What a key makes has no permission, no address, no limit and no life
+beyond its own, so that a key which was stolen, or given to a junior, can not be turned into a better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypedDict
+
+from chalicelib.domain.errors import BusinessRule, NotFound, ServiceError
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.merchants import ApiKey, Level, Tally
+from chalicelib.usecases.access import issue_key, limits_of, networks_of
+from chalicelib.usecases.changes import Change, Enforce, Save
+from chalicelib.usecases.ports import Clock, Store
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.views import iso, without_none
+
+MAX_KEYS = 100
+"""Keys of one tenant that are neither revoked nor replaced."""
+MAX_OVERLAP = 7 * 86_400
+"""Seconds that a rotated key may stay valid beside its successor."""
+
+Made = tuple[ApiKey, str]
+"""A new key's record, and the key itself."""
+Also = Callable[[Made], Sequence[Change]]
+
+
+class NotHeld(ServiceError):
+    """Somebody wants to hand out what they do not have."""
+
+    code = "INSUFFICIENT_PERMISSIONS"
+
+    def __init__(self, required: Sequence[str], available: Sequence[str]) -> None:
+        super().__init__(
+            "A key can not hand out what it does not hold", {"required": ", ".join(required), "available": list(available)}
+        )
+
+
+class Terms(TypedDict, total=False):
+    """What a request says of a key, in the words of `ApiKey`. What it leaves out is the maker's, or stays as it is."""
+
+    name: str
+    permissions: tuple[str, ...]
+    ip_whitelist: tuple[str, ...]
+    rate_limit: int | None
+    daily_limit: int | None
+    expires_at: int | None
+
+
+class ApiKeys:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def get(self, tenant: TenantId, id: str) -> ApiKey:
+        """Raises NotFound."""
+        key = self._store.get(ApiKey, tenant=tenant, id=id)
+        if key is None:
+            raise NotFound("API key not found")
+        return key
+
+    def every(self, tenant: TenantId) -> Iterator[ApiKey]:
+        """All keys of a tenant, revoked ones too, oldest first. Raises Unavailable."""
+        after: str | None = None
+        while True:
+            page = self._store.page(ApiKey, limit=500, after=after, tenant=tenant)
+            yield from page.items
+            after = page.next
+            if after is None:
+                return
+
+    def add(self, key: ApiKey) -> None:
+        """Store a new key, as the operator does: no maximum, no maker. Raises Conflict when it is there, Unavailable."""
+
+        def decide() -> None:
+            self._store.commit([*_saved(key), Save(self._tally(key.tenant).plus(1))])
+
+        until_settled(decide)
+
+    def create(self, maker: ApiKey, terms: Terms, level: Level, also: Also) -> Made:
+        """A new key of the maker's merchant and realm, the maker's limits where `terms` name none.
+
+        `also` gives what commits together with it. Raises NotHeld, BusinessRule.
+        """
+        inherited = Terms(
+            ip_whitelist=maker.ip_whitelist,
+            rate_limit=maker.rate_limit,
+            daily_limit=maker.daily_limit,
+            expires_at=maker.expires_at,
+        )
+        asked: dict[str, Any] = {**inherited, **terms}
+
+        def decide() -> Made:
+            now = self._clock.now_ms()
+            made = issue_key(
+                merchant=maker.merchant, realm=maker.realm, level=level, now_ms=now, enterprise=maker.enterprise, **asked
+            )
+            _check_future(made[0], now)
+            _check_level(maker, made[0])
+            _check_within(maker, made[0])
+            tally = self._tally(maker.tenant)
+            if tally.count >= MAX_KEYS:
+                raise BusinessRule("name", f"at most {MAX_KEYS} keys may be in use: revoke those that are not needed")
+            self._store.commit([*_saved(made[0]), Save(tally.plus(1)), *also(made)])
+            return made
+
+        return until_settled(decide)
+
+    def update(self, changer: ApiKey, id: str, terms: Terms) -> ApiKey:
+        """Change what `terms` say. What becomes wider must be the changer's to give. Raises NotFound, NotHeld, BusinessRule."""
+        wanted: dict[str, Any] = {**terms}
+
+        def decide() -> ApiKey:
+            before = self.get(changer.tenant, id)
+            _check_level(changer, before)
+            _check_in_use(before)
+            after = replace(before, **wanted, version=before.version + 1)
+            if "expires_at" in wanted:
+                _check_future(after, self._clock.now_ms())
+            _check_within(changer, after, before)
+            if replace(after, version=before.version) == before:
+                return before
+            self._store.commit(_saved(after))
+            return after
+
+        return until_settled(decide)
+
+    def revoke(self, tenant: TenantId, id: str, revoker: ApiKey | None = None) -> ApiKey:
+        """Refuse the key from now on; one that was revoked before keeps its time. `revoker` None: the operator.
+
+        Raises NotFound, NotHeld.
+        """
+
+        def decide() -> ApiKey:
+            before = self.get(tenant, id)
+            if revoker is not None:
+                _check_level(revoker, before)
+            if before.revoked_at is not None:
+                return before
+            after = replace(before, revoked_at=self._clock.now_ms(), version=before.version + 1)
+            # A replaced key has left the count already: its successor took its place.
+            counted: list[Change] = [] if before.replaced_by else [Save(self._tally(tenant).plus(-1))]
+            self._store.commit([*_saved(after), *counted])
+            return after
+
+        return until_settled(decide)
+
+    def rotate(self, changer: ApiKey, id: str, overlap: int, also: Also) -> Made:
+        """A successor with the same terms. The key itself stays valid for `overlap` seconds, without any it is revoked at once.
+
+        Raises NotFound, NotHeld, BusinessRule; also where the key was rotated before: two successors would live then.
+        """
+
+        def decide() -> Made:
+            before = self.get(changer.tenant, id)
+            now = self._clock.now_ms()
+            _check_level(changer, before)
+            _check_in_use(before)
+            if before.expires_at is not None and before.expires_at <= now:
+                raise BusinessRule("id", "this key has expired")
+            _check_within(changer, before)
+            made = issue_key(
+                merchant=before.merchant, realm=before.realm, level=before.level, name=before.name,
+                permissions=before.permissions, now_ms=now, ip_whitelist=before.ip_whitelist, rate_limit=before.rate_limit,
+                daily_limit=before.daily_limit, expires_at=before.expires_at, enterprise=before.enterprise,
+            )  # fmt: skip
+            until = now + overlap * 1000
+            left = replace(before, replaced_by=made[0].id, version=before.version + 1)
+            # With no overlap it must not depend on whose clock is ahead.
+            after = (
+                replace(left, expires_at=min(until, before.expires_at or until)) if overlap > 0 else replace(left, revoked_at=now)
+            )
+            self._store.commit([*_saved(after), *_saved(made[0]), *also(made)])
+            return made
+
+        return until_settled(decide)
+
+    def _tally(self, tenant: TenantId) -> Tally:
+        return self._store.get(Tally, tenant=tenant, of="keys") or Tally(tenant, "keys", 0, 0)
+
+
+def _saved(key: ApiKey) -> list[Change]:
+    return [Save(key), Enforce(key)]
+
+
+def _check_future(key: ApiKey, now: int) -> None:
+    if key.expires_at is not None and key.expires_at <= now:
+        raise BusinessRule("expires_at", "must be in the future")
+
+
+def _check_in_use(key: ApiKey) -> None:
+    if key.revoked_at is not None:
+        raise BusinessRule("id", "this key is revoked")
+    if key.replaced_by is not None:
+        raise BusinessRule("id", f"this key was replaced by {key.replaced_by}")
+
+
+def _check_level(changer: ApiKey, key: ApiKey) -> None:
+    if key.level == "admin" and changer.level != "admin":
+        raise NotHeld(["admin"], [changer.level, *changer.permissions])
+
+
+def _check_within(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> None:
+    """Everything of `key` that goes beyond `before` must be within what `giver` has itself. Raises NotHeld, BusinessRule."""
+    had = () if before is None else before.permissions
+    missing = [p for p in key.permissions if p not in had and p not in giver.permissions]
+    if missing:
+        raise NotHeld(missing, giver.permissions)
+    if not _covers(giver.ip_whitelist, key.ip_whitelist) and not (before and _covers(before.ip_whitelist, key.ip_whitelist)):
+        allowed = ", ".join(giver.ip_whitelist)
+        raise BusinessRule("restrictions.ip_whitelist", f"must lie within the addresses of the key that asks for it: {allowed}")
+    mine, wanted = limits_of(giver), limits_of(key)
+    stood = None if before is None else limits_of(before)
+    for place, field in ((0, "rate_limit"), (2, "daily_limit")):
+        if wanted[place].limit > max(mine[place].limit, stood[place].limit if stood else 0):
+            raise BusinessRule(f"restrictions.{field}", f"may be at most {mine[place].limit}, as that of the key that asks for it")
+    if not _no_later(key.expires_at, giver.expires_at) and not (before and _no_later(key.expires_at, before.expires_at)):
+        raise BusinessRule("expires_at", f"must not be after {iso(giver.expires_at or 0)}, when the key that asks for it expires")
+
+
+def _covers(outer: tuple[str, ...], inner: tuple[str, ...]) -> bool:
+    """Whether every address of `inner` is one of `outer`. No list means every address."""
+    if not outer:
+        return True
+    around = networks_of(outer)
+    return bool(inner) and all(any(_inside(one, other) for other in around) for one in networks_of(inner))
+
+
+def _inside(one: Any, other: Any) -> bool:
+    return one.version == other.version and bool(one.subnet_of(other))
+
+
+def _no_later(one: int | None, other: int | None) -> bool:
+    return other is None or (one is not None and one <= other)
+
+
+def key_view(key: ApiKey, now: int, used: int | None = None) -> dict[str, Any]:
+    """What its owner sees of a key, never the key: the published record, and what became of it. `used`: when last, if known.
+
+    The limits are those that hold: a key's own may only lower its type's.
+    """
+    minute, _, day = limits_of(key)
+    shown = without_none(
+        {
+            "key_id": key.id,
+            "name": key.name,
+            "key_prefix": key.prefix,
+            "type": "test" if key.realm == "test" else "production",
+            "level": key.level,
+            "status": _status(key, now),
+            "permissions": list(key.permissions),
+            "restrictions": {"ip_whitelist": list(key.ip_whitelist), "rate_limit": minute.limit, "daily_limit": day.limit},
+            "created_at": iso(key.created_at),
+            "revoked_at": None if key.revoked_at is None else iso(key.revoked_at),
+            "replaced_by": key.replaced_by,
+            "last_used_at": None if used is None else iso(used),
+        }
+    )
+    return {**shown, "expires_at": None if key.expires_at is None else iso(key.expires_at)}
+
+
+def _status(key: ApiKey, now: int) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    return "expired" if key.expires_at is not None and key.expires_at <= now else "active"
