@@ -129,6 +129,19 @@ class Journey:
             answer = self.api("GET", f"/v1{path}", key=self.stack.keys["admin_test"] if route.level == "admin" else None)
             assert answer
 
+    def manage_webhook(self, id: str) -> None:
+        self.api("PUT", f"/v1/webhooks/{id}", {"events": ["invoice.created"]})
+        self.api("POST", f"/v1/webhooks/{id}/rotate-secret", {}, 201)
+        sent = self.api("POST", f"/v1/webhooks/{id}/test", status=201)
+        self.api("POST", f"/v1/webhooks/deliveries/{sent['data']['id']}/redeliver", status=201)
+        self.api("PUT", f"/v1/webhooks/{id}", {"events": ["*"]})
+
+    def manage_keys(self) -> None:
+        made = self.api("POST", "/v1/api-keys", {"name": "n", "permissions": ["read-only"]}, 201)["data"]
+        self.api("PUT", f"/v1/api-keys/{made['key_id']}", {"name": "m"})
+        made = self.api("POST", f"/v1/api-keys/{made['key_id']}/rotate", {"overlap": 60}, 201)["data"]
+        self.api("DELETE", f"/v1/api-keys/{made['key_id']}")
+
     def settle(self) -> None:
         """All functions in turn, until none finds anything to do."""
         for _ in range(12):
@@ -186,6 +199,8 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
         journey.settle()
         journey.api("POST", "/v1/sandbox/blocks", {"network": network, "count": 30}, 201)
         journey.settle()
+    journey.manage_webhook(hook["data"]["id"])
+    journey.manage_keys()
     to = "0x52908400098527886E0F7030069857D2E4169EE7"
     withdrawal = journey.api("POST", "/v1/withdraws", {"coin": "eth", "network": "ethereum", "amount": "0.5", "address": to}, 201)
     transaction = journey.api("GET", "/v1/transactions")["data"][0]
@@ -199,6 +214,9 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
             "/networks/last-number-block/{network}": "ethereum",
             "/transactions/{txId}": transaction["id"],
             "/webhooks/{id}": hook["data"]["id"],
+            "/webhooks/{id}/deliveries": f"{hook['data']['id']}/deliveries",
+            "/events/{id}": journey.api("GET", "/v1/events")["data"][0]["id"],
+            "/api-keys/{id}": journey.api("GET", "/v1/auth/test")["data"]["key_id"],
             "/withdrawals/{id}": withdrawal["id"],
         }
     )
