@@ -89,39 +89,47 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
     plan = _Plan(models, token)
     wallets: dict[_Wallet, _Moved] = {}
     for change in changes:
+        _put_in(plan, change)
         match change:
-            case Save(record):
-                _save(plan, change, record)
-            case Add(kind, key, deltas):
-                _add(plan, change, kind, key, deltas)
-            case Delete(kind, key):
-                plan.delete(change, models.of(kind)(*key_of(kind, dict(key))))
-            case Post(entry):
-                item = models.item(entry)
-                plan.put(change, item, type(item).pk.does_not_exist())
+            case Post():
                 _posted(wallets, change)
             case Beside(network, address, asset, pending, held):
                 moved = wallets.setdefault((network, address, asset), _Moved(change))
                 moved.pending, moved.held = moved.pending + pending, moved.held + held
-            case Emit(row):
-                item = models.item(row)
-                plan.put(change, item, type(item).pk.does_not_exist())
-                _open(plan, change, outbox_work(row))
-            case Open(work):
-                _open(plan, change, work)
-            case Close(work):
-                obligation = models.work(*work_key(work))
-                plan.delete(change, obligation, models.work.pk.exists())
-            case AtEpoch(network, epoch):
-                model: Any = models.of(Cursor)
-                plan.check(change, model, key_of(Cursor, {"network": network}), model.f_epoch == epoch)
-            case Enforce(api_key):
-                plan.raw(change, *access.enforcing(models.table("tenants"), api_key))
     for place, moved in sorted(wallets.items(), key=lambda entry: entry[0]):
         _move_wallet(plan, place, moved)
     if sum(len(group) for group in plan.owners) > MOST_ITEMS:
         raise ValueError(f"a transaction has at most {MOST_ITEMS} items")
     plan.run()
+
+
+def _put_in(plan: _Plan, change: Change) -> None:
+    """The items of one change, but those of wallets: several changes may be about one wallet, and it is written once."""
+    models = plan.models
+    match change:
+        case Save(record):
+            _save(plan, change, record)
+        case Add(kind, key, deltas):
+            _add(plan, change, kind, key, deltas)
+        case Delete(kind, key):
+            plan.delete(change, models.of(kind)(*key_of(kind, dict(key))))
+        case Post(entry):
+            item = models.item(entry)
+            plan.put(change, item, type(item).pk.does_not_exist())
+        case Emit(row):
+            item = models.item(row)
+            plan.put(change, item, type(item).pk.does_not_exist())
+            _open(plan, change, outbox_work(row))
+        case Open(work):
+            _open(plan, change, work)
+        case Close(work):
+            obligation = models.work(*work_key(work))
+            plan.delete(change, obligation, models.work.pk.exists())
+        case AtEpoch(network, epoch):
+            model: Any = models.of(Cursor)
+            plan.check(change, model, key_of(Cursor, {"network": network}), model.f_epoch == epoch)
+        case Enforce(api_key):
+            plan.raw(change, *access.enforcing(models.table("tenants"), api_key))
 
 
 def _save(plan: _Plan, change: Change, record: Any) -> None:
