@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from chalicelib.chains.addresses import Rules
     from chalicelib.chains.sandbox.chain import SandboxChain
     from chalicelib.chains.sandbox.table import SandboxTable
-    from chalicelib.domain.catalogue import Catalogue, Network
+    from chalicelib.chains.sandbox.tokens import SandboxTokens
+    from chalicelib.domain.catalogue import Catalogue, Coin, Network
     from chalicelib.domain.ids import NetworkId, Realm, TenantId
     from chalicelib.domain.ledger import Balance
     from chalicelib.domain.rates import Rates
@@ -28,13 +29,14 @@ if TYPE_CHECKING:
     from chalicelib.usecases.addresses import Addresses
     from chalicelib.usecases.api_keys import ApiKeys
     from chalicelib.usecases.clocks import SandboxTime
+    from chalicelib.usecases.coins import Coins
     from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
     from chalicelib.usecases.invoices import Invoices
     from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
-    from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, Signer
+    from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, Signer, TokenReader
     from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.sandbox import Sandbox
@@ -227,6 +229,31 @@ class Services:
         return Networks(self.store)
 
     @cached_property
+    def coins(self) -> Coins:
+        from chalicelib.usecases.coins import Coins
+
+        def stocked(coin: Coin, wallet: str) -> None:
+            self.sandbox.stock(coin, wallet)
+
+        return Coins(self.store, self.rules, self.token_reader, stocked)
+
+    def token_reader(self, network: Network) -> TokenReader:
+        """What reads the contracts of a network. Raises LookupError where this deployment has nothing that can."""
+        if network.simulated:
+            return self.simulated_tokens(network.id)
+        from chalicelib.chains.evm.tokens import EvmTokens
+
+        return EvmTokens(network, self._rpc(network))
+
+    def simulated_tokens(self, network_id: NetworkId) -> SandboxTokens:
+        """The token contracts of a network of the test realm. Raises LookupError for any other."""
+        from chalicelib.chains.sandbox.tokens import SandboxTokens
+        from chalicelib.domain.ids import network_parts
+
+        realm, slug = network_parts(network_id)
+        return SandboxTokens(self.store.catalogue(realm).networks[slug], self._sandbox_table, self.clock)
+
+    @cached_property
     def webhooks(self) -> Webhooks:
         from chalicelib.usecases.webhooks import Webhooks
 
@@ -272,7 +299,7 @@ class Services:
     def sandbox(self) -> Sandbox:
         from chalicelib.usecases.sandbox import Sandbox
 
-        return Sandbox(self.store, self.simulated, self.rules)
+        return Sandbox(self.store, self.simulated, self.rules, self.simulated_tokens)
 
     def reader(self, network: Network) -> ChainReader:
         """What scans a network: its node, or the simulated chain."""

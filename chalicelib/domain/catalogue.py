@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -71,6 +71,16 @@ class Coin:
         return "NATIVE" if self.contract is None else "TOKEN"
 
 
+@dataclass(frozen=True, slots=True)
+class TokenContract:
+    """A contract that is registered, in storage form: one coin of a network has it, the others can not."""
+
+    network: NetworkId
+    contract: str
+    slug: str
+    version: int = 1
+
+
 # slug, name, native symbol, family, chain id, confirmations, block time (s), native decimals, explorer.
 # Confirmations and decimals: the published interface. Chain ids: EIP-155 registry (chainid.network).
 _NETWORKS: tuple[tuple[str, str, str, Family, int | None, int, float, int, str], ...] = (
@@ -110,6 +120,11 @@ _TOKENS: tuple[tuple[str, str, str, str, int], ...] = (
 )
 
 
+def native_name(network: Network) -> str:
+    """What the native coin of a network is called."""
+    return _NATIVE_NAMES.get(network.symbol, network.symbol)
+
+
 def default_networks(realm: Realm) -> list[Network]:
     """The eight published networks: simulated and active in the test realm, inactive in the live one until they have a node."""
     simulated = realm == "test"
@@ -140,11 +155,21 @@ def default_coins(realm: Realm) -> list[Coin]:
 
 
 class Catalogue:
-    """What one realm knows of networks and coins, looked up by name. Unknown names give None: the caller words the error."""
+    """What one realm knows of networks and coins, looked up by name. Unknown names give None: the caller words the error.
 
-    def __init__(self, realm: Realm, networks: Iterable[Network], coins: Iterable[Coin]) -> None:
+    `newer` reads the catalogue afresh. A coin that is not known here may have been registered since, by another process.
+    """
+
+    def __init__(
+        self,
+        realm: Realm,
+        networks: Iterable[Network],
+        coins: Iterable[Coin],
+        newer: Callable[[], Catalogue] | None = None,
+    ) -> None:
         order = {slug: place for place, slug in enumerate(NETWORK_ORDER)}
         self.realm = realm
+        self._newer = newer
         self.networks = {n.slug: n for n in sorted(networks, key=lambda n: (order.get(n.slug, len(order)), n.slug))}
         self.coins = {
             (network_parts(c.network)[1], c.slug): c
@@ -155,7 +180,10 @@ class Catalogue:
         return self.networks.get(slug)
 
     def coin(self, network: str, slug: str) -> Coin | None:
-        return self.coins.get((network, slug))
+        found = self.coins.get((network, slug))
+        if found is None and self._newer is not None and network in self.networks:
+            found = self._newer().coins.get((network, slug))
+        return found
 
     def native(self, network: str) -> Coin:
         return self.coins[network, self.networks[network].symbol.lower()]

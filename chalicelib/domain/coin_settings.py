@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.errors import BusinessRule
-from chalicelib.domain.money import format_units, parse_units
+from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter
+from chalicelib.domain.money import NotAnAmount, format_units, parse_units
 from chalicelib.domain.rates import Rates
 
 AMOUNTS = (
@@ -91,36 +91,40 @@ def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mappin
     """The settings after `changed`, in their one spelling. Amounts that `changed` does not name stay the numbers that they are,
     also where `useUsdLimits` gives them another unit.
 
-    Raises BusinessRule: minValue > maxValue > maxValueDaily, a percentage over 100, or a number that has more decimals than
-    its unit (the coin's, or cents).
+    Raises InvalidParameter for numbers in `changed` with more decimals than their unit has (the coin's, or cents), all at once.
+    Raises BusinessRule: a negative number, minValue > maxValue > maxValueDaily, a percentage over 100, or a number of `before`
+    that does not fit the unit that `changed` gives it.
     """
     after = {**before, **changed}
     usd = bool(after.get("useUsdLimits", False))
     unit = USD_DECIMALS if usd else coin_decimals
-    for name in AMOUNTS:
-        if name not in after:
-            continue
+    problems, below = [], []
+    for name in (*AMOUNTS, PERCENTAGE):
+        text = str(after.get(name, "0"))
+        negative = name in changed and text.startswith("-")
+        if negative:
+            below.append(name)
+        places = 2 if name == PERCENTAGE else unit
         try:
-            after[name] = format_units(parse_units(str(after[name]), unit), unit)
-        except ValueError as reason:
-            what = "US dollars" if usd else "units of the coin"
-            raise BusinessRule(name, f"{after[name]} is no amount in {what}: {reason}") from reason
-    if PERCENTAGE in after:
-        after[PERCENTAGE] = _percentage(str(after[PERCENTAGE]))
+            number = format_units(parse_units(text.removeprefix("-") if negative else text, places), places)
+        except NotAnAmount as reason:
+            if name not in changed:
+                what = "US dollars" if usd else f"a coin of {coin_decimals} decimals"
+                raise BusinessRule(name, f"is {text} now, which is no amount in {what}: send it too") from reason
+            problems.append(FieldProblem(name, text[:100], (str(reason),)))
+            continue
+        if name in after:
+            after[name] = number
+    if problems:
+        raise InvalidParameter(problems)
+    if below:
+        raise BusinessRule(below[0], "must not be negative")
+    if Decimal(str(after.get(PERCENTAGE, "0"))) > 100:
+        raise BusinessRule(PERCENTAGE, "must be from 0 to 100")
     _in_order(after, "minValue", "maxValue")
     _in_order(after, "maxValue", "maxValueDaily")
     _in_order(after, "minValue", "maxValueDaily")
     return after
-
-
-def _percentage(text: str) -> str:
-    try:
-        points = parse_units(text, 2)
-    except ValueError as reason:
-        raise BusinessRule(PERCENTAGE, f"{text} is no percentage: {reason}") from reason
-    if points > 10_000:
-        raise BusinessRule(PERCENTAGE, "must be from 0 to 100")
-    return format_units(points, 2)
 
 
 def _in_order(settings: Mapping[str, str | bool], lower: str, higher: str) -> None:

@@ -172,11 +172,11 @@ class DynamoStore:
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
 
-    def catalogue(self, realm: Realm) -> Catalogue:
-        """Networks and coins of a realm, at most 30 seconds old. Raises Unavailable."""
+    def catalogue(self, realm: Realm, fresh: bool = False) -> Catalogue:
+        """Networks and coins of a realm, at most 30 seconds old, or `fresh` as they are now. Raises Unavailable."""
         known = self._catalogues.get(realm)
         now = time.monotonic()
-        if known is None or now - known[0] > CATALOGUE_SECONDS:
+        if fresh or known is None or now - known[0] > CATALOGUE_SECONDS:
             networks = self.page(Network, limit=100, id=f"{realm}:").items
             coins: list[Coin] = []
             after: str | None = None
@@ -186,7 +186,7 @@ class DynamoStore:
                 after = page.next
                 if after is None:
                     break
-            known = (now, Catalogue(realm, networks, coins))
+            known = (now, Catalogue(realm, networks, coins, lambda: self.catalogue(realm, fresh=True)))
             self._catalogues[realm] = known
         return known[1]
 

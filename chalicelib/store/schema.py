@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib.custody.records import EncryptedKey, EncryptedSeed
 from chalicelib.domain.addresses import Address, Wallet, Watched, Xpub
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.catalogue import Coin, Network, TokenContract
 from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote, SandboxClock
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.greylist import GreyListEntry
@@ -61,6 +61,7 @@ RECORDS: dict[type, Kind] = {
     JournalEntry: Kind("ledger", lambda r: f"jrn#{r.id}"),
     Network: Kind("chain", lambda r: f"net#{r.id.split(':')[0]}", lambda r: r.id.split(":")[1]),
     Coin: Kind("chain", lambda r: f"coin#{r.network.split(':')[0]}", lambda r: f"{r.network.split(':')[1]}#{r.slug}"),
+    TokenContract: Kind("chain", lambda r: f"contract#{r.network}", lambda r: r.contract),
     # The live realm's alone: the sandbox's are constant and stored nowhere.
     Rate: Kind("chain", lambda r: "rate#live", lambda r: f"{r.coin}#{r.fiat}"),
     Watched: Kind("chain", lambda r: f"watch#{r.realm}#{r.family}#{r.address}"),

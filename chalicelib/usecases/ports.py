@@ -82,8 +82,8 @@ class Store(Protocol):
         """All open obligations, by a scan: for the operator's checks."""
         ...
 
-    def catalogue(self, realm: Realm) -> Catalogue:
-        """Networks and coins of a realm; at most 30 seconds old."""
+    def catalogue(self, realm: Realm, fresh: bool = False) -> Catalogue:
+        """Networks and coins of a realm; at most 30 seconds old, or `fresh` as they are now."""
         ...
 
 
@@ -128,6 +128,27 @@ class ChainReader(Protocol):
 
     def balance(self, address: str, contract: str | None = None) -> int:
         """Units that `address` holds at the newest block, of the native coin or of the token `contract`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFacts:
+    """What a contract says of itself. Nobody has looked yet whether that makes sense."""
+
+    symbol: str
+    name: str
+    decimals: int
+
+
+class NoToken(Exception):
+    """There is no token at this address: no contract, or one that does not say what it is. The message says which."""
+
+
+class TokenReader(Protocol):
+    """Tokens of one network, as registering them needs it."""
+
+    def facts(self, contract: str) -> TokenFacts:
+        """What `contract` says of itself. Raises NoToken, Unavailable."""
         ...
 
 

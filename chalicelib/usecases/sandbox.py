@@ -16,7 +16,7 @@ from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParame
 from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, network_parts, tenant_parts
 from chalicelib.domain.money import format_units
 from chalicelib.domain.withdrawals import FINAL, Withdrawal
-from chalicelib.usecases.ports import AddressRules, Refused, Store, Unavailable
+from chalicelib.usecases.ports import AddressRules, Refused, Store, TokenFacts, Unavailable
 from chalicelib.usecases.scan import MOST_UNITS
 
 log = logging.getLogger(__name__)
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 Outcome = Literal["confirm", "fail", "stick"]
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 MOST_BLOCKS = 10_000
+STOCK_COINS = 1_000_000
+"""What a simulated hot wallet is given of each coin."""
 
 State = Literal["planned", "waiting", "stuck", "succeeded", "failed"]
 """Of a payment: not known yet, in the mempool behind an earlier one, kept out of blocks, final either way."""
@@ -96,11 +98,26 @@ class SimulatedChain(Protocol):
         ...
 
 
-class Sandbox:
-    """`chain_of` gives the simulated chain of a network of the test realm, and has none for any other."""
+class TokenMaker(Protocol):
+    """The token contracts of one simulated network."""
 
-    def __init__(self, store: Store, chain_of: Callable[[NetworkId], SimulatedChain], rules: AddressRules) -> None:
-        self._store, self._chain_of, self._rules = store, chain_of, rules
+    def make(self, facts: TokenFacts, token: str | None = None) -> str:
+        """A new contract's address. The same `token` always means the same contract. Raises Unavailable."""
+        ...
+
+
+class Sandbox:
+    """`chain_of` gives the simulated chain of a network of the test realm, `tokens_of` what makes its tokens. They have none
+    for any other network."""
+
+    def __init__(
+        self,
+        store: Store,
+        chain_of: Callable[[NetworkId], SimulatedChain],
+        rules: AddressRules,
+        tokens_of: Callable[[NetworkId], TokenMaker] | None = None,
+    ) -> None:
+        self._store, self._chain_of, self._rules, self._tokens_of = store, chain_of, rules, tokens_of
 
     def deposit(
         self, network: NetworkId, address: str, coin: Coin, units: int, sender: str | None = None, token: str | None = None
@@ -133,6 +150,33 @@ class Sandbox:
             "blockNumber": mined.number,
             "blockHash": mined.hash,
         }
+
+    def token(self, network: NetworkId, facts: TokenFacts, token: str | None = None) -> dict[str, Any]:
+        """Make a token contract, which no coin is registered for yet. Raises InvalidParameter, BusinessRule, Unavailable.
+
+        `token` makes repeating safe: the same one is the same contract.
+        """
+        realm, slug = network_parts(network)
+        if realm != "test" or self._tokens_of is None:
+            raise BusinessRule("network", "only the simulated networks of test keys can be told what to do")
+        if self._store.catalogue(realm).networks[slug].family == "utxo":
+            raise BusinessRule("network", f"{slug} has no tokens")
+        contract = self._tokens_of(network).make(facts, token)
+        return {
+            "network": slug,
+            "contractAddress": contract,
+            "symbol": facts.symbol,
+            "name": facts.name,
+            "decimals": facts.decimals,
+        }
+
+    def stock(self, coin: Coin, wallet: str) -> None:
+        """Give a hot wallet some of a coin that is new, once, deep enough to be counted at the next poll. Raises Unavailable."""
+        units = min(STOCK_COINS * 10**coin.decimals, MOST_UNITS)
+        chain = self._chain(coin.network)
+        chain.deposit(wallet, coin.contract, units, token=f"faucet {wallet} {coin.slug}")
+        realm, slug = network_parts(coin.network)
+        chain.mine(self._store.catalogue(realm).networks[slug].confirmations)
 
     def blocks(self, network: NetworkId, count: int) -> dict[str, Any]:
         """Mine `count` blocks, 1 to 10,000. Raises InvalidParameter, Unavailable."""

@@ -86,6 +86,9 @@ class Scanner:
             cursor = self._forks.rewind(cursor)
         tip = self._reader.tip()
         changed = 0
+        if cursor.number < tip:
+            # Coins that were registered before the tip was mined count in every block up to it.
+            self._store.catalogue(self._network.realm, fresh=True)
         while cursor.halted is None:
             if not self._still_there(cursor, tip):
                 cursor = self._forks.follow(cursor)

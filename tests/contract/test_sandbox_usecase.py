@@ -35,7 +35,7 @@ class Records:
         assert kind is Withdrawal
         return self.kept.get((key["tenant"], key["id"]))
 
-    def catalogue(self, realm: Realm) -> Catalogue:
+    def catalogue(self, realm: Realm, fresh: bool = False) -> Catalogue:
         assert realm == "test"
         return CATALOGUE
 

@@ -70,7 +70,7 @@ class MemoryStore:
     def reserve_indexes(self, pool: str, count: int) -> int:
         raise AssertionError("not for webhooks")
 
-    def catalogue(self, realm: str) -> Any:
+    def catalogue(self, realm: str, fresh: bool = False) -> Any:
         raise AssertionError("not for webhooks")
 
     def all(self, kind: type[Any]) -> list[Any]:

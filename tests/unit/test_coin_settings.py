@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.coin_settings import NoFreshRate, coin_and_usd, hot_basis_points, limit_units, merged, units_of
-from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.money import usd_cents
 from chalicelib.domain.rates import STALE_MS, ConstantRates, Rate, Rates, no_rates
@@ -63,15 +63,23 @@ def test_one_of_the_two_values_is_exact_and_the_other_follows() -> None:
         ({"maxValue": "2", "maxValueDaily": "1"}, "maxValue"),
         ({"minValue": "2", "maxValueDaily": "1"}, "minValue"),
         ({"collectPercentageHot": "100.01"}, "collectPercentageHot"),
-        ({"collectPercentageHot": "1.001"}, "collectPercentageHot"),
-        ({"minValue": "0.0000000000000000001"}, "minValue"),
-        ({"useUsdLimits": True, "minValue": "0.001"}, "minValue"),
+        ({"approveThreshold": "-1"}, "approveThreshold"),
+        ({"collectPercentageHot": "-0.01"}, "collectPercentageHot"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, str | bool], field: str) -> None:
     with pytest.raises(BusinessRule) as refused:
         merged(18, {}, settings)
     assert refused.value.details["field"] == field  # type: ignore[index,call-overload]
+
+
+def test_numbers_that_do_not_fit_their_unit_are_named_all_at_once() -> None:
+    sent: dict[str, str | bool] = {"minValue": "0.001", "maxValue": "1", "collectPercentageHot": "1.001", "useUsdLimits": True}
+    with pytest.raises(InvalidParameter) as refused:
+        merged(18, {}, sent)
+    assert [problem.field for problem in refused.value.problems] == ["minValue", "collectPercentageHot"]
+    with pytest.raises(InvalidParameter):
+        merged(0, {}, {"minValue": "0.1"})
 
 
 def test_zero_is_no_limit_and_so_never_out_of_order() -> None:

@@ -1,51 +1,249 @@
-"""Coins of the caller's realm."""
+"""Coins of the caller's realm: read by everybody, registered and changed by the operator."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.models import NetworkSlug, Query, chosen_coin, coin_network
+from chalicelib.api.models import CamelRequest, NetworkSlug, Query, amount_text, chosen_coin, coin_network, matching
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.paging import MAX_LIMIT
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.coin_settings import AMOUNTS, PERCENTAGE, amount_text, in_usd
+from chalicelib.domain.coin_settings import AMOUNTS, PERCENTAGE, coin_and_usd, in_usd
+from chalicelib.domain.coin_settings import amount_text as set_amount
+from chalicelib.domain.errors import InvalidParameter
+from chalicelib.usecases.coins import MOST_NAME, RESERVED, SLUG
+from chalicelib.usecases.views import iso
+
+
+def _setting(value: Any) -> str:
+    """A negative number is well-formed, and refused as a rule of the business (decisions §3)."""
+    if isinstance(value, JsonNumber) and value.text.startswith("-"):
+        return "-" + amount_text(value.text[1:])
+    if isinstance(value, (str, int)) and not isinstance(value, bool) and str(value).startswith("-"):
+        return "-" + amount_text(str(value)[1:])
+    return amount_text(value)
+
+
+_SETTING_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "number", "minimum": 0},
+        {"type": "string", "pattern": r"^(0|[1-9][0-9]*)(\.[0-9]+)?$", "maxLength": 80},
+    ],
+    "description": "In coin units, or in USD (at most two decimals) where `useUsdLimits` is true; exact. 0: no limit.",
+    "examples": [0.5],
+}
+Setting = Annotated[str, BeforeValidator(_setting), WithJsonSchema(_SETTING_SCHEMA)]
+_Percent = Annotated[
+    str,
+    BeforeValidator(_setting),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": 100},
+                {"type": "string", "pattern": r"^(0|[1-9][0-9]?|100)(\.[0-9]{1,2})?$"},
+            ],
+            "description": "Per cent that stay on the hot wallet, 0 to 100, at most two decimals.",
+            "examples": [20],
+        }
+    ),
+]
+
+
+def _name(value: Any) -> Any:
+    if isinstance(value, str) and (not value.isprintable() or value != value.strip()):
+        raise PydanticCustomError(
+            "constraint", "{text}", {"text": "must have no blanks at its ends and nothing that can not be shown"}
+        )
+    return value
+
+
+def _not_reserved(value: Any) -> Any:
+    if isinstance(value, str) and value in RESERVED:
+        raise PydanticCustomError("constraint", "{text}", {"text": "must be another word: this one is a path"})
+    return value
+
+
+NewSlug = Annotated[
+    str,
+    matching(SLUG, "must have 1 to 32 characters of a-z, 0-9, dot, hyphen and underscore, the first one a letter or a digit"),
+    BeforeValidator(_not_reserved),
+    Field(description="Without it: the symbol in lower case.", examples=["link"]),
+]
+ContractAddress = Annotated[
+    str,
+    Field(
+        min_length=1, max_length=128, description="The token's contract.", examples=["0xdAC17F958D2ee523a2206206994597C13D831ec7"]
+    ),
+]
+CoinName = Annotated[str, Field(min_length=1, max_length=MOST_NAME, examples=["Tether USD"]), BeforeValidator(_name)]
+
+
+class CoinSettings(CamelRequest):
+    """null is the same as not sent."""
+
+    use_usd_limits: Annotated[bool, Field(description="Thresholds and limits are in USD.")] | None = None
+    collect_threshold: Setting | None = None
+    collect_service_to_cold_threshold: Setting | None = None
+    collect_percentage_hot: _Percent | None = None
+    approve_threshold: Setting | None = None
+    min_value: Setting | None = None
+    max_value: Setting | None = None
+    max_value_daily: Setting | None = None
+    min_deposit_amount: Setting | None = None
+
+    @property
+    def settings(self) -> dict[str, str | bool]:
+        """What was sent, by its published names."""
+        sent = self.model_dump(by_alias=True, exclude_none=True)
+        return {name: sent[name] for name in ("useUsdLimits", PERCENTAGE, *AMOUNTS) if name in sent}
+
+
+class CoinCreate(CoinSettings):
+    network: NetworkSlug
+    coin: NewSlug | None = None
+    name: CoinName | None = None
+    contract_address: ContractAddress | None = None
+
+
+class CoinPrecreate(CamelRequest):
+    contract_address: ContractAddress
+    network: NetworkSlug
+
+
+class CoinChange(CoinSettings):
+    coin: Annotated[str, Field(min_length=1, max_length=100, description="The coin's slug.", examples=["usdt"])] | None = None
+    network: NetworkSlug | None = None
+    name: CoinName | None = None
+    status: Literal["ACTIVE", "INACTIVE"] | None = None
+
+
+class CoinChangeByBody(CoinChange):
+    coin: Annotated[str, Field(min_length=1, max_length=100, description="The coin's slug.", examples=["usdt"])]
 
 
 class CoinsQuery(Query):
     network: NetworkSlug | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT)] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Without it, all coins.")] | None = None
 
 
 class CoinQuery(Query):
     network: NetworkSlug | None = None
 
 
-@endpoint("GET", "/coins", family="flat", permission="coins:read", query=CoinsQuery, summary="All coins, or those of one network")
+@endpoint(
+    "GET", "/coins", family="flat", permission="coins:read", query=CoinsQuery, summary="All coins, or those of one network",
+    answer="list[coins.Coin]",
+)  # fmt: skip
 def list_coins(ctx: Ctx, query: CoinsQuery) -> Answer:
+    """Native coins first. Settings are shown as they were set: in USD where `useUsdLimits` is true."""
     coins = ctx.catalogue.coins.values() if query.network is None else ctx.catalogue.coins_of(query.network)
     return Answer([shown(coin) for coin in coins][: query.limit])
 
 
 @endpoint(
-    "GET", "/coins/{coin}", family="flat", permission="coins:read", query=CoinQuery, summary="One coin, its settings in USD as well"
-)
+    "GET", "/coins/{coin}", family="flat", permission="coins:read", query=CoinQuery,
+    summary="One coin, its settings in USD as well", answer="coins.CoinDetails",
+)  # fmt: skip
 def get_coin(ctx: Ctx, query: CoinQuery) -> Answer:
-    """Without `network`: the coin on its first active network. The USD counterparts are null while there is no rate."""
+    """Without `network`: the coin on its first active network.
+
+    Every threshold and limit is there in coin units and in USD. The one that was set is exact; the other follows from the
+    fresh rate (coin units to the last unit, USD to the cent) and is null where there is none. `rate` is the last known one,
+    and says whether it is stale: a stale rate prices nothing.
+    """
     coin = chosen_coin(ctx.catalogue, "coin", ctx.param("coin"), query.network)
-    record = shown(coin)
-    usd = {f"{name}USD": 0 if amount_text(coin, name) == "0" else None for name in AMOUNTS}
-    return Answer({**record, "settings": {**record["settings"], **usd}})
+    rates = ctx.services.rates(ctx.realm)
+    settings: dict[str, Any] = {"useUsdLimits": in_usd(coin), PERCENTAGE: _percentage(coin)}
+    for name in AMOUNTS:
+        in_coin, usd = coin_and_usd(coin, name, rates, ctx.now_ms)
+        settings[name] = None if in_coin is None else JsonNumber(in_coin)
+        settings[f"{name}USD"] = None if usd is None else JsonNumber(usd)
+    rate = rates.get(coin.slug)
+    record: dict[str, Any] = {**shown(coin), "settings": settings, "rate": None}
+    if rate is not None:
+        record["rate"] = {
+            "usd": JsonNumber(rate.value),
+            "at": iso(rate.at),
+            "source": rate.source,
+            "stale": rates.fresh(coin.slug, ctx.now_ms) is None,
+        }
+    return Answer(record)
+
+
+@endpoint(
+    "POST", "/coins", family="flat", level="admin", permission="coins:write", body=CoinCreate, status=201, creates=True,
+    summary="Register a token, or a network's native coin", answer="coins.Created",
+)  # fmt: skip
+def create_coin(ctx: Ctx, body: CoinCreate) -> Answer:
+    """With `contractAddress` a token: symbol and decimals are what the contract says, and so is the name unless one is sent.
+    Without it the network's native coin, where that is not there yet. The coin starts ACTIVE, addresses of the network show it at
+    once, and what arrives from now on is credited.
+
+    Without `coin`, the slug is the symbol in lower case; a symbol that makes no slug gives `token-` and the last eight characters
+    of the contract. `VALIDATION_ERROR`: the slug or the contract is taken on that network, the address is no token contract (none
+    there, it does not answer, or answers what can not be shown or counted with: a symbol of more than 32 characters, more than
+    36 decimals), the network is not active, or its node does not answer now. Other processes of the service know the coin
+    within half a minute. A movement of more than 10^34 of a coin's smallest units is set aside and not credited.
+
+    Rates are known by slug: a slug that a rate provider knows gets its rate.
+    """
+    answer = ctx.once(
+        lambda coin: {"message": f"Coin {coin.slug} was created on {body.network}", "coin": coin.slug, "network": body.network}
+    )
+    ctx.services.coins.create(
+        ctx.catalogue.networks[body.network], body.coin, body.name, body.contract_address, body.settings, also=answer.also
+    )
+    return answer.answer
+
+
+@endpoint(
+    "PUT", "/coins/precreate-token", family="flat", level="admin", permission="coins:write", body=CoinPrecreate, status=201,
+    summary="What registering a token contract would make", answer="coins.Precreated",
+)  # fmt: skip
+def precreate_token(ctx: Ctx, body: CoinPrecreate) -> Answer:
+    """Reads symbol (string or bytes32), name and decimals from the contract. Nothing is stored."""
+    coin = ctx.services.coins.precreate(ctx.catalogue.networks[body.network], body.contract_address)
+    return Answer({"coin": coin.slug, "symbol": coin.symbol, "name": coin.name, "decimals": coin.decimals})
+
+
+@endpoint(
+    "PUT", "/coins", family="flat", level="admin", permission="coins:write", body=CoinChangeByBody, summary="Change a coin",
+    answer="base.Message",
+)  # fmt: skip
+def change_coin(ctx: Ctx, body: CoinChangeByBody) -> Answer:
+    """What is not sent stays as it is. Where the slug is on several networks, `network` is required.
+
+    An INACTIVE coin takes no new invoices and withdrawals; what arrives is still credited. When `useUsdLimits` changes, amounts
+    that are not sent with it stay the same numbers in the other unit. Other processes of the service follow within half a minute.
+    """
+    return _changed(ctx, body.coin, body)
+
+
+@endpoint(
+    "PUT", "/coins/{coin}", family="flat", level="admin", permission="coins:write", body=CoinChange,
+    summary="Change a coin, named by the path", answer="base.Message",
+)  # fmt: skip
+def change_coin_by_path(ctx: Ctx, body: CoinChange) -> Answer:
+    """As `PUT /v1/coins`. `coin` in the body, where it is sent, must be the same."""
+    slug = ctx.param("coin")
+    if body.coin not in (None, slug):
+        raise InvalidParameter.one("coin", body.coin, f"must be the same as in the path ({slug[:80]}), or absent")
+    return _changed(ctx, slug, body)
+
+
+def _changed(ctx: Ctx, slug: str, body: CoinChange) -> Answer:
+    wanted = {name: value for name, value in (("name", body.name), ("status", body.status)) if value is not None}
+    coin = ctx.services.coins.change(ctx.realm, slug, body.network, wanted, body.settings)
+    return Answer({"message": f"Coin {coin.slug} on {coin_network(coin)} was updated"})
 
 
 def shown(coin: Coin) -> dict[str, Any]:
-    """The public record of a coin; its settings as exact numbers in coin units."""
-    settings: dict[str, Any] = {"useUsdLimits": in_usd(coin)}
-    settings |= {name: JsonNumber(amount_text(coin, name)) for name in AMOUNTS}
-    settings[PERCENTAGE] = JsonNumber(str(coin.settings.get(PERCENTAGE, "0")))
+    """The public record of a coin; its settings as they were set, as exact numbers."""
     return {
         "coin": coin.slug,
         "symbol": coin.symbol,
@@ -54,6 +252,14 @@ def shown(coin: Coin) -> dict[str, Any]:
         "decimals": coin.decimals,
         "contractAddress": coin.contract,
         "status": coin.status,
-        "settings": settings,
+        "settings": {
+            "useUsdLimits": in_usd(coin),
+            PERCENTAGE: _percentage(coin),
+            **{name: JsonNumber(set_amount(coin, name)) for name in AMOUNTS},
+        },
         "network": {"network": coin_network(coin)},
     }
+
+
+def _percentage(coin: Coin) -> JsonNumber:
+    return JsonNumber(str(coin.settings.get(PERCENTAGE, "0")))

@@ -10,8 +10,11 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.models import AddressText, CoinSlug, MoneyRequest, NetworkSlug, PositiveAmount, Request, chosen_coin
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.chain import SandboxClock
+from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.money import parse_units
 from chalicelib.usecases.clocks import MOST_AT_ONCE
+from chalicelib.usecases.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
+from chalicelib.usecases.ports import TokenFacts
 from chalicelib.usecases.views import iso
 
 
@@ -21,6 +24,13 @@ class SandboxDeposit(MoneyRequest):
     coin: CoinSlug
     amount: PositiveAmount
     from_: Annotated[AddressText | None, Field(alias="from", description="Whom it shall seem to come from.")] = None
+
+
+class SandboxToken(Request):
+    network: NetworkSlug
+    symbol: Annotated[str, Field(min_length=1, max_length=MOST_SYMBOL, description="As wallets show it.", examples=["GLD"])]
+    name: Annotated[str, Field(min_length=1, max_length=MOST_NAME, examples=["Gold Token"])]
+    decimals: Annotated[int, Field(ge=0, le=MOST_DECIMALS, examples=[6])]
 
 
 class SandboxBlocks(Request):
@@ -55,6 +65,23 @@ def sandbox_deposit(ctx: Ctx, body: SandboxDeposit) -> Answer:
     units = parse_units(body.amount, coin.decimals)
     mined = ctx.services.sandbox.deposit(coin.network, body.address, coin, units, body.from_, token)
     return ctx.once(lambda record: record).done(mined)
+
+
+@endpoint(
+    "POST", "/sandbox/tokens", family="envelope", permission="sandbox:write", realm="test", body=SandboxToken, status=201,
+    creates=True, summary="Make a token contract on a simulated network", answer="coins.SandboxContract",
+)  # fmt: skip
+def sandbox_token(ctx: Ctx, body: SandboxToken) -> Answer:
+    """The contract says of itself what was sent. No coin is registered for it: an admin key does that with `POST /v1/coins`,
+    and `PUT /v1/coins/precreate-token` shows what that would make. Bitcoin and litecoin have no tokens."""
+    # As with deposits: the token makes sure that one idempotency key makes one contract.
+    token = None if ctx.idempotency_key is None else f"{ctx.tenant}|{ctx.idempotency_key}|{ctx.request_hash}"
+    facts = TokenFacts(body.symbol, body.name, body.decimals)
+    problem = facts_problem(facts)
+    if problem is not None:
+        raise BusinessRule("symbol" if "symbol" in problem else "name", problem)
+    made = ctx.services.sandbox.token(ctx.catalogue.networks[body.network].id, facts, token)
+    return ctx.once(lambda record: record).done(made)
 
 
 @endpoint(

@@ -15,6 +15,9 @@ TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523
 TRANSFER_SELECTOR = bytes.fromhex("a9059cbb")
 """transfer(address,uint256) of EIP-20."""
 
+SYMBOL_SELECTOR, NAME_SELECTOR, DECIMALS_SELECTOR = (bytes.fromhex(text) for text in ("95d89b41", "06fdde03", "313ce567"))
+"""symbol(), name() and decimals() of EIP-20."""
+
 BALANCE_SELECTOR = bytes.fromhex("70a08231")
 """balanceOf(address) of EIP-20."""
 

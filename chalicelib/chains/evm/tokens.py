@@ -1,0 +1,76 @@
+"""What an EIP-20 contract says of itself: symbol, name, decimals.
+
+Symbol and name are strings by EIP-20, and bytes32 in tokens that are older than it (MKR, SAI).
+"""
+
+from __future__ import annotations
+
+from chalicelib.chains.evm.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR
+from chalicelib.chains.evm.quantities import Garbled, data, quantity
+from chalicelib.chains.evm.refusals import would_fail
+from chalicelib.chains.rpc import JsonRpc, Request, RpcError
+from chalicelib.domain.catalogue import Network
+from chalicelib.usecases.ports import NoToken, TokenFacts, Unavailable
+
+_MOST_BYTES = 4_096
+"""Of one answer. A symbol or a name that is longer is none."""
+
+
+class EvmTokens:
+    """Implements `usecases.ports.TokenReader` over one node, in two round trips."""
+
+    def __init__(self, network: Network, rpc: JsonRpc) -> None:
+        self._network, self._rpc = network, rpc
+
+    def facts(self, contract: str) -> TokenFacts:
+        """What `contract` says of itself at the newest block. Raises NoToken, Unavailable."""
+        try:
+            chain_id, code = self._rpc.batch([("eth_chainId", []), ("eth_getCode", [contract, "latest"])])
+            if quantity(chain_id, "the chain id") != self._network.chain_id:
+                raise Garbled("the node is on another chain")
+            if not data(code, "a contract's code"):
+                raise NoToken("there is no contract at this address")
+            answers = self._rpc.batch(
+                [_call(contract, selector) for selector in (SYMBOL_SELECTOR, NAME_SELECTOR, DECIMALS_SELECTOR)]
+            )
+            symbol, name, decimals = (data(answer, "a call's result") for answer in answers)
+        except Garbled as error:
+            raise Unavailable(f"{self._network.slug}: {error}") from error
+        except RpcError as error:
+            if would_fail(error):
+                raise NoToken("it does not answer symbol, name and decimals") from error
+            raise Unavailable(f"{self._network.slug}: {error}") from error
+        return TokenFacts(text_of(symbol, "symbol"), text_of(name, "name"), number_of(decimals))
+
+
+def _call(contract: str, selector: bytes) -> Request:
+    return "eth_call", [{"to": contract, "data": "0x" + selector.hex()}, "latest"]
+
+
+def text_of(answer: bytes, what: str) -> str:
+    """The string in a call's result: as the ABI has it, or as bytes32 with zeros behind it. Raises NoToken.
+
+    docs.soliditylang.org, "Contract ABI Specification": offset 32, length, bytes, zeros up to a multiple of 32.
+    """
+    if not answer:
+        raise NoToken(f"it has no {what}")
+    if len(answer) > _MOST_BYTES:
+        raise NoToken(f"its {what} is too long")
+    if len(answer) == 32:
+        raw = answer.rstrip(b"\0")
+    else:
+        length = int.from_bytes(answer[32:64])
+        if len(answer) < 64 or int.from_bytes(answer[:32]) != 32 or length > len(answer) - 64:
+            raise NoToken(f"its {what} is no string")
+        raw = answer[64 : 64 + length]
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NoToken(f"its {what} is no text") from error
+
+
+def number_of(answer: bytes) -> int:
+    """The number in a call's result. Raises NoToken."""
+    if len(answer) != 32:
+        raise NoToken("it has no decimals")
+    return int.from_bytes(answer)

@@ -1,0 +1,57 @@
+"""Token contracts of a simulated network: made by developers, and those of the published catalogue, which are there from the start.
+
+A contract is a name in the table and nothing more: whoever deposits a token makes it out of nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+from chalicelib.chains.addresses import Rules
+from chalicelib.chains.sandbox import session
+from chalicelib.chains.sandbox.branch import View
+from chalicelib.chains.sandbox.reads import Reads
+from chalicelib.chains.sandbox.session import Write
+from chalicelib.chains.sandbox.table import Key, Put, SandboxTable
+from chalicelib.domain.catalogue import Network, default_coins
+from chalicelib.encoding.public_keys import address_of
+from chalicelib.usecases.ports import Clock, NoToken, TokenFacts
+
+
+class SandboxTokens:
+    """The port TokenReader for a simulated network, and what makes its tokens. Raises ValueError for a live network."""
+
+    def __init__(self, network: Network, table: SandboxTable, clock: Clock) -> None:
+        self._reads = Reads(network, table, clock)
+        self._network = network
+        self._rules = Rules()
+
+    def make(self, facts: TokenFacts, token: str | None = None) -> str:
+        """A new contract; its address in the public spelling. The same `token` means the same contract. Raises Unavailable."""
+        seed = f"contract|{self._network.id}|{secrets.token_hex(32) if token is None else token}"
+        # Stands for a public key, of which the address is the hash: nobody has a private key to it.
+        contract = address_of(self._network.slug, hashlib.sha512(seed.encode()).digest())
+        doc = {"symbol": facts.symbol, "name": facts.name, "decimals": facts.decimals}
+
+        def decide(view: View) -> Write | None:
+            return None if self._reads.table.get(self._key(contract)) else Write(view.head, [Put(self._key(contract), doc)])
+
+        session.change(self._reads, decide)
+        return contract
+
+    def facts(self, contract: str) -> TokenFacts:
+        """What `contract` says of itself. Raises NoToken, Unavailable."""
+        form = self._rules.storage_form(self._network.slug, contract)
+        for coin in default_coins("test"):
+            if coin.network != self._network.id or coin.contract is None:
+                continue
+            if self._rules.storage_form(self._network.slug, coin.contract) == form:
+                return TokenFacts(coin.symbol, coin.name, coin.decimals)
+        item = self._reads.table.get(self._key(contract))
+        if item is None:
+            raise NoToken("there is no contract at this address; POST /v1/sandbox/tokens makes one")
+        return TokenFacts(item.doc["symbol"], item.doc["name"], item.doc["decimals"])
+
+    def _key(self, contract: str) -> Key:
+        return f"token#{self._network.id}#{self._rules.storage_form(self._network.slug, contract)}", "-"

@@ -1,0 +1,197 @@
+"""Coins as the operator registers and changes them. What a token is comes from its chain, never from the request.
+
+A contract is registered once per network: a record under the contract forbids the second one, however it is called. A coin is
+never removed and never changes its decimals, since every amount of it that is stored is a number of its units.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Catalogue, Coin, Network, TokenContract, native_name
+from chalicelib.domain.coin_settings import merged
+from chalicelib.domain.errors import BusinessRule, InvalidParameter
+from chalicelib.domain.ids import NetworkId, Realm, network_parts
+from chalicelib.usecases.addresses import Also, nothing_more
+from chalicelib.usecases.changes import Change, Conflict, Save
+from chalicelib.usecases.ports import AddressRules, NoToken, Store, TokenFacts, TokenReader, Unavailable
+from chalicelib.usecases.trying import until_settled
+
+SLUG = r"[a-z0-9][a-z0-9._-]{0,31}"
+RESERVED = frozenset({"precreate-token"})
+"""Words that are paths of their own."""
+MOST_DECIMALS = 36
+MOST_SYMBOL, MOST_NAME = 32, 100
+
+_SLUG = re.compile(SLUG, re.ASCII)
+
+
+class Coins:
+    """`reader_of` gives what reads tokens of a network; it raises LookupError where this deployment can not read any.
+
+    `stocked` is told of every new coin of a simulated network, so that its hot wallet has some to pay out.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        rules: AddressRules,
+        reader_of: Callable[[Network], TokenReader],
+        stocked: Callable[[Coin, str], None] = lambda coin, wallet: None,
+    ) -> None:
+        self._store, self._rules, self._reader_of, self._stocked = store, rules, reader_of, stocked
+
+    def precreate(self, network: Network, contract: str) -> Coin:
+        """What registering the contract would make; nothing is stored.
+
+        Raises InvalidParameter (no address of the network), BusinessRule (no token, or the node can not say now).
+        """
+        spelled = self._contract(network, contract)
+        facts = self._facts(network, spelled)
+        return Coin(network.id, _slug_of(facts.symbol, spelled), facts.symbol, facts.name, facts.decimals, spelled)
+
+    def create(
+        self,
+        network: Network,
+        slug: str | None,
+        name: str | None,
+        contract: str | None,
+        settings: Mapping[str, str | bool],
+        also: Also = nothing_more,
+    ) -> Coin:
+        """Register the token of `contract`, or the network's native coin. Raises InvalidParameter, BusinessRule, Unavailable."""
+        catalogue = self._store.catalogue(network.realm, fresh=True)
+        made = self._native(catalogue, network, slug) if contract is None else self._token(catalogue, network, slug, contract)
+        if catalogue.coin(network.slug, made.slug) is not None:
+            raise _taken(made)
+        made = replace(made, name=name or made.name, settings=merged(made.decimals, {}, settings))
+        changes: list[Change] = [Save(made)]
+        if made.contract is not None:
+            form = self._rules.storage_form(network.slug, made.contract)
+            changes.append(Save(TokenContract(network.id, form, made.slug)))
+        try:
+            self._store.commit([*changes, *also(made)])
+        except Conflict as conflict:
+            if conflict.change in changes:
+                raise _taken(made) from conflict
+            raise
+        self._store.catalogue(network.realm, fresh=True)
+        hot = self._store.get(Wallet, network=network.id, role="hot") if network.simulated else None
+        if hot is not None:
+            self._stocked(made, hot.address)
+        return made
+
+    def change(
+        self, realm: Realm, slug: str, network: str | None, wanted: Mapping[str, Any], settings: Mapping[str, str | bool]
+    ) -> Coin:
+        """Set name and status in `wanted`, and `settings`, all at once; the coin as it is then.
+
+        Raises InvalidParameter (unknown, or ambiguous without `network`), BusinessRule, Conflict, Unavailable.
+        """
+        found = self.chosen(realm, slug, network)
+
+        def decide() -> Coin:
+            before = self._store.get(Coin, network=found, slug=slug)
+            if before is None:
+                raise LookupError(f"{found}:{slug} was there a moment ago")
+            after = replace(before, **wanted)
+            if settings:
+                after = replace(after, settings=merged(before.decimals, before.settings, settings))
+            if after == before:
+                return before
+            after = replace(after, version=before.version + 1)
+            self._store.commit([Save(after)])
+            return after
+
+        changed = until_settled(decide)
+        self._store.catalogue(realm, fresh=True)
+        return changed
+
+    def chosen(self, realm: Realm, slug: str, network: str | None) -> NetworkId:
+        """The network whose coin is meant: without a name there must be only one that has it (decisions §3)."""
+        catalogue = self._store.catalogue(realm, fresh=True)
+        having = catalogue.coin_networks(slug)
+        if not having:
+            raise InvalidParameter.one("coin", slug[:100], f"must be one of: {', '.join(catalogue.slugs())}")
+        if network is None and len(having) > 1:
+            raise InvalidParameter.one("network", None, f"is required: {slug} is on several networks: {', '.join(having)}")
+        if network is not None and network not in having:
+            raise InvalidParameter.one("network", network[:100], f"must be one of: {', '.join(having)} (which have {slug})")
+        return catalogue.coins[network or having[0], slug].network
+
+    def _native(self, catalogue: Catalogue, network: Network, slug: str | None) -> Coin:
+        native = network.symbol.lower()
+        if slug not in (None, native):
+            raise BusinessRule("coin", f"the native coin of {network.slug} is {native}; a token needs its contractAddress")
+        return Coin(network.id, native, network.symbol, native_name(network), network.decimals)
+
+    def _token(self, catalogue: Catalogue, network: Network, slug: str | None, contract: str) -> Coin:
+        spelled = self._contract(network, contract)
+        form = self._rules.storage_form(network.slug, spelled)
+        for coin in catalogue.coins_of(network.slug):
+            if coin.contract is not None and self._rules.storage_form(network.slug, coin.contract) == form:
+                raise BusinessRule("contractAddress", f"this contract is registered on {network.slug}: it is {coin.slug}")
+        facts = self._facts(network, spelled)
+        chosen = slug or _slug_of(facts.symbol, spelled)
+        if chosen == network.symbol.lower():
+            raise BusinessRule("coin", f"{chosen} is the native coin of {network.slug}: send another slug as coin")
+        return Coin(network.id, chosen, facts.symbol, facts.name, facts.decimals, spelled)
+
+    def _contract(self, network: Network, contract: str) -> str:
+        if network.family == "utxo":
+            raise BusinessRule("contractAddress", f"{network.slug} has no tokens")
+        try:
+            return self._rules.normalize(network.slug, contract)
+        except ValueError as reason:
+            raise InvalidParameter.one("contractAddress", contract[:100], f"is no address of {network.slug}: {reason}") from reason
+
+    def _facts(self, network: Network, contract: str) -> TokenFacts:
+        if network.status != "active":
+            raise BusinessRule("network", f"{network.slug} is not active here: its contracts can not be read")
+        try:
+            facts = self._reader_of(network).facts(contract)
+        except LookupError as error:
+            raise BusinessRule("network", f"contracts of {network.slug} can not be read by this deployment") from error
+        except NoToken as reason:
+            raise BusinessRule("contractAddress", f"is no token: {reason}") from reason
+        except Unavailable as error:
+            # 503 is no status of the interface, and a 500 would say nothing: the request is right, and can be sent again.
+            raise BusinessRule("network", f"the node of {network.slug} does not answer now; send the request again") from error
+        problem = facts_problem(facts)
+        if problem is not None:
+            raise BusinessRule("contractAddress", f"is no token: {problem}")
+        return facts
+
+
+def facts_problem(facts: TokenFacts) -> str | None:
+    """What is wrong with what a contract says of itself; None when it can be shown and counted with."""
+    texts: Sequence[tuple[str, str, int]] = (("symbol", facts.symbol, MOST_SYMBOL), ("name", facts.name, MOST_NAME))
+    for what, text, most in texts:
+        if not text.strip():
+            return f"its {what} is empty"
+        if len(text) > most:
+            return f"its {what} has more than {most} characters"
+        if not text.isprintable() or text != text.strip():
+            return f"its {what} has characters that can not be shown"
+    if not 0 <= facts.decimals <= MOST_DECIMALS:
+        return f"its decimals are more than {MOST_DECIMALS}"
+    return None
+
+
+def _slug_of(symbol: str, contract: str) -> str:
+    """The symbol in lower case; where that makes no slug (`USD₮0`), one from the end of the contract's address."""
+    slug = symbol.lower()
+    return slug if _SLUG.fullmatch(slug) and slug not in RESERVED else f"token-{contract[-8:].lower()}"
+
+
+def _taken(coin: Coin) -> BusinessRule:
+    network = network_parts(coin.network)[1]
+    if coin.contract is None:
+        return BusinessRule("coin", f"{coin.slug} is there on {network} already")
+    return BusinessRule(
+        "coin", f"{coin.slug} or its contract is taken on {network}: send another slug as coin, or edit the one there"
+    )
