@@ -172,7 +172,15 @@ CoinSlug = Annotated[str, BeforeValidator(_coin), WithJsonSchema(COIN_SCHEMA)]
 PositiveAmount = Annotated[str, BeforeValidator(positive_amount), amount_schema(positive=True)]
 Amount = Annotated[str, BeforeValidator(amount_text), amount_schema(positive=False)]
 """Of any coin; zero too."""
-AddressText = Annotated[str, Field(min_length=1, max_length=128)]
+AddressText = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=128,
+        description="An address of the network.",
+        examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"],
+    ),
+]
 Label = Annotated[str, Field(max_length=200)]
 Metadata = Annotated[
     dict[str, Any],

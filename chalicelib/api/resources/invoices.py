@@ -7,7 +7,7 @@ from datetime import date
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
@@ -83,6 +83,9 @@ FiatCurrency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"]), 
 
 
 class InvoiceCreate(MoneyRequest, CamelRequest):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"currency": "eth", "amount": "0.05", "description": "Two pairs of shoes"}]}
+    )
     coin_field: ClassVar[str] = "currency"
 
     currency: Annotated[CoinSlug, Field(description="A coin slug.", examples=["usdt"])]
