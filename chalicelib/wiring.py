@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, Signer, TokenReader
     from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.relay import Relay
+    from chalicelib.usecases.rescan import Rescanner, Rescans
     from chalicelib.usecases.sandbox import Sandbox
     from chalicelib.usecases.scan import Scanner
     from chalicelib.usecases.settlement import Settlement
@@ -348,6 +349,17 @@ class Services:
         clock = self.clock_of(network.realm)
         deposits = Deposits(self.store, self.rules, clock)
         return Scanner(network, self.reader(network), self.store, deposits, self.rules, clock)
+
+    @cached_property
+    def rescans(self) -> Rescans:
+        from chalicelib.usecases.rescan import Rescans
+
+        return Rescans(self.store, self.clock)
+
+    def rescanner(self, network: Network) -> Rescanner:
+        from chalicelib.usecases.rescan import Rescanner
+
+        return Rescanner(network, self.reader(network), self.store, self.scanner(network))
 
     def settlement(self, network: Network) -> Settlement:
         from chalicelib.usecases.settlement import Settlement

@@ -14,6 +14,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
 from chalicelib.domain.invoices import SUMS, Invoice
 from chalicelib.domain.ledger import BURNT, FEES, OUTSIDE, Balance, Book, JournalEntry, WalletBalance, in_flight, totals
+from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
@@ -34,6 +35,7 @@ class Books:
     work: list[Work] = field(default_factory=list)
     sequences: dict[str, list[int]] = field(default_factory=dict)
     """Sequence numbers of all events told or about to be told, by the object they are about."""
+    rescans: list[Rescan] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)
     """Ids of the outbox rows."""
     events_since: int = 0
@@ -239,6 +241,7 @@ def _obligations(books: Books) -> Iterable[str]:
         "payout": {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("pending", "processing")},
         "sent": {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("broadcasting", "confirming")},
         "outbox": set(books.outbox),
+        "rescan": {r.id for r in books.rescans if not r.done},
     }
     paid = {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("confirmed", "failed") and w.order_id is not None}
     for watched in sorted({work.rsplit("|", 1)[0] for work in open_ids["settled"]} - paid):

@@ -23,6 +23,7 @@ from chalicelib.domain.invoices import ExternalId, Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants import ApiKey, Merchant, Tally
 from chalicelib.domain.rates import Rate
+from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import OutboxRow, Work
@@ -68,6 +69,7 @@ RECORDS: dict[type, Kind] = {
     Wallet: Kind("chain", lambda r: f"wallet#{r.network}", lambda r: r.role),
     Cursor: Kind("chain", lambda r: f"cursor#{r.network}"),
     BlockDeposits: Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
+    Rescan: Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
     FeeQuote: Kind("chain", lambda r: f"fees#{r.network}"),
     GreyListEntry: Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
     SandboxClock: Kind("chain", lambda r: f"clock#{r.id}"),

@@ -11,6 +11,7 @@ from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import OutboxRow
@@ -39,6 +40,7 @@ def read_books(store: Store, now_ms: int) -> Books:
         orders=list(store.every(PaymentOrder)),
         counters=list(store.every(NonceCounter)),
         work=list(store.every_work()),
+        rescans=list(store.every(Rescan)),
         outbox=[row.id for row in rows],
         events_since=since,
         aged=any(merchant.created_at < since for merchant in store.every(Merchant)),

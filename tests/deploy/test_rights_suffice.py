@@ -205,6 +205,10 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
     to = "0x52908400098527886E0F7030069857D2E4169EE7"
     withdrawal = journey.api("POST", "/v1/withdraws", {"coin": "eth", "network": "ethereum", "amount": "0.5", "address": to}, 201)
     transaction = journey.api("GET", "/v1/transactions")["data"][0]
+    admin = stack.keys["admin_test"]
+    rescan = journey.api("POST", "/v1/networks/ethereum/rescan", {"fromBlock": 0, "toBlock": 5}, 201, key=admin)
+    journey.api("PUT", "/v1/networks", {"network": "fantom", "gasLimit": 30_000}, key=admin)
+    journey.api("POST", "/v1/sandbox/clock", {"advance": 60}, 201)
     journey.read_everything(
         {
             "/invoices": f"?id={invoice['id']}",
@@ -213,6 +217,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
             "/coins/{coin}": "usdt",
             "/networks/{network}": "ethereum",
             "/networks/last-number-block/{network}": "ethereum",
+            "/networks/{network}/rescan/{id}": f"ethereum/rescan/{rescan['id']}",
             "/transactions/{txId}": transaction["id"],
             "/webhooks/{id}": hook["data"]["id"],
             "/webhooks/{id}/deliveries": f"{hook['data']['id']}/deliveries",

@@ -15,9 +15,11 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue, Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import FieldProblem
+from chalicelib.domain.rescans import Rescan
 from chalicelib.usecases.networks import MAX_URL, MOST_CONFIRMATIONS, url_problem
 from chalicelib.usecases.views import iso
 
+MOST_HEIGHT = 10**12
 _FEATURES = {"evm": ["evm", "tokens"], "tron": ["tokens"], "utxo": []}
 
 
@@ -95,6 +97,48 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
     changed = ctx.services.networks.change(ctx.catalogue.networks[body.network].id, wanted)
     ctx.services.store.forget_catalogue()
     return Answer(detailed(ctx, changed))
+
+
+class RescanRequest(CamelRequest):
+    from_block: Annotated[int, Field(ge=0, le=MOST_HEIGHT, examples=[19_000_000])]
+    to_block: Annotated[int, Field(ge=0, le=MOST_HEIGHT, description="Included.", examples=[19_001_000])]
+
+
+@endpoint(
+    "POST", "/networks/{network}/rescan", family="object", level="admin", permission="networks:write", body=RescanRequest,
+    status=201, creates=True, summary="Look again at a range of blocks", answer="networks.Rescan",
+)  # fmt: skip
+def order_rescan(ctx: Ctx, body: RescanRequest) -> Answer:
+    """For what was not ours to see when the blocks were scanned: tokens that were paid before their coin was created here,
+    addresses that were paid before the network's first scan. The poller does it, after what is new, in parts; what was credited
+    once is never credited twice, and what is found is credited after the network's confirmations like any deposit.
+
+    At most 100,000 blocks at once, up to the last one that was scanned.
+    """
+    network = known_network(ctx.catalogue, ctx.path["network"])
+    once = ctx.once(rescanned)
+    ctx.services.rescans.order(network, body.from_block, body.to_block, once.also)
+    return once.answer
+
+
+@endpoint(
+    "GET", "/networks/{network}/rescan/{id}", family="object", level="admin", permission="networks:read",
+    summary="How far a rescan is", answer="networks.Rescan",
+)  # fmt: skip
+def get_rescan(ctx: Ctx) -> Answer:
+    """`status` is `pending` (not begun), `running`, or `completed`."""
+    network = known_network(ctx.catalogue, ctx.path["network"])
+    return Answer(rescanned(ctx.services.rescans.get(network.id, ctx.param("id"))))
+
+
+def rescanned(rescan: Rescan) -> dict[str, Any]:
+    return {
+        "id": rescan.id,
+        "status": rescan.status,
+        "fromBlock": rescan.from_block,
+        "toBlock": rescan.to_block,
+        "scannedTo": rescan.scanned_to,
+    }
 
 
 def detailed(ctx: Ctx, network: Network) -> dict[str, Any]:

@@ -1,0 +1,114 @@
+"""Looking again at blocks that were scanned before: for what was not ours to see then (a coin that was added later, an address
+that was paid before the first scan).
+
+It goes the way of the scanner itself: the same matching, the same proof by receipt, the same deposits with the same ids, so
+that what was recorded once is found and left alone, and crediting is the poll's, after the network's confirmations. Each
+part is recorded under the epoch that the poll before it left, so that a reorganisation in between wins; then the
+cursor passes it. Whoever dies before that looks at the part again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block, Cursor
+from chalicelib.domain.errors import BusinessRule, NotFound
+from chalicelib.domain.ids import NetworkId, new_id
+from chalicelib.domain.rescans import MOST_BLOCKS, Rescan, rescan_work
+from chalicelib.usecases.addresses import Also, nothing_more
+from chalicelib.usecases.changes import Close, Open, Save
+from chalicelib.usecases.forks import BATCH_BLOCKS
+from chalicelib.usecases.ports import ChainReader, Clock, Store, Unavailable
+from chalicelib.usecases.scan import Scanner
+
+OPEN_AT_ONCE = 20
+"""Unfinished rescans of one network that a poll looks at, oldest first."""
+
+
+class Rescans:
+    """What an operator asks for."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def order(self, network: Network, from_block: int, to_block: int, also: Also = nothing_more) -> Rescan:
+        """A rescan of blocks `from_block` to `to_block`, both included. Raises BusinessRule, Unavailable."""
+        if from_block > to_block:
+            raise BusinessRule("toBlock", "must not be below fromBlock")
+        if to_block - from_block >= MOST_BLOCKS:
+            raise BusinessRule("toBlock", f"at most {MOST_BLOCKS} blocks at once")
+        if network.status != "active":
+            raise BusinessRule("network", f"{network.slug} is not active here: nobody would look")
+        cursor = self._store.get(Cursor, network=network.id)
+        if cursor is None or to_block > cursor.number:
+            known = "nothing has been scanned yet" if cursor is None else f"block {cursor.number} is the last that was scanned"
+            raise BusinessRule("toBlock", f"only what was scanned can be scanned again: {known}")
+        if len(self._store.open_work("rescan", network.id, limit=OPEN_AT_ONCE)) >= OPEN_AT_ONCE:
+            raise BusinessRule("network", f"{OPEN_AT_ONCE} rescans of {network.slug} are not finished yet")
+        now = self._clock.now_ms()
+        made = Rescan(new_id("rsc", now), network.id, from_block, to_block, from_block, now)
+        self._store.commit([Save(made), Open(rescan_work(made)), *also(made)])
+        return made
+
+    def get(self, network: NetworkId, rescan_id: str) -> Rescan:
+        """Raises NotFound."""
+        found = self._store.get(Rescan, network=network, id=rescan_id)
+        if found is None:
+            raise NotFound(f"No rescan {rescan_id[:80]}", {"id": rescan_id[:80]})
+        return found
+
+
+class Rescanner:
+    """Works off the rescans of one network, after the poll has scanned what is new."""
+
+    def __init__(self, network: Network, reader: ChainReader, store: Store, scanner: Scanner) -> None:
+        self._network, self._reader, self._store, self._scanner = network, reader, store, scanner
+
+    def work(self, more: Callable[[], bool]) -> None:
+        """Go on with every open rescan, until `more` says that the time is over.
+
+        A rescan that can not go on does not hold up the others. Raises Conflict, Unavailable.
+        """
+        failed: Unavailable | None = None
+        for work in self._store.open_work("rescan", self._network.id, limit=OPEN_AT_ONCE):
+            found = self._store.get(Rescan, network=self._network.id, id=work.id)
+            if found is None:
+                raise LookupError(f"{work.id} is open and not there")
+            try:
+                while not found.done and more():
+                    found = self._part(found)
+            except Unavailable as error:
+                failed = error
+        if failed is not None:
+            raise failed
+
+    def _part(self, rescan: Rescan) -> Rescan:
+        cursor = self._store.get(Cursor, network=self._network.id)
+        if cursor is None or cursor.rewind_to is not None or cursor.halted is not None or cursor.number < rescan.next_block:
+            # A reorganisation is being followed: it decides first what the chain is.
+            raise Unavailable(f"{self._network.id} is not scanned as far as {rescan.id} wants to look")
+        last = min(rescan.to_block, rescan.next_block + BATCH_BLOCKS - 1, cursor.number)
+        blocks = self._reader.blocks(rescan.next_block, last, self._scanner.contracts())
+        self._check(blocks, rescan.next_block, last, cursor)
+        self._scanner.record(blocks, cursor.epoch)
+        after = replace(rescan, next_block=last + 1, version=rescan.version + 1)
+        self._store.commit([Save(after), *([Close(rescan_work(after))] if after.done else [])])
+        return after
+
+    def _check(self, blocks: Sequence[Block], first: int, last: int, cursor: Cursor) -> None:
+        """Raise Unavailable unless `blocks` are those numbers, form a chain, and are what the cursor remembers of it.
+
+        What hangs together with the cursor's own block is the chain that reorganisations are followed on; below what the
+        cursor remembers the node is believed.
+        """
+        parent: str | None = None
+        for number, block in zip(range(first, last + 1), blocks, strict=False):
+            if block.number != number or (parent is not None and block.parent_hash != parent):
+                raise Unavailable(f"the blocks of {self._network.id} do not form a chain")
+            if cursor.recent.get(str(number), block.hash) != block.hash:
+                raise Unavailable(f"the node of {self._network.id} has another block {number} than was scanned")
+            parent = block.hash
+        if len(blocks) != last - first + 1:
+            raise Unavailable(f"the node of {self._network.id} does not have the blocks {first} to {last}")
