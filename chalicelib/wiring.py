@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from chalicelib.usecases.clocks import SandboxTime
     from chalicelib.usecases.coins import Coins
     from chalicelib.usecases.deliveries import Deliveries
+    from chalicelib.usecases.deposits import Deposits
+    from chalicelib.usecases.grey_list import GreyList
     from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
     from chalicelib.usecases.invoices import Invoices
     from chalicelib.usecases.networks import Networks
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.sandbox import Sandbox
     from chalicelib.usecases.scan import Scanner
     from chalicelib.usecases.settlement import Settlement
+    from chalicelib.usecases.wallets import Wallets
     from chalicelib.usecases.webhooks import Webhooks
     from chalicelib.usecases.withdrawals import Withdrawals
 
@@ -181,6 +184,24 @@ class Services:
             return None if found is None else found.xpub
 
         return Addresses(self.store, XpubDeriver(xpub_of), self.rules, self.realm_clock, pool_of)
+
+    @cached_property
+    def wallets(self) -> Wallets:
+        from chalicelib.custody.wallets import EnvelopeKeys
+        from chalicelib.usecases.wallets import Wallets
+
+        return Wallets(self.store, EnvelopeKeys(lambda: self._client("kms"), self.settings), self.rules, self.realm_clock)
+
+    @cached_property
+    def grey_list(self) -> GreyList:
+        from chalicelib.usecases.grey_list import GreyList
+
+        return GreyList(self.store, self.rules, self.realm_clock)
+
+    def deposits(self, realm: Realm) -> Deposits:
+        from chalicelib.usecases.deposits import Deposits
+
+        return Deposits(self.store, self.rules, self.clock_of(realm))
 
     @cached_property
     def invoices(self) -> Invoices:
@@ -343,12 +364,10 @@ class Services:
         return self._chains[key]
 
     def scanner(self, network: Network) -> Scanner:
-        from chalicelib.usecases.deposits import Deposits
         from chalicelib.usecases.scan import Scanner
 
         clock = self.clock_of(network.realm)
-        deposits = Deposits(self.store, self.rules, clock)
-        return Scanner(network, self.reader(network), self.store, deposits, self.rules, clock)
+        return Scanner(network, self.reader(network), self.store, self.deposits(network.realm), self.rules, clock)
 
     @cached_property
     def rescans(self) -> Rescans:

@@ -3,8 +3,9 @@
     python -m infra.policies            writes .chalice/policy-<function>-<stage>.json
     python -m infra.policies --check    says which of them are not what this module would write
 
-A function may do what it uses and nothing else (money rule 10). The API holds no KMS right of any kind: the tables are
-decrypted by DynamoDB itself, under a key whose own policy allows that (`TablesKey` in template.yaml).
+A function may do what it uses and nothing else (money rule 10). The API can encrypt the key of a wallet that is registered, and
+put the row away; it can neither read the row nor decrypt anything: the tables are decrypted by DynamoDB itself, under a key whose
+own policy allows that (`TablesKey` in template.yaml).
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference.html
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ class Rights:
     sends: Sequence[str] = ()
     consumes: str | None = None
     signs: bool = False
+    seals: bool = False
+    only: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
+    """More of a table, for items alone whose partition key begins with a prefix: table to prefix and actions."""
 
 
 _NETWORKS = ("bitcoin", "ethereum", "tron", "bsc", "polygon", "arbitrum", "fantom", "litecoin")
@@ -51,8 +55,8 @@ FUNCTIONS: dict[str, Rights] = {
             "tenants": (*READ, *PUT, "UpdateItem"),
             # UpdateItem: the sums over a merchant's invoices.
             "records": (*READ, *PUT, "UpdateItem"),
-            # Journal and merchants' balances. Wallets' balances (UpdateItem) move with the chain alone: not from here.
-            "ledger": (*READ, *PUT),
+            # Journal and merchants' balances. UpdateItem: what is on hold at an address, when an operator releases it.
+            "ledger": (*READ, *PUT, "UpdateItem"),
             # UpdateItem: the counter that address indexes are taken from.
             "chain": (*READ, *PUT, "UpdateItem", "ConditionCheckItem"),
             # Query: what waits for its payment, for the operator (GET /withdraws).
@@ -64,6 +68,9 @@ FUNCTIONS: dict[str, Rights] = {
         },
         log_names=("",),
         sends=("relay", "deliveries"),
+        seals=True,
+        # Keys of wallets, never the seed; entries of the grey list, never a watched address.
+        only={"custody": ("key#", PUT), "chain": ("grey#", ("DeleteItem",))},
     ),
     "poll": Rights(
         {
@@ -141,12 +148,27 @@ def policy(function: str, stage: str) -> dict[str, Any]:
         arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"
         indexes = [f"{arn}/index/*"] if table in INDEXED and "Query" in actions else []
         statements.append(_allow(f"Table{table.capitalize()}", [f"dynamodb:{action}" for action in actions], [arn, *indexes]))
+    for table, (prefix, actions) in rights.only.items():
+        arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"
+        statements.append(
+            _allow(f"Only{table.capitalize()}", [f"dynamodb:{action}" for action in actions], [arn])
+            # What was there before is not told either (ReturnValues ALL_OLD).
+            # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+            | {
+                "Condition": {
+                    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{prefix}*"]},
+                    "StringEqualsIfExists": {"dynamodb:ReturnValues": "NONE"},
+                }
+            }
+        )
     if rights.sends:
         statements.append(_allow("Sends", ("sqs:GetQueueUrl", "sqs:SendMessage"), [_queue(settings, q) for q in rights.sends]))
     if rights.consumes is not None:
         # What Lambda's poller does in the function's name. Source: AWSLambdaSQSQueueExecutionRole.
         actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         statements.append(_allow("Consumes", actions, [_queue(settings, rights.consumes)]))
+    if rights.seals:
+        statements.append(_allow("SealsWalletKeys", ("kms:Encrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_wallet_keys(settings))
     if rights.signs:
         statements += _keys(settings)
     return {"Version": "2012-10-17", "Statement": statements}
@@ -168,17 +190,21 @@ def _keys(settings: Settings) -> list[dict[str, Any]]:
                 "StringEquals": {"kms:MessageType": "DIGEST", "kms:SigningAlgorithm": "ECDSA_SHA_256"},
             }
         },
-        _allow("OpensWalletKeys", ("kms:Decrypt",), keys)
-        | {
-            "Condition": {
-                "ForAnyValue:StringEquals": {"kms:ResourceAliases": [settings.key_alias("data")]},
-                "StringEquals": {
-                    "kms:EncryptionContext:purpose": "wallet-key",
-                    "kms:EncryptionContext:stage": settings.stage,
-                },
-            }
-        },
+        _allow("OpensWalletKeys", ("kms:Decrypt",), keys) | _for_wallet_keys(settings),
     ]
+
+
+def _for_wallet_keys(settings: Settings) -> dict[str, Any]:
+    """The key `data`, for wallets' keys of this stage alone."""
+    return {
+        "Condition": {
+            "ForAnyValue:StringEquals": {"kms:ResourceAliases": [settings.key_alias("data")]},
+            "StringEquals": {
+                "kms:EncryptionContext:purpose": "wallet-key",
+                "kms:EncryptionContext:stage": settings.stage,
+            },
+        }
+    }
 
 
 def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:

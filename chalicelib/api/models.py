@@ -307,9 +307,13 @@ def _in_words(line: ErrorDetails, known: list[str]) -> str:
     return _WORDS.get(kind, line["msg"]).format(**values) if kind in _WORDS else line["msg"]
 
 
+_SECRET_WORDS = ("secret", "private", "mnemonic", "seed", "wif", "password")
+
+
 def shown(name: str, value: Any) -> Any:
-    """A sent value as an error may repeat it: secrets not at all, long ones shortened."""
-    if name.partition(".")[0] in _SECRET_FIELDS and value is not None:
+    """A sent value as an error may repeat it: secrets not at all, whatever their name is mistyped as, long ones shortened."""
+    first = name.partition(".")[0]
+    if value is not None and (first in _SECRET_FIELDS or any(word in first.lower() for word in _SECRET_WORDS)):
         return "(not shown)"
     if isinstance(value, JsonNumber):
         return value if len(value.text) <= _SHOWN else value.text[:_SHOWN] + "…"

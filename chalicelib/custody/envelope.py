@@ -24,6 +24,7 @@ from chalicelib.usecases.ports import Signature
 
 _TAG_BYTES = 16
 _NONCE_BYTES = 12
+_DATA_KEY_BYTES = 32
 
 
 def context_of(settings: Settings, network: NetworkId, address: str) -> dict[str, str]:
@@ -43,22 +44,23 @@ def _bound(context: dict[str, str]) -> bytes:
 def seal(kms: Any, settings: Settings, network: NetworkId, address: str, secret: bytes, now_ms: int) -> EncryptedKey:
     """Encrypt a private key (32 bytes): AES-256-GCM under a fresh data key, the data key under the KMS key `data`.
 
-    `now_ms` in milliseconds since 1970. Raises Unavailable. Source: AWS KMS developer guide, "Data keys"; NIST SP 800-38D.
+    The data key is made here, not by KMS, so that whoever seals needs the right to encrypt and nothing more. `now_ms` in
+    milliseconds since 1970. Raises Unavailable. Source: AWS KMS developer guide, "Data keys"; NIST SP 800-38D.
     """
     from Crypto.Cipher import AES
 
     context = context_of(settings, network, address)
-    answer = call(
-        kms,
-        "generate_data_key",
-        f"wallet {address}",
-        KeyId=settings.key_alias("data"),
-        KeySpec="AES_256",
-        EncryptionContext=context,
-    )
-    data_key = bytearray(answer.pop("Plaintext"))
+    data_key = bytearray(os.urandom(_DATA_KEY_BYTES))
     nonce = os.urandom(_NONCE_BYTES)
     try:
+        answer = call(
+            kms,
+            "encrypt",
+            f"wallet {address}",
+            KeyId=settings.key_alias("data"),
+            Plaintext=bytes(data_key),
+            EncryptionContext=context,
+        )
         cipher = AES.new(data_key, AES.MODE_GCM, nonce=nonce, mac_len=_TAG_BYTES)
         cipher.update(_bound(context))
         ciphertext, tag = cipher.encrypt_and_digest(secret)

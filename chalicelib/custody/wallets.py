@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 from chalicelib.custody.envelope import private_key, seal
@@ -57,6 +58,19 @@ def import_wallet(
     address = address_of(network, point)
     record = seal(kms, settings, network, address, raw, now_ms)
     return Wallet(network, role, address, "envelope", record.id, point.hex(), now_ms), record
+
+
+class EnvelopeKeys:
+    """The port WalletKeys: only encrypts. `kms` is asked for a client at the first key."""
+
+    def __init__(self, kms: Callable[[], Any], settings: Settings) -> None:
+        self._kms, self._settings = kms, settings
+
+    def new(self) -> str:
+        return new_private_key()
+
+    def put_away(self, network: NetworkId, role: Role, secret: str, now_ms: int) -> tuple[Wallet, EncryptedKey]:
+        return import_wallet(self._kms(), self._settings, network, role, secret, now_ms)
 
 
 def _secret_bytes(slug: str, secret: str) -> bytes:

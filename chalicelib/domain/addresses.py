@@ -11,10 +11,22 @@ Mode = Literal["single", "common", "cross"]
 Role = Literal["user", "hot", "cold", "collector"]
 Custody = Literal["kms", "envelope", "none"]
 
+ROLE_OF: dict[str, Role] = {
+    "user": "user", "default": "user", "hot": "hot", "hot-wallet": "hot", "cold": "cold", "cold-wallet": "cold",
+    "collector": "collector", "tokens_collector": "collector", "token-collector": "collector",
+}  # fmt: skip
+"""Every name that an address's type has in requests; answers about addresses use the roles' own."""
+SERVICE_TYPE: dict[Role, str] = {"hot": "hot", "cold": "cold", "collector": "tokens_collector"}
+"""What answers about service wallets call the roles."""
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A merchant's deposit address. `networks` are the slugs it receives on; `path` is its derivation path (BIP-32)."""
+    """A merchant's deposit address. `networks` are the slugs it receives on; `path` is its derivation path (BIP-32).
+
+    A service wallet that was registered through the API is one too, of the operator's merchant: `type` says so, `path` is empty.
+    What makes it pay is its `Wallet`; this is how it is listed, labelled and read. An archived one is in no list.
+    """
 
     id: str
     tenant: TenantId
@@ -29,6 +41,7 @@ class Address:
     metadata: dict[str, Any] = field(default_factory=dict)
     invoice_id: str | None = None
     archived: bool = False
+    type: Role = "user"
     version: int = 1
 
 

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from enum import Enum
+from typing import Any, Final
 
 from chalicelib.domain.addresses import Address, Mode, Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
-from chalicelib.domain.ids import Realm, TenantId, new_id, tenant_parts
+from chalicelib.domain.ids import NetworkId, Realm, TenantId, new_id, tenant_parts
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.ports import AddressRules, Clock, Deriver, Store
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.views import Holdings, coins_on
 
 Also = Callable[[Any], Sequence[Change]]
 """More changes for the same transaction, given the new record: the caller's stored answer, for instance."""
 
 INDEX_RANGE = 50
 """Indexes taken out of a pool at once: one write for fifty addresses, and a gap of at most fifty when a function dies."""
+
+_REMEMBERED = 10_000
+_Keys = list[tuple[type[Any], dict[str, str]]]
+
+
+class Unchanged(Enum):
+    """Tells what was not sent from what was sent as null."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
 
 
 def nothing_more(_: object) -> Sequence[Change]:
@@ -31,6 +48,8 @@ class Addresses:
         self._store, self._deriver, self._rules, self._clock, self._pool_of = store, deriver, rules, clock, pool_of
         self._ranges: dict[tuple[Realm, str], tuple[int, int]] = {}
         self._lock = threading.Lock()
+        # By how a merchant named it. Only what never changes of an address is used: its id, its spelling, its networks.
+        self._seen: dict[tuple[TenantId, str], Address] = {}
 
     def create(
         self,
@@ -47,6 +66,7 @@ class Addresses:
             raise InvalidParameter.one("coin", None, "is required when mode is single")
         address, changes = self.prepare(tenant, network, mode, coin, label=label, metadata=metadata)
         self._store.commit([*changes, *also(address)])
+        self._remember(address, address.id)
         return address
 
     def prepare(
@@ -73,7 +93,7 @@ class Addresses:
             networks=networks,
             path=path,
             created_at=now,
-            coin=coin.slug if coin is not None and mode == "single" else None,
+            coin=None if coin is None else coin.slug,
             label=label,
             metadata=metadata or {},
             invoice_id=invoice_id,
@@ -90,37 +110,99 @@ class Addresses:
         )
         return address, [Save(address), Save(watched)]
 
-    def find(self, tenant: TenantId, network_slugs: Sequence[str], id_or_address: str) -> Address:
-        """The merchant's address by its id or by itself. Raises NotFound, also for another merchant's."""
-        address_id: str | None = id_or_address
-        if not id_or_address.startswith("addr_"):
-            address_id = self._id_of(tenant, network_slugs, id_or_address)
+    def find(self, tenant: TenantId, id_or_address: str) -> Address:
+        """The merchant's address by its id or by itself.
+
+        Raises NotFound, also for another merchant's; InvalidParameter for what is neither an id nor an address of any network.
+        """
+        return self.read(tenant, id_or_address)[0]
+
+    def read(self, tenant: TenantId, id_or_address: str) -> tuple[Address, Holdings]:
+        """As `find`, with what the ledger has there: one call to the store where this process knows the address, else two."""
+        known = self._seen.get((tenant, id_or_address))
+        if known is not None:
+            found, *balances = self._store.get_many([(Address, {"tenant": tenant, "id": known.id}), *self._balances_of(known)])
+            if found is not None:
+                return found, _by_asset(balances)
+        if id_or_address.startswith("addr_"):
+            return self._by_id(tenant, id_or_address, id_or_address)
+        return self._by_text(tenant, id_or_address)
+
+    def _by_id(self, tenant: TenantId, name: str, address_id: str | None) -> tuple[Address, Holdings]:
         found = None if address_id is None else self._store.get(Address, tenant=tenant, id=address_id)
         if found is None:
-            raise NotFound(f"No address {id_or_address[:80]}", {"address": id_or_address[:80]})
-        return found
+            raise _unknown(name)
+        self._remember(found, name)
+        return found, self.holdings_of([found])[0]
 
-    def _id_of(self, tenant: TenantId, network_slugs: Sequence[str], text: str) -> str | None:
+    def _by_text(self, tenant: TenantId, text: str) -> tuple[Address, Holdings]:
+        """The balances are asked for together with whose address it is: their keys follow from the text alone."""
         realm = tenant_parts(tenant)[1]
         catalogue = self._store.catalogue(realm)
-        wanted: set[tuple[str, str]] = set()
-        for slug in network_slugs:
-            network = catalogue.networks[slug]
+        watched: set[tuple[str, str]] = set()
+        keys: _Keys = []
+        for slug, network in catalogue.networks.items():
             try:
-                spelled = self._rules.storage_form(slug, self._rules.normalize(slug, text))
+                place = self._rules.storage_form(slug, self._rules.normalize(slug, text))
             except ValueError:
                 continue
-            wanted.add((family_key(network), spelled))
-        keys: list[tuple[type[Any], dict[str, str]]] = [
-            (Watched, {"realm": realm, "family": family, "address": spelled}) for family, spelled in sorted(wanted)
-        ]
-        if not keys:
+            watched.add((family_key(network), place))
+            keys += [_balance_key(network.id, place, coin) for coin in catalogue.coins_of(slug)]
+        if not watched:
             raise InvalidParameter.one("address", text[:120], "must be an address of a supported network, or an address id")
-        for watched in self._store.get_many(keys):
-            if watched is not None and watched.tenant == tenant:
-                found: str | None = watched.address_id
-                return found
-        return None
+        who: _Keys = [(Watched, {"realm": realm, "family": family, "address": place}) for family, place in sorted(watched)]
+        answers = self._store.get_many([*who, *keys])
+        # A service wallet belongs to no tenant. Its address record is the operator's, and nobody else's id finds one.
+        ids = [w.address_id for w in answers[: len(who)] if w is not None and w.tenant in (tenant, None) and w.address_id]
+        found = self._store.get(Address, tenant=tenant, id=ids[0]) if ids else None
+        if found is None:
+            raise _unknown(text)
+        self._remember(found, text)
+        return found, _by_asset(answers[len(who) :])
+
+    def _remember(self, address: Address, name: str) -> None:
+        if len(self._seen) >= _REMEMBERED:
+            self._seen.clear()
+        self._seen[address.tenant, name] = address
+
+    def _balances_of(self, address: Address) -> _Keys:
+        """The keys of its balances: of the coins that there are today."""
+        catalogue = self._store.catalogue(tenant_parts(address.tenant)[1])
+        places = {catalogue.networks[slug].id: self._rules.storage_form(slug, address.address) for slug in address.networks}
+        return [_balance_key(coin.network, places[coin.network], coin) for coin in coins_on(catalogue, address)]
+
+    def holdings_of(self, addresses: Sequence[Address]) -> list[Holdings]:
+        """What the ledger has on each address, 100 balances a call."""
+        places = [self._balances_of(address) for address in addresses]
+        wanted = [key for keys in places for key in keys]
+        found = iter(self._store.get_many(wanted) if wanted else [])
+        return [_by_asset([next(found) for _ in keys]) for keys in places]
+
+    def change(
+        self,
+        tenant: TenantId,
+        id_or_address: str,
+        *,
+        label: str | Unchanged | None = UNCHANGED,
+        metadata: dict[str, Any] | Unchanged | None = UNCHANGED,
+        archived: bool | Unchanged = UNCHANGED,
+    ) -> tuple[Address, Holdings]:
+        """Label it anew, or archive it: hidden from lists, watched for ever. Raises NotFound, InvalidParameter."""
+
+        def decide() -> tuple[Address, Holdings]:
+            before, holdings = self.read(tenant, id_or_address)
+            after = replace(
+                before,
+                label=before.label if label is UNCHANGED else label,
+                metadata=before.metadata if metadata is UNCHANGED else metadata or {},
+                archived=before.archived if archived is UNCHANGED else archived,
+            )
+            if after != before:
+                after = replace(after, version=before.version + 1)
+                self._store.commit([Save(after)])
+            return after, holdings
+
+        return until_settled(decide)
 
     def _receiving(self, network: Network, mode: Mode) -> tuple[str, ...]:
         if mode != "cross":
@@ -148,3 +230,15 @@ def family_key(network: Network) -> str:
 
 def watched_key(network: Network, storage_form: str) -> tuple[type[Any], dict[str, str]]:
     return Watched, {"realm": network.realm, "family": family_key(network), "address": storage_form}
+
+
+def _balance_key(network: NetworkId, place: str, coin: Coin) -> tuple[type[Any], dict[str, str]]:
+    return WalletBalance, {"network": network, "address": place, "asset": coin.asset}
+
+
+def _by_asset(balances: Sequence[WalletBalance | None]) -> Holdings:
+    return {balance.asset: balance for balance in balances if balance is not None}
+
+
+def _unknown(name: str) -> NotFound:
+    return NotFound(f"No address {name[:80]}", {"address": name[:80]})

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses import Role, Wallet
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.chain import Block, Receipt, Transfer
-from chalicelib.domain.ids import Realm
+from chalicelib.domain.ids import NetworkId, Realm
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.domain.work import Command, Work, WorkKind
 from chalicelib.usecases.changes import Change
@@ -234,6 +234,21 @@ class ChainPayer(Protocol):
 class Signer(Protocol):
     def sign(self, wallet: Wallet, digest: bytes) -> Signature:
         """Sign with the wallet's key. The caller has checked what it signs (money rule 7). Raises Unavailable."""
+        ...
+
+
+class WalletKeys(Protocol):
+    """Keys of service wallets, put away for the payouts. What is put away can be read by nothing that registers wallets."""
+
+    def new(self) -> str:
+        """A fresh private key, as hex."""
+        ...
+
+    def put_away(self, network: NetworkId, role: Role, secret: str, now_ms: int) -> tuple[Wallet, Any]:
+        """The wallet of a private key, and the record that keeps the key encrypted: store both together.
+
+        Raises ValueError, without the key in its message, for what is no private key of that network; Unavailable.
+        """
         ...
 
 

@@ -12,10 +12,13 @@ from chalicelib.domain.catalogue import Catalogue, Coin
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
 from chalicelib.domain.invoices import Invoice, Payment, Quote
-from chalicelib.domain.ledger import Balance
+from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rates
 from chalicelib.domain.withdrawals import Withdrawal
+
+Holdings = Mapping[AssetId, WalletBalance]
+"""What the ledger has on one address, by asset; what is missing was never there."""
 
 
 def iso(ms: int) -> str:
@@ -161,41 +164,56 @@ class Views:
             "balanceUSD": self.usd(coin, balance.available + balance.frozen + balance.held),
         }
 
-    def address(self, address: Address, units: dict[tuple[str, str], int] | None = None) -> dict[str, Any]:
-        """`units` is what the ledger has on the address, by network and coin slug."""
-        known = units or {}
-        coins = [coin for slug in address.networks for coin in self._catalogue.coins_of(slug)]
-        if address.coin is not None:
-            coins = [coin for coin in coins if coin.slug == address.coin]
+    def address(self, address: Address, holdings: Holdings | None = None) -> dict[str, Any]:
+        """`holdings` is what the ledger has on the address; without them it has nothing yet."""
+        known = holdings or {}
         return without_none(
             {
                 "id": address.id,
                 "address": address.address,
                 "network": network_parts(address.network)[1],
                 "coin": address.coin,
-                "type": "user",
+                "type": address.type,
                 "mode": address.mode,
                 "label": address.label,
                 "metadata": address.metadata or None,
                 "affectedNetworks": list(address.networks),
-                "balances": [
-                    {
-                        "coin": coin.slug,
-                        "symbol": coin.symbol,
-                        "network": network_parts(coin.network)[1],
-                        "balance": format_units(_held(known, coin), coin.decimals),
-                        "balanceUSD": self.usd(coin, _held(known, coin)),
-                        "contractAddress": coin.contract,
-                    }
-                    for coin in coins
-                ],
+                "archived": True if address.archived else None,
+                "balances": [self.holding(coin, known.get(coin.asset)) for coin in coins_on(self._catalogue, address)],
                 "createdAt": iso(address.created_at),
             }
         )
 
+    def holding(self, coin: Coin, there: WalletBalance | None) -> dict[str, Any]:
+        """What one address has of a coin."""
+        return {
+            "coin": coin.slug,
+            "symbol": coin.symbol,
+            "network": network_parts(coin.network)[1],
+            "balance": format_units(there.units if there is not None else 0, coin.decimals),
+            "balanceUSD": self.usd(coin, there.units if there is not None else 0),
+            "contractAddress": coin.contract,
+        }
 
-def _held(units: Mapping[tuple[str, str], int], coin: Coin) -> int:
-    return units.get((network_parts(coin.network)[1], coin.slug), 0)
+    def holding_in_detail(self, coin: Coin, there: WalletBalance | None) -> dict[str, Any]:
+        """The same, and what of it can be used and what else is on its way.
+
+        `balance` is what the ledger has there: `confirmed`, which is `frozen` and `available`; `unconfirmed` comes on top.
+        """
+        amount = _formatter(coin)
+        units, pending, held = (there.units, there.pending, there.held) if there is not None else (0, 0, 0)
+        return self.holding(coin, there) | {
+            "confirmed": amount(units),
+            "unconfirmed": amount(pending),
+            "frozen": amount(held),
+            "available": amount(units - held),
+        }
+
+
+def coins_on(catalogue: Catalogue, address: Address) -> list[Coin]:
+    """The coins that an address has balances of: all of its networks', and the one it was made for in the mode single."""
+    coins = [coin for slug in address.networks for coin in catalogue.coins_of(slug)]
+    return [coin for coin in coins if coin.slug == address.coin] if address.mode == "single" else coins
 
 
 def total_usd(balances: Iterable[Mapping[str, Any]]) -> float | None:

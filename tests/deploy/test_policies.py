@@ -49,16 +49,48 @@ def test_a_changed_file_is_noticed(tmp_path: Any, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_api_can_neither_decrypt_nor_sign_nor_read_keys(stage: str) -> None:
+    """It may encrypt the key of a wallet that is registered and put the row away, and that is all it has to do with keys."""
     for statement in statements("api", stage):
         for action in statement["Action"]:
-            assert action.split(":")[0] in ("dynamodb", "sqs", "logs"), action
-        assert not any("custody" in arn or "payouts" in arn for arn in statement["Resource"])
+            assert action == "kms:Encrypt" or action.split(":")[0] in ("dynamodb", "sqs", "logs"), action
+        if any("custody" in arn for arn in statement["Resource"]):
+            assert statement["Action"] == ["dynamodb:PutItem"]
+            assert statement["Condition"] == {
+                "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["key#*"]},
+                "StringEqualsIfExists": {"dynamodb:ReturnValues": "NONE"},
+            }
+        assert not any("payouts" in arn for arn in statement["Resource"])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_api_encrypts_nothing_but_keys_of_wallets(stage: str) -> None:
+    (seals,) = [s for s in statements("api", stage) if s["Action"] == ["kms:Encrypt"]]
+    (opens,) = [s for s in statements("payout", stage) if s["Action"] == ["kms:Decrypt"]]
+    assert seals["Condition"] == opens["Condition"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_api_deletes_of_the_chains_table_the_grey_list_alone(stage: str) -> None:
+    of_chain = [s for s in statements("api", stage) if any(arn.endswith("-chain") for arn in s["Resource"])]
+    (deletes,) = [s for s in of_chain if "dynamodb:DeleteItem" in s["Action"]]
+    assert deletes["Action"] == ["dynamodb:DeleteItem"]
+    assert deletes["Condition"]["ForAllValues:StringLike"] == {"dynamodb:LeadingKeys": ["grey#*"]}
+
+
+def test_keys_of_the_narrow_rights_are_what_the_store_writes() -> None:
+    from chalicelib.custody.records import EncryptedKey
+    from chalicelib.domain.greylist import GreyListEntry
+    from chalicelib.store.schema import prefix_of
+
+    assert FUNCTIONS["api"].only["custody"][0] == prefix_of(EncryptedKey)
+    assert FUNCTIONS["api"].only["chain"][0] == prefix_of(GreyListEntry)
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_only_the_payout_function_signs(stage: str) -> None:
     kms = {f: sorted(a for a in actions(f, stage) if a.startswith("kms:")) for f in FUNCTIONS}
-    assert kms == {f: ["kms:Decrypt", "kms:Sign"] if f == "payout" else [] for f in FUNCTIONS}
+    rights = {"payout": ["kms:Decrypt", "kms:Sign"], "api": ["kms:Encrypt"]}
+    assert kms == {f: rights.get(f, []) for f in FUNCTIONS}
     settings = Settings(stage=stage)
     used = {s["Action"][0]: s["Condition"] for s in statements("payout", stage) if s["Action"][0].startswith("kms:")}
     aliases = {action: condition["ForAnyValue:StringEquals"]["kms:ResourceAliases"] for action, condition in used.items()}
@@ -89,7 +121,7 @@ def test_each_function_reaches_only_its_tables() -> None:
     assert not reached["housekeeping"] & MONEY_TABLES
     assert not reached["poll"] & {"custody", "tenants", "events", "webhooks"}
     assert not reached["payout"] & {"tenants", "events", "webhooks"}
-    assert {f for f in FUNCTIONS if "custody" in reached[f]} == {"payout"}
+    assert {f for f in FUNCTIONS if "custody" in reached[f]} == {"payout", "api"}
     assert set().union(*reached.values()) == set(TABLES)
     assert "dynamodb:PutItem" not in {
         a for s in statements("payout") for a in s["Action"] if any("custody" in r for r in s["Resource"])

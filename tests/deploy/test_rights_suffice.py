@@ -192,16 +192,25 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
     services().__dict__["rate_providers"] = [Kraken()]
     journey.api("GET", "/v1/auth/test")
     hook = journey.api("POST", "/v1/webhooks", {"url": f"http://127.0.0.1:{closed_port()}/hook", "events": ["*"]}, 201)
+    admin = stack.keys["admin_test"]
+    listed = {"network": "ethereum", "address": "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb"}
+    journey.api("POST", "/v1/addresses/grey-list", listed, 201, admin)
+    journey.api("POST", "/v1/addresses/service-wallets", {"network": "ethereum", "type": "collector"}, 201, admin)
+    cold = {"network": "ethereum", "type": "cold", "address": "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"}
+    journey.api("POST", "/v1/addresses", cold, 201, admin)
     for coin, network, amount in (("eth", "ethereum", "1.5"), ("usdt", "tron", "20")):
         asked = {"amount": amount, "externalId": f"order-{coin}"}
         invoice = journey.api("POST", "/v1/invoices", asked | {"currency": coin, "network": network}, 201)
         pay = {"address": invoice["address"], "network": network, "coin": coin, "amount": amount}
+        pay |= {"from": listed["address"]} if network == "ethereum" else {}
         journey.api("POST", "/v1/sandbox/deposits", pay, 201)
         journey.settle()
         journey.api("POST", "/v1/sandbox/blocks", {"network": network, "count": 30}, 201)
         journey.settle()
     journey.manage_webhook(hook["data"]["id"])
     journey.manage_keys()
+    (held,) = (t for t in journey.api("GET", "/v1/transactions")["data"] if "held" in t["flags"])
+    journey.api("POST", f"/v1/transactions/{held['id']}/release", key=admin)
     to = "0x52908400098527886E0F7030069857D2E4169EE7"
     withdrawal = journey.api("POST", "/v1/withdraws", {"coin": "eth", "network": "ethereum", "amount": "0.5", "address": to}, 201)
     transaction = journey.api("GET", "/v1/transactions")["data"][0]
@@ -214,6 +223,11 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
             "/invoices": f"?id={invoice['id']}",
             "/invoices/getByExternalId": "?externalId=order-usdt",
             "/addresses/{address}": invoice["address"],
+            "/addresses/{address}/balances": f"{invoice['address']}/balances",
+            "/addresses/{address}/balances/{coin}": f"{invoice['address']}/balances/usdt",
+            "/addresses/hot-wallet/{network}": "ethereum",
+            "/addresses/service-wallet/{network}": "ethereum",
+            "/addresses/cold-wallet/{network}": "ethereum",
             "/coins/{coin}": "usdt",
             "/networks/{network}": "ethereum",
             "/networks/last-number-block/{network}": "ethereum",
@@ -226,6 +240,9 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
             "/withdrawals/{id}": withdrawal["id"],
         }
     )
+    journey.api("PUT", f"/v1/addresses/{invoice['address']}", {"label": "till 3"})
+    journey.api("DELETE", f"/v1/addresses/{invoice['address']}")
+    journey.api("DELETE", "/v1/addresses/grey-list", listed, key=admin)
     journey.settle()
     journey.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 30}, 201)
     journey.settle()

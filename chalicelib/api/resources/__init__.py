@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 _MODULES = (
-    "addresses", "api_keys", "balances", "coins", "event", "events", "health", "invoices", "merchant", "networks", "openapi",
-    "sandbox", "transactions", "webhooks", "withdrawals",
+    "addresses", "api_keys", "balances", "coins", "event", "events", "grey_list", "health", "invoices", "merchant", "networks",
+    "openapi", "sandbox", "transactions", "wallets", "webhooks", "withdrawals",
 )  # fmt: skip
 
 

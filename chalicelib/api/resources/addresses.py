@@ -1,49 +1,69 @@
-"""Deposit addresses."""
+"""Addresses: making, reading, labelling and archiving them; what lies on them; how they are written."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import InsufficientPermissions
-from chalicelib.api.models import CoinSlug, Label, Metadata, NetworkSlug, Request, chosen_coin
+from chalicelib.api.models import AddressText, CoinSlug, Label, Metadata, NetworkSlug, Query, Request, chosen_coin
 from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.addresses import Address, Mode
-from chalicelib.domain.errors import BusinessRule, FieldProblem
-from chalicelib.domain.ids import asset_parts, network_id, network_parts
-from chalicelib.domain.ledger import WalletBalance
-from chalicelib.usecases.views import total_usd
+from chalicelib.domain.addresses import ROLE_OF, Address, Mode
+from chalicelib.domain.catalogue import Catalogue, Coin
+from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
+from chalicelib.domain.ids import network_parts
+from chalicelib.usecases.addresses import UNCHANGED
+from chalicelib.usecases.views import coins_on, total_usd
+from chalicelib.usecases.wallets import Registered
 
 Kind = Literal[
     "user", "default", "hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"
 ]  # fmt: skip
-_USER = ("user", "default")
 
 
 class AddressCreate(Request):
     network: NetworkSlug
     coin: CoinSlug | None = None
-    mode: Literal["single", "common", "universal", "cross"] | None = None
-    type: Kind = "user"
+    mode: (
+        Annotated[
+            Literal["single", "common", "universal", "cross"],
+            Field(description="`universal` is another name for `common`. Without it, the deployment's own mode."),
+        ]
+        | None
+    ) = None
+    type: Annotated[Kind, Field(description="Anything but `user` (or `default`) needs an admin key.")] = "user"
+    address: Annotated[AddressText, Field(description="Of a cold wallet, whose key is not here; for no other type.")] | None = None
     label: Label | None = None
     metadata: Metadata | None = None
 
     @classmethod
-    def cross(cls, sent: Any, wrong: frozenset[str], catalogue: Any) -> list[FieldProblem]:
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
         if sent.get("mode") == "single" and sent.get("coin") is None:
             return [FieldProblem("coin", None, ("is required when mode is single",))]
         network, coin = sent.get("network"), sent.get("coin")
-        if not wrong & {"network", "coin"} and network is not None and coin is not None and catalogue.coin(network, coin) is None:
+        if wrong & {"network", "coin"} or not isinstance(network, str) or not isinstance(coin, str):
+            return []
+        if catalogue.coin(network, coin) is None:
             known = ", ".join(c.slug for c in catalogue.coins_of(network))
             return [FieldProblem("coin", coin, (f"must be one of: {known} (on {network})",))]
         return []
 
 
+class AddressChange(Request):
+    """What is not sent stays as it is; null takes it away."""
+
+    label: Label | None = None
+    metadata: Metadata | None = None
+
+
 class AddressValidate(Request):
-    address: Annotated[str, Field(max_length=1000)]
+    address: Annotated[
+        str, Field(max_length=1000, description="Any text.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
+    ]
     network: NetworkSlug
 
 
@@ -52,17 +72,31 @@ class AddressesQuery(ListQuery):
     type: Kind | None = None
 
 
+class CoinBalanceQuery(Query):
+    network: Annotated[
+        NetworkSlug | None, Field(description="Where the address has the coin on several networks: which of them.")
+    ] = None
+
+
 @endpoint(
     "POST", "/addresses", family="object", permission="addresses:create", rate_class="addresses.create", body=AddressCreate,
-    status=201, creates=True, summary="Make a deposit address",
+    status=201, creates=True, answer="addresses.Address", summary="Make a deposit address",
 )  # fmt: skip
 def create_address(ctx: Ctx, body: AddressCreate) -> Answer:
-    """Without `mode`: the deployment's. Without `coin`: for all coins of the network."""
-    if body.type not in _USER:
-        if ctx.key.level != "admin":
-            raise InsufficientPermissions(f"An address of type {body.type} needs an admin key", "admin", [ctx.key.level])
-        raise BusinessRule("type", "wallets of the service are registered by the operator's command line")
+    """The address receives all coins of its network (mode common), of all EVM networks (cross), or is made for one coin (single).
+
+    The service watches it for every coin it knows: another coin that arrives on a single address is the merchant's all the same,
+    in `GET /v1/balances` and `GET /v1/transactions`, and only the balances of that address do not show it.
+
+    With an admin key and another type than user it registers a service wallet, as `POST /v1/addresses/service-wallets` does. Its
+    key is generated here, or elsewhere for a cold wallet, which is given by its `address`. It holds all coins of its network:
+    its mode is common.
+    """
     network = ctx.catalogue.networks[body.network]
+    if ROLE_OF[body.type] != "user":
+        return _service_wallet(ctx, body)
+    if body.address is not None:
+        raise InvalidParameter.one("address", body.address, "is for cold wallets: a deposit address is made here")
     coin = None if body.coin is None else chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
     answer = ctx.once(ctx.views.address)
     ctx.services.addresses.create(
@@ -71,13 +105,40 @@ def create_address(ctx: Ctx, body: AddressCreate) -> Answer:
     return answer.answer
 
 
+def _service_wallet(ctx: Ctx, body: AddressCreate) -> Answer:
+    if ctx.key.level != "admin":
+        raise InsufficientPermissions(f"An address of type {body.type} needs an admin key", "admin", [ctx.key.level])
+    if body.mode in ("single", "cross"):
+        raise BusinessRule("mode", "a service wallet holds all coins of one network: its mode is common")
+    answer = ctx.once(_address_of(ctx))
+    ctx.services.wallets.register(
+        ctx.tenant,
+        ctx.catalogue.networks[body.network],
+        ROLE_OF[body.type],
+        address=body.address,
+        label=body.label,
+        metadata=body.metadata,
+        also=answer.also,
+    )
+    return answer.answer
+
+
+def _address_of(ctx: Ctx) -> Any:
+    def render(made: Registered) -> dict[str, Any]:
+        return ctx.views.address(made.address)
+
+    return render
+
+
 @endpoint(
     "GET", "/addresses", family="object", permission="addresses:read", query=AddressesQuery, envelope=True,
-    summary="The merchant's addresses, newest first",
+    answer="list[addresses.Address]", summary="The merchant's addresses, newest first",
 )  # fmt: skip
 def list_addresses(ctx: Ctx, query: AddressesQuery) -> Answer:
+    """Archived ones are left out. Of type hot, cold and collector are those that the caller's own merchant registered."""
+
     def wanted(address: Address) -> bool:
-        if query.type is not None and query.type not in _USER:
+        if query.type is not None and address.type != ROLE_OF[query.type]:
             return False
         return not address.archived and query.network in (None, network_parts(address.network)[1])
 
@@ -85,22 +146,108 @@ def list_addresses(ctx: Ctx, query: AddressesQuery) -> Answer:
         return ctx.services.store.page(Address, limit=limit, after=after, newest_first=newest_first, tenant=ctx.tenant)
 
     found, pagination = listed(query, fetch, lambda address: address.id, wanted)
-    return Answer(_with_balances(ctx, found), pagination)
+    holdings = ctx.services.addresses.holdings_of(found)
+    return Answer([ctx.views.address(address, there) for address, there in zip(found, holdings, strict=True)], pagination)
 
 
-@endpoint("GET", "/addresses/{address}", family="object", permission="addresses:read", summary="An address, by itself or by its id")
+@endpoint(
+    "GET", "/addresses/{address}", family="object", permission="addresses:read", answer="addresses.AddressRead",
+    summary="An address, by itself or by its id",
+)  # fmt: skip
 def get_address(ctx: Ctx) -> Answer:
-    address = ctx.services.addresses.find(ctx.tenant, list(ctx.catalogue.networks), ctx.param("address"))
-    record = _with_balances(ctx, [address])[0]
+    """400 for a text that is neither an id nor an address of any network. An archived address is there, with `archived: true`."""
+    address, holdings = ctx.services.addresses.read(ctx.tenant, ctx.param("address"))
+    record = ctx.views.address(address, holdings)
     return Answer({**record, "totalBalanceUSD": total_usd(record["balances"])})
 
 
 @endpoint(
+    "PUT", "/addresses/{address}", family="object", permission="addresses:write", body=AddressChange,
+    answer="addresses.AddressRead", summary="Change an address's label and metadata",
+)  # fmt: skip
+def update_address(ctx: Ctx, body: AddressChange) -> Answer:
+    """`metadata` replaces what was there as a whole."""
+    if not body.model_fields_set:
+        raise InvalidParameter.one("label", None, "is required where metadata is not sent")
+    address, holdings = ctx.services.addresses.change(
+        ctx.tenant,
+        ctx.param("address"),
+        label=body.label if "label" in body.model_fields_set else UNCHANGED,
+        metadata=body.metadata if "metadata" in body.model_fields_set else UNCHANGED,
+    )
+    record = ctx.views.address(address, holdings)
+    return Answer({**record, "totalBalanceUSD": total_usd(record["balances"])})
+
+
+@endpoint(
+    "DELETE", "/addresses/{address}", family="object", permission="addresses:write", answer="addresses.AddressRead",
+    summary="Archive an address",
+)  # fmt: skip
+def archive_address(ctx: Ctx) -> Answer:
+    """It is hidden from lists and can still be read. It is watched for ever, and what arrives still counts.
+
+    Archiving it again changes nothing and is answered the same.
+    """
+    address, holdings = ctx.services.addresses.change(ctx.tenant, ctx.param("address"), archived=True)
+    record = ctx.views.address(address, holdings)
+    return Answer({**record, "totalBalanceUSD": total_usd(record["balances"])})
+
+
+@endpoint(
+    "GET", "/addresses/{address}/balances", family="object", permission="addresses:read", answer="addresses.Balances",
+    summary="What lies on an address, in parts",
+)  # fmt: skip
+def address_balances(ctx: Ctx) -> Answer:
+    """One entry for each coin and network of the address, those without a balance too."""
+    address, holdings = ctx.services.addresses.read(ctx.tenant, ctx.param("address"))
+    balances = [ctx.views.holding_in_detail(coin, holdings.get(coin.asset)) for coin in coins_on(ctx.catalogue, address)]
+    return Answer(
+        {
+            "id": address.id,
+            "address": address.address,
+            "network": network_parts(address.network)[1],
+            "balances": balances,
+            "totalBalanceUSD": total_usd(balances),
+        }
+    )
+
+
+@endpoint(
+    "GET", "/addresses/{address}/balances/{coin}", family="object", permission="addresses:read", query=CoinBalanceQuery,
+    answer="addresses.HoldingInDetail", summary="What an address has of one coin, in parts",
+)  # fmt: skip
+def address_coin_balance(ctx: Ctx, query: CoinBalanceQuery) -> Answer:
+    """Where the address has the coin on several networks and none is asked for, the first active one in the order of the
+    catalogue counts. 404 for a coin that the address has no balance of: of another network, or of another coin (mode single).
+    """
+    slug = ctx.param("coin")
+    if not ctx.catalogue.coin_networks(slug):
+        raise InvalidParameter.one("coin", slug[:100], f"must be one of: {', '.join(ctx.catalogue.slugs())}")
+    address, holdings = ctx.services.addresses.read(ctx.tenant, ctx.param("address"))
+    coin = _coin_there(ctx.catalogue, address, slug, query.network)
+    if coin is None:
+        raise NotFound(f"The address has no balance of {slug}", {"address": address.address, "coin": slug})
+    return Answer(ctx.views.holding_in_detail(coin, holdings.get(coin.asset)))
+
+
+def _coin_there(catalogue: Catalogue, address: Address, slug: str, network: str | None) -> Coin | None:
+    there = [coin for coin in coins_on(catalogue, address) if coin.slug == slug]
+    if network is not None:
+        return next((coin for coin in there if network_parts(coin.network)[1] == network), None)
+    active = [c for c in there if c.status == "ACTIVE" and catalogue.networks[network_parts(c.network)[1]].status == "active"]
+    return next(iter(active or there), None)
+
+
+@endpoint(
     "POST", "/addresses/validate", family="object", permission="addresses:read", body=AddressValidate,
-    summary="Whether a text is an address of a network",
+    answer="addresses.Validation", summary="Whether a text is an address of a network",
 )  # fmt: skip
 def validate_address(ctx: Ctx, body: AddressValidate) -> Answer:
-    """Status 200 either way; `reason` says why it is none."""
+    """Status 200 either way; `reason` says why it is none. Nobody is asked: it may be an address that was never used.
+
+    EVM: any case, but mixed case has to be right (EIP-55). Bitcoin and Litecoin: P2PKH, P2SH, P2WPKH, P2WSH, P2TR of the main
+    network. Tron: base58check.
+    """
     rules = ctx.services.rules
     try:
         normalized, kind, reason = rules.normalize(body.network, body.address), rules.address_type(body.network, body.address), None
@@ -125,25 +272,3 @@ def _mode(ctx: Ctx, asked: str | None) -> Mode:
         case "single" | "cross":
             return asked
     return "common"
-
-
-def _with_balances(ctx: Ctx, addresses: list[Address]) -> list[dict[str, Any]]:
-    """The public records, with what the ledger has on each address by network and coin."""
-    rules, realm = ctx.services.rules, ctx.realm
-    wanted: list[tuple[type[Any], dict[str, str]]] = []
-    for address in addresses:
-        for slug in address.networks:
-            place = {"network": network_id(realm, slug), "address": rules.storage_form(slug, address.address)}
-            wanted += [(WalletBalance, {**place, "asset": coin.asset}) for coin in ctx.catalogue.coins_of(slug)]
-    units: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
-    for balance in ctx.services.store.get_many(wanted) if wanted else []:
-        if balance is not None:
-            network, coin = asset_parts(balance.asset)
-            slug = network_parts(network)[1]
-            units.setdefault((slug, balance.address), {})[slug, coin] = balance.units
-    records = []
-    for address in addresses:
-        places = [(slug, rules.storage_form(slug, address.address)) for slug in address.networks]
-        known = {key: value for place in places for key, value in units.get(place, {}).items()}
-        records.append(ctx.views.address(address, known))
-    return records

@@ -1,0 +1,87 @@
+"""What answers about addresses and their balances look like."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from chalicelib.api.records.base import CamelRecord, Metadata, Money, Time, Usd
+
+Slug = Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
+Text = Annotated[
+    str, Field(description="In the network's public spelling.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
+]
+AddressId = Annotated[str, Field(examples=["addr_01hv5v0q6k3m8n2p4r6t8w0y2a"])]
+
+
+class Holding(CamelRecord):
+    """What lies on an address of one coin: what was credited there, and has not left it."""
+
+    coin: Annotated[str, Field(examples=["usdt"])]
+    symbol: Annotated[str, Field(examples=["USDT"])]
+    network: Slug
+    balance: Money
+    balance_usd: Annotated[Usd | None, Field(alias="balanceUSD", description="Null where no fresh rate is known.")]
+    contract_address: Annotated[str | None, Field(description="Null for the network's own coin.")]
+
+
+class HoldingInDetail(Holding):
+    """The same in parts. `balance` = `confirmed` = `frozen` + `available`; `unconfirmed` comes on top of it."""
+
+    confirmed: Annotated[Money, Field(description="Credited after the network's confirmations.")]
+    unconfirmed: Annotated[Money, Field(description="Seen in blocks that are not deep enough yet.")]
+    frozen: Annotated[Money, Field(description="On hold: it came from the grey list and is not released.")]
+    available: Annotated[
+        Money, Field(description="Not on hold. Withdrawals are paid from the merchant's balance (`GET /v1/balances`).")
+    ]
+
+
+class Address(CamelRecord):
+    """An address, and what lies on it."""
+
+    id: AddressId
+    address: Text
+    network: Slug
+    coin: Annotated[str, Field(description="Where the address was made for one coin.", examples=["usdt"])] = None  # type: ignore[assignment]
+    type: Literal["user", "hot", "cold", "collector"]
+    mode: Literal["single", "common", "cross"]
+    label: Annotated[str, Field(examples=["Till 3"])] = None  # type: ignore[assignment]
+    metadata: Metadata = None  # type: ignore[assignment]
+    affected_networks: Annotated[list[str], Field(description="Where it receives.", examples=[["ethereum"]])]
+    archived: Annotated[Literal[True], Field(description="Hidden from lists; what arrives still counts.")] = None  # type: ignore[assignment]
+    balances: list[Holding]
+    created_at: Time
+
+
+class AddressRead(Address):
+    """An address with the worth of all that lies on it."""
+
+    total_balance_usd: Annotated[
+        Usd | None, Field(alias="totalBalanceUSD", description="Null where the worth of a part of it is not known.")
+    ]
+
+
+class Balances(CamelRecord):
+    """Everything that lies on an address, in parts."""
+
+    id: AddressId
+    address: Text
+    network: Slug
+    balances: list[HoldingInDetail]
+    total_balance_usd: Annotated[
+        Usd | None, Field(alias="totalBalanceUSD", description="Null where the worth of a part of it is not known.")
+    ]
+
+
+class Validation(CamelRecord):
+    """Whether a text is an address. `reason` says why it is none; the fields that it has none of are null."""
+
+    valid: bool
+    address: Annotated[str, Field(description="As it was sent.")]
+    network: Slug
+    normalized: Annotated[str | None, Field(description="The public spelling of it.")]
+    type: Annotated[
+        Literal["evm", "tron", "p2pkh", "p2sh", "p2wpkh", "p2wsh", "p2tr"] | None, Field(description="The kind of address.")
+    ]
+    reason: Annotated[str | None, Field(examples=["must be 0x and 40 hexadecimal digits"])]

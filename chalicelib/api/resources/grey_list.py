@@ -1,0 +1,112 @@
+"""The operator's grey list, and letting go of what was held because of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.models import AddressText, NetworkSlug, Query, Request, shown
+from chalicelib.api.paging import MAX_LIMIT
+from chalicelib.api.routes import endpoint
+from chalicelib.domain.errors import FieldProblem, InvalidParameter
+from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.usecases.views import iso, without_none
+
+Reason = Annotated[str, Field(max_length=500, description="Shown to merchants too.", examples=["reported as stolen"])]
+
+
+class GreyListQuery(Query):
+    network: NetworkSlug | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Without it, all entries.")] | None = None
+
+
+class GreyListAdd(Request):
+    network: NetworkSlug
+    address: AddressText
+    reason: Reason | None = None
+
+
+class GreyListRemove(Request):
+    """Here or in the query string."""
+
+    network: NetworkSlug | None = None
+    address: AddressText | None = None
+
+
+class GreyListRemoveQuery(Query):
+    network: Annotated[NetworkSlug | None, Field(description="Here or in the body.")] = None
+    address: Annotated[AddressText | None, Field(description="Here or in the body.")] = None
+
+
+@endpoint(
+    "GET", "/addresses/grey-list", family="object", permission="addresses:read", query=GreyListQuery,
+    answer="list[grey_list.Entry]", summary="All addresses of the grey list",
+)  # fmt: skip
+def grey_list(ctx: Ctx, query: GreyListQuery) -> Answer:
+    """One list for all merchants, by network and address. Every key that may read addresses sees all of it."""
+    entries = ctx.services.grey_list.entries(ctx.realm, query.network, query.limit)
+    return Answer([_entry(entry) for entry in entries])
+
+
+@endpoint(
+    "POST", "/addresses/grey-list", family="object", level="admin", permission="addresses:write", body=GreyListAdd, status=201,
+    creates=True, answer="grey_list.Entry", summary="Put an address on the grey list",
+)  # fmt: skip
+def add_to_grey_list(ctx: Ctx, body: GreyListAdd) -> Answer:
+    """What it pays to a deposit address from now on is credited and held, until `POST /v1/transactions/{txId}/release`; payments
+    that are seen and not confirmed yet too. A withdrawal to it waits for approval. An address that is on the list already is a
+    VALIDATION_ERROR. On EVM networks an address is listed for each network by itself.
+    """
+    answer = ctx.once(_entry)
+    ctx.services.grey_list.add(ctx.realm, body.network, body.address, body.reason, ctx.key.id, answer.also)
+    return answer.answer
+
+
+@endpoint(
+    "DELETE", "/addresses/grey-list", family="object", level="admin", permission="addresses:write", body=GreyListRemove,
+    query=GreyListRemoveQuery, answer="grey_list.Removed", summary="Take an address off the grey list",
+)  # fmt: skip
+def remove_from_grey_list(ctx: Ctx, body: GreyListRemove, query: GreyListRemoveQuery) -> Answer:
+    """`network` and `address` are required, in the query string or in the body; where they are in both they have to be the same.
+
+    What is held stays held until it is released. 404 for an address that is not on the list.
+    """
+    problems: list[FieldProblem] = []
+    network = _either("network", query.network, body.network, problems)
+    address = _either("address", query.address, body.address, problems)
+    if problems:
+        raise InvalidParameter(problems)
+    entry = ctx.services.grey_list.remove(ctx.realm, network, address)
+    return Answer({"address": entry.shown, "network": entry.network, "message": "removed from the grey list"})
+
+
+@endpoint(
+    "POST", "/transactions/{txId}/release", family="envelope", level="admin", permission="addresses:write",
+    summary="Release a deposit that is held",
+)  # fmt: skip
+def release_transaction(ctx: Ctx) -> Answer:
+    """For a deposit of any merchant of the key's realm, by its id (`tx_…`): its money becomes available and counts for its invoice.
+
+    A deposit is held from its confirmation on; one that is pending, was released before, or was never held is a
+    VALIDATION_ERROR. Should a reorganisation take it out of the chain and bring it back, it is not held again.
+    """
+    released = ctx.services.deposits(ctx.realm).release(ctx.realm, ctx.param("txId"), ctx.key.id)
+    return Answer(ctx.views.deposit(released))
+
+
+def _entry(entry: GreyListEntry) -> dict[str, Any]:
+    return without_none(
+        {"address": entry.shown, "network": entry.network, "reason": entry.reason, "createdAt": iso(entry.created_at)}
+    )
+
+
+def _either(name: str, first: str | None, second: str | None, problems: list[FieldProblem]) -> str:
+    """The value that was sent in the query, the body, or alike in both."""
+    sent = {value for value in (first, second) if value is not None}
+    if len(sent) == 1:
+        return sent.pop()
+    constraint = "is required, in the query string or in the body" if not sent else "is another one in the body than in the query"
+    problems.append(FieldProblem(name, shown(name, first), (constraint,)))
+    return ""

@@ -1,0 +1,122 @@
+"""Service wallets: registered by the operator, read by whoever may read addresses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.models import AddressText, CamelRequest, CoinSlug, NetworkSlug, Query, chosen_coin, known_network
+from chalicelib.api.routes import endpoint
+from chalicelib.domain.addresses import ROLE_OF, SERVICE_TYPE, Role
+from chalicelib.domain.catalogue import Coin
+from chalicelib.usecases.wallets import Registered
+
+ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"]
+
+
+class ServiceWalletCreate(CamelRequest):
+    network: NetworkSlug
+    type: ServiceKind
+    address: (
+        Annotated[
+            AddressText,
+            Field(
+                description="Required for a cold wallet. For the others it may stand beside its `privateKey`, and has to fit it."
+            ),
+        ]
+        | None
+    ) = None
+    private_key: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=128,
+            repr=False,
+            description="64 hexadecimal digits; for bitcoin and litecoin also WIF of a compressed key. Generated without it.",
+            examples=["0000000000000000000000000000000000000000000000000000000000000001"],
+        ),
+    ] = None
+
+
+class ColdWalletQuery(Query):
+    coin: Annotated[CoinSlug | None, Field(description="Show this coin alone.")] = None
+
+
+@endpoint(
+    "POST", "/addresses/service-wallets", family="object", level="admin", permission="addresses:create", body=ServiceWalletCreate,
+    status=201, creates=True, answer="wallets.ServiceWallet", summary="Register a service wallet",
+)  # fmt: skip
+def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
+    """One wallet for each network and type; a second one is a VALIDATION_ERROR. It is watched from now on: what arrives is the
+    operator's. It is also an address of the operator's merchant, listed by `GET /v1/addresses?type=…`.
+
+    A private key, sent or generated, is encrypted at once; this interface can not decrypt it, only the payouts can. A generated
+    one is in this answer and in no other: with an Idempotency-Key the repeated answer is the stored one, which was stored
+    without it. Whoever needs a copy for certain makes the key himself and sends it.
+    """
+    stored = ctx.once(_service_wallet)
+    made = ctx.services.wallets.register(
+        ctx.tenant,
+        ctx.catalogue.networks[body.network],
+        ROLE_OF[body.type],
+        address=body.address,
+        private_key=body.private_key,
+        also=stored.also,
+    )
+    answer = stored.answer
+    return answer if made.generated is None else Answer({**answer.data, "privateKey": made.generated})
+
+
+def _service_wallet(made: Registered) -> dict[str, Any]:
+    return {
+        "address": made.wallet.address,
+        "network": made.wallet.network.split(":", 1)[1],
+        "type": SERVICE_TYPE[made.wallet.role],
+    }
+
+
+@endpoint(
+    "GET", "/addresses/hot-wallet/{network}", family="object", permission="addresses:read", answer="wallets.WalletBalance",
+    summary="The hot wallet of a network and what it holds",
+)  # fmt: skip
+def hot_wallet(ctx: Ctx) -> Answer:
+    """Withdrawals are paid from it. What is signed and not settled yet is not in the balances. 404 where none is registered."""
+    return _read(ctx, "hot")
+
+
+@endpoint(
+    "GET", "/addresses/service-wallet/{network}", family="object", permission="addresses:read", answer="wallets.WalletBalance",
+    summary="The token collector of a network and what it holds",
+)  # fmt: skip
+def service_wallet(ctx: Ctx) -> Answer:
+    """404 where none is registered."""
+    return _read(ctx, "collector")
+
+
+@endpoint(
+    "GET", "/addresses/cold-wallet/{network}", family="object", permission="addresses:read", query=ColdWalletQuery,
+    answer="wallets.WalletBalance", summary="The cold wallet of a network and what was paid to it",
+)  # fmt: skip
+def cold_wallet(ctx: Ctx, query: ColdWalletQuery) -> Answer:
+    """Its key is not here, so what its owner spends is not seen here: the balances are what has arrived since it is registered.
+
+    404 where none is registered.
+    """
+    network = known_network(ctx.catalogue, ctx.path["network"])
+    return _read(ctx, "cold", None if query.coin is None else chosen_coin(ctx.catalogue, "coin", query.coin, network.slug))
+
+
+def _read(ctx: Ctx, role: Role, only: Coin | None = None) -> Answer:
+    network = known_network(ctx.catalogue, ctx.path["network"])
+    coins = ctx.catalogue.coins_of(network.slug) if only is None else [only]
+    wallet, holdings = ctx.services.wallets.read(network, role, coins)
+    return Answer(
+        {
+            "network": network.slug,
+            "walletType": SERVICE_TYPE[role],
+            "address": wallet.address,
+            "balances": [ctx.views.holding(coin, holdings.get(coin.asset)) for coin in coins],
+        }
+    )

@@ -1,0 +1,66 @@
+"""The operator's grey list: one for all merchants of a realm."""
+
+from __future__ import annotations
+
+from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
+from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.ids import Realm
+from chalicelib.usecases.addresses import Also, nothing_more
+from chalicelib.usecases.changes import Conflict, Delete, Save
+from chalicelib.usecases.ports import AddressRules, Clock, Store
+
+_PAGE = 1000
+
+
+class GreyList:
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+
+    def entries(self, realm: Realm, network: str | None = None, most: int | None = None) -> list[GreyListEntry]:
+        """The realm's, or one network's, by network and address; the first `most` of them. Raises Unavailable."""
+        found: list[GreyListEntry] = []
+        # Sort keys begin with the network's slug and '#', and '"' is what sorts just before that.
+        after = None if network is None else f'{network}"'
+        while most is None or len(found) < most:
+            page = self._store.page(GreyListEntry, limit=_PAGE if most is None else most - len(found), after=after, realm=realm)
+            mine = [entry for entry in page.items if network in (None, entry.network)]
+            found += mine
+            after = page.next
+            if after is None or len(mine) < len(page.items):
+                break
+        return found
+
+    def add(
+        self, realm: Realm, network: str, address: str, reason: str | None, by: str, also: Also = nothing_more
+    ) -> GreyListEntry:
+        """Put an address of `network` (a slug) on the list. `by` is the id of the operator's key.
+
+        Raises InvalidParameter (no address of that network), BusinessRule (it is there already), Unavailable.
+        """
+        shown, place = self._parsed(network, address)
+        entry = GreyListEntry(realm, network, place, shown, self._clock.now_ms(), by, reason)
+        change = Save(entry)
+        try:
+            self._store.commit([change, *also(entry)])
+        except Conflict as conflict:
+            if conflict.change == change:
+                raise BusinessRule("address", f"{shown} is on the grey list of {network} already") from conflict
+            raise
+        return entry
+
+    def remove(self, realm: Realm, network: str, address: str) -> GreyListEntry:
+        """Take it off again; what is held because of it stays held. Raises InvalidParameter, NotFound, Unavailable."""
+        shown, place = self._parsed(network, address)
+        key = {"realm": realm, "network": network, "address": place}
+        entry = self._store.get(GreyListEntry, **key)
+        if entry is None:
+            raise NotFound(f"{shown} is not on the grey list of {network}", {"network": network, "address": shown})
+        self._store.commit([Delete(GreyListEntry, key)])
+        return entry
+
+    def _parsed(self, network: str, address: str) -> tuple[str, str]:
+        try:
+            shown = self._rules.normalize(network, address)
+        except ValueError as reason:
+            raise InvalidParameter.one("address", address[:128], str(reason)) from None
+        return shown, self._rules.storage_form(network, shown)
