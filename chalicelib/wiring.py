@@ -28,13 +28,16 @@ if TYPE_CHECKING:
     from chalicelib.store.queues import SqsQueues
     from chalicelib.usecases.addresses import Addresses
     from chalicelib.usecases.api_keys import ApiKeys
+    from chalicelib.usecases.approvals import Approvals
     from chalicelib.usecases.clocks import SandboxTime
     from chalicelib.usecases.coins import Coins
     from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.deposits import Deposits
+    from chalicelib.usecases.expansion import Expansion
     from chalicelib.usecases.grey_list import GreyList
     from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
     from chalicelib.usecases.invoices import Invoices
+    from chalicelib.usecases.merchant_settings import MerchantSettingsDesk
     from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.settlement import Settlement
     from chalicelib.usecases.wallets import Wallets
     from chalicelib.usecases.webhooks import Webhooks
+    from chalicelib.usecases.whitelist import Whitelist
     from chalicelib.usecases.withdrawals import Withdrawals
 
 
@@ -220,7 +224,7 @@ class Services:
     def withdrawals(self) -> Withdrawals:
         from chalicelib.usecases.withdrawals import Withdrawals
 
-        return Withdrawals(self.store, self.rules, self.realm_clock, self.rates)
+        return Withdrawals(self.store, self.rules, self.realm_clock, self.expansion, self.rates)
 
     @cached_property
     def sandbox_time(self) -> SandboxTime:
@@ -249,6 +253,30 @@ class Services:
         from chalicelib.usecases.networks import Networks
 
         return Networks(self.store)
+
+    @cached_property
+    def expansion(self) -> Expansion:
+        from chalicelib.usecases.expansion import Expansion
+
+        return Expansion(self.store, self.realm_clock)
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        from chalicelib.usecases.approvals import Approvals
+
+        return Approvals(self.store, self.realm_clock, self.withdrawals)
+
+    @cached_property
+    def whitelist(self) -> Whitelist:
+        from chalicelib.usecases.whitelist import Whitelist
+
+        return Whitelist(self.store, self.rules, self.realm_clock)
+
+    @cached_property
+    def merchant_settings(self) -> MerchantSettingsDesk:
+        from chalicelib.usecases.merchant_settings import MerchantSettingsDesk
+
+        return MerchantSettingsDesk(self.store, self.realm_clock)
 
     @cached_property
     def coins(self) -> Coins:

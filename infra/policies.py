@@ -122,14 +122,15 @@ FUNCTIONS: dict[str, Rights] = {
     "rates": Rights({"chain": ("Query", *PUT)}, log_names=("-rates",)),
     "housekeeping": Rights(
         {
-            "records": GET,
+            # PutItem: the withdrawals of a batch whose function died before it had made them.
+            "records": (*GET, *PUT),
             "chain": READ,
             "work": (*READ, *PUT, "DeleteItem"),
             "events": (*GET, *PUT),
             "webhooks": (*READ, *PUT),
         },
         log_names=("-housekeeping",),
-        sends=("deliveries", "payouts.fifo"),
+        sends=("relay", "deliveries", "payouts.fifo"),
     ),
 }
 

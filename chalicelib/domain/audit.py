@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
@@ -30,6 +31,7 @@ class Books:
     invoices: list[Invoice] = field(default_factory=list)
     totals: list[InvoiceTotals] = field(default_factory=list)
     withdrawals: list[Withdrawal] = field(default_factory=list)
+    batches: list[WithdrawalBatch] = field(default_factory=list)
     orders: list[PaymentOrder] = field(default_factory=list)
     counters: list[NonceCounter] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
@@ -189,8 +191,18 @@ def _totals_agree(books: Books) -> Iterable[str]:
             yield f"the totals of {' '.join(place)} are {found.get(place, Figures())}, its invoices say {expected[place]}"
 
 
+def _unmade(books: Books) -> dict[str, list[Withdrawal]]:
+    """Withdrawals of batches that are not stored by themselves yet, by the name of their batch's work."""
+    stored = {withdrawal.id for withdrawal in books.withdrawals}
+    missing = {f"{b.tenant}|{b.id}": [m for m in b.members() if m.id not in stored] for b in books.batches}
+    return {name: members for name, members in missing.items() if members}
+
+
 def _reserved(books: Books) -> Iterable[str]:
     frozen: dict[tuple[str, str], int] = defaultdict(int)
+    for members in _unmade(books).values():
+        for member in members:
+            frozen[member.tenant, member.asset] += member.amount
     orders = {order.id: order for order in books.orders}
     for withdrawal in books.withdrawals:
         if withdrawal.status not in FINAL:
@@ -206,6 +218,9 @@ def _reserved(books: Books) -> Iterable[str]:
             "failed": (None, "bounced"),
             "cancelled": (None,),
         }
+        agreed = withdrawal.approval is None or withdrawal.approval.given
+        if not agreed and withdrawal.status not in ("pending", "failed", "cancelled"):
+            yield f"withdrawal {withdrawal.id} is {withdrawal.status} and nobody approved it"
         if state not in fits[withdrawal.status]:
             yield f"withdrawal {withdrawal.id} is {withdrawal.status} and its order is {state}"
     for balance in books.balances:
@@ -236,9 +251,12 @@ def _obligations(books: Books) -> Iterable[str]:
     open_ids: dict[str, set[str]] = defaultdict(set)
     for work in books.work:
         open_ids[work.kind].add(work.id)
+    unpaid = [w for w in books.withdrawals if w.status in ("pending", "processing")]
     expected = {
         "deposit": {d.id for d in books.deposits if d.status == "pending"},
-        "payout": {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("pending", "processing")},
+        "batch": set(_unmade(books)),
+        "approval": {f"{w.tenant}|{w.id}" for w in unpaid if w.waits_for_approval},
+        "payout": {f"{w.tenant}|{w.id}" for w in unpaid if not w.waits_for_approval},
         "sent": {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("broadcasting", "confirming")},
         "outbox": set(books.outbox),
         "rescan": {r.id for r in books.rescans if not r.done},

@@ -74,3 +74,18 @@ def derived_id(prefix: str, *parts: str) -> str:
     """The id that belongs to `parts`: the same parts always give the same id, so that doing a thing twice finds the first."""
     digest = hashlib.sha256("\x1f".join(parts).encode()).digest()
     return f"{prefix}_{_base32(int.from_bytes(digest[:17], 'big') >> 6, 26)}"
+
+
+def group_id(prefix: str, now_ms: int) -> str:
+    """A fresh id of something that has up to 1,023 numbered members, see `member_id`. Sorts by time as `new_id` does."""
+    return new_id(prefix, now_ms)[:-2] + "00"
+
+
+def member_id(prefix: str, group: str, number: int) -> str:
+    """The id of member `number` (from 1) of a group: made of the group's own, sorts behind it."""
+    return f"{prefix}_{group.partition('_')[2][:-2]}{_base32(number, 2)}"
+
+
+def group_of(prefix: str, member: str) -> str:
+    """The id that the group of `member` has, if it is one's member."""
+    return f"{prefix}_{member.partition('_')[2][:-2]}00"

@@ -151,6 +151,12 @@ def withdrawal_reserved(withdrawal: str, at: int, tenant: TenantId, amount: Amou
     return JournalEntry(f"reserve:{withdrawal}", "withdrawal_reserved", at, (moved,), {"withdrawal": withdrawal})
 
 
+def batch_reserved(batch: str, at: int, tenant: TenantId, total: Amount) -> JournalEntry:
+    """The withdrawals of a batch, all at once. Each gives back its own part by `withdrawal_released`."""
+    moved = Posting(Book.WHOSE, merchant(tenant, "available"), merchant(tenant, "frozen"), total)
+    return JournalEntry(f"reserve:{batch}", "withdrawal_reserved", at, (moved,), {"batch": batch})
+
+
 def withdrawal_released(withdrawal: str, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
     """Cancelled, rejected or failed before anything was signed: the reserved amount is available again."""
     moved = Posting(Book.WHOSE, merchant(tenant, "frozen"), merchant(tenant, "available"), amount)

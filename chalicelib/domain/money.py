@@ -83,3 +83,14 @@ def usd_cents(units: int, decimals: int, rate: Decimal) -> float:
     """The value in USD, rounded to cents, as the JSON number that the interface shows. For display only."""
     value = _EXACT.multiply(Decimal(units).scaleb(-decimals, _EXACT), rate)
     return float(value.quantize(Decimal("0.01"), ROUND_HALF_EVEN, _EXACT))
+
+
+def floor_units(text: str, decimals: int) -> int:
+    """The most units of a coin that are at most the plain decimal `text`, which may have more decimals than the coin."""
+    whole, _, fraction = text.partition(".")
+    return int(whole + fraction[:decimals].ljust(decimals, "0"))
+
+
+def ceil_units(text: str, decimals: int) -> int:
+    """The fewest units of a coin that are at least the plain decimal `text`, which may have more decimals than the coin."""
+    return floor_units(text, decimals) + bool(text.partition(".")[2][decimals:].strip("0"))

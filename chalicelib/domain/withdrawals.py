@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from chalicelib.domain.approvals import Approval
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 
 WithdrawalStatus = Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"]
 PendingReason = Literal["approval", "liquidity", "risk"]
 Priority = Literal["low", "normal", "high", "urgent"]
+PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high", "urgent")
+FEE_TENTHS: dict[Priority, int] = {"low": 8, "normal": 10, "high": 15, "urgent": 20}
+"""The published multipliers, in tenths."""
+MINUTES: dict[Priority, tuple[int, int]] = {"low": (30, 60), "normal": (10, 30), "high": (5, 15), "urgent": (1, 10)}
+"""The published confirmation times."""
 
 _NEXT: dict[str, frozenset[str]] = {
     "pending": frozenset({"processing", "cancelled", "failed"}),
@@ -29,9 +35,18 @@ def may_follow(status: str, following: str) -> bool:
     return following in _NEXT[status]
 
 
+def fee_at(fee: int, priority: Priority) -> int:
+    """The fee of a payment that costs `fee` at the priority normal; fractions of a unit count as one."""
+    return -(-fee * FEE_TENTHS[priority] // 10)
+
+
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """`amount` in units of `asset`, `fee` in units of `fee_asset`, times in milliseconds since 1970."""
+    """`amount` in units of `asset`, `fee` in units of `fee_asset`, times in milliseconds since 1970.
+
+    `approval` is there where somebody has to agree; until then there is no payout work and no command for it. `limited`: it
+    counts towards the limits that its address has on the whitelist.
+    """
 
     id: str
     tenant: TenantId
@@ -55,7 +70,14 @@ class Withdrawal:
     block_number: int | None = None
     confirmed_at: int | None = None
     emitted: int = 0
+    batch_id: str | None = None
+    approval: Approval | None = None
+    limited: bool = False
     version: int = 1
+
+    @property
+    def waits_for_approval(self) -> bool:
+        return self.status == "pending" and self.approval is not None and not self.approval.given
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from typing import Any
 
 from chalicelib.custody.records import EncryptedKey, EncryptedSeed
 from chalicelib.domain.addresses import Address, Wallet, Watched, Xpub
+from chalicelib.domain.approvals import ApprovalRequest
+from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.catalogue import Coin, Network, TokenContract
 from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote, SandboxClock
 from chalicelib.domain.deposits import Deposit
@@ -21,10 +23,13 @@ from chalicelib.domain.invoice_settings import InvoiceSettings
 from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import ExternalId, Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
+from chalicelib.domain.limits import Spent
+from chalicelib.domain.merchant_settings import MerchantSettings
 from chalicelib.domain.merchants import ApiKey, Merchant, Tally
 from chalicelib.domain.rates import Rate
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
+from chalicelib.domain.whitelist import WhitelistEntry
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import OutboxRow, Work
 from chalicelib.usecases.idempotency import StoredAnswer
@@ -53,6 +58,22 @@ RECORDS: dict[type, Kind] = {
     InvoiceSettings: Kind("records", lambda r: f"inset#{r.tenant}"),
     Address: Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id),
     Withdrawal: Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id),
+    WithdrawalBatch: Kind("records", lambda r: f"wdb#{r.tenant}", lambda r: r.id),
+    ApprovalRequest: Kind(
+        "records",
+        lambda r: f"apr#{r.id}",
+        list_pk=lambda r: f"apr#{r.realm}" if getattr(r, "open", True) else f"apr-decided#{r.realm}",
+        list_sk=lambda r: r.id,
+    ),
+    WhitelistEntry: Kind(
+        "records",
+        lambda r: f"wl#{r.tenant}",
+        lambda r: r.id,
+        list_pk=lambda r: f"wl#{r.tenant}" if getattr(r, "removed_at", None) is None else f"wl-removed#{r.tenant}",
+        list_sk=lambda r: f"{r.created_at:015d}#{r.id}",
+    ),
+    Spent: Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
+    MerchantSettings: Kind("records", lambda r: f"mset#{r.tenant}"),
     StoredAnswer: Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
     Deposit: Kind(
         "records", lambda r: f"tx#{r.id}", list_pk=lambda r: f"tx#{r.tenant}", list_sk=lambda r: f"{r.created_at:015d}#{r.id}"

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 
 from chalicelib.domain.audit import Books, violations
+from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import Invoice
@@ -37,6 +38,7 @@ def read_books(store: Store, now_ms: int) -> Books:
         invoices=list(store.every(Invoice)),
         totals=list(store.every(InvoiceTotals)),
         withdrawals=list(store.every(Withdrawal)),
+        batches=list(store.every(WithdrawalBatch)),
         orders=list(store.every(PaymentOrder)),
         counters=list(store.every(NonceCounter)),
         work=list(store.every_work()),

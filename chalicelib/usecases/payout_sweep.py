@@ -6,7 +6,7 @@ from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.ports import Clock, Queues, Store
 from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.withdrawals import payout_command, payout_parts
+from chalicelib.usecases.withdrawal_steps import payout_command, payout_parts
 
 IDLE_SECONDS = 30
 """A withdrawal that stood still this long is asked for again."""

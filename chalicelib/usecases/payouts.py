@@ -22,9 +22,10 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, derived_id, network_parts
-from chalicelib.domain.ledger import Balance, WalletBalance
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Close, Open, Post, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports import (
@@ -40,10 +41,12 @@ from chalicelib.usecases.ports import (
     Unavailable,
 )
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.withdrawals import (
+from chalicelib.usecases.views import Views
+from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,
     given_back,
     payout_work,
+    purse_of,
     sent_work,
     stepped,
 )
@@ -126,7 +129,7 @@ class Payouts:
 
     def _start(self, network: Network, before: Withdrawal) -> Withdrawal | None:
         """pending → processing where nothing stands in the way; None while something does, and the record says what."""
-        if before.pending_reason in ("approval", "risk"):
+        if before.waits_for_approval or before.pending_reason in ("approval", "risk"):
             return None
         wallet = self._wallet(network)
         if wallet is None or not self._covered(network, wallet, before):
@@ -252,6 +255,9 @@ class Payouts:
             ),
         }
         wrong = [name for name, (found, approved) in facts.items() if found != approved]
+        if withdrawal.approval is not None:
+            text = Views(catalogue_views(self._store, withdrawal)[0]).signing_text(withdrawal)
+            wrong += [] if withdrawal.approval.proven(text, verify) else ["approval"]
         if wrong:
             log.error("ALARM %s: order %s differs from what was approved in %s", network.id, order.id, ", ".join(wrong))
             raise OrderMismatch(f"order {order.id} differs from the approved withdrawal in {', '.join(wrong)}")
@@ -275,7 +281,6 @@ class Payouts:
     def _fail(self, before: Withdrawal, why: str) -> Withdrawal:
         """Failed before anything was signed: the money is available again."""
         _, views = catalogue_views(self._store, before)
-        balance = self._store.get(Balance, tenant=before.tenant, asset=before.asset) or Balance(before.tenant, before.asset)
-        after, changes = given_back(views, before, "failed", why[:300], balance, self._clock.now_ms())
+        after, changes = given_back(views, before, "failed", why[:300], purse_of(self._store, before), self._clock.now_ms())
         self._store.commit(changes)
         return after

@@ -15,13 +15,22 @@ from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Close, Conflict, Open, Save
+from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payouts import order_id
 from chalicelib.usecases.ports import AddressRules, ChainPayer, ChainReader, Clock, Payment, Refused, Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.withdrawals import catalogue_views, moved, payout_parts, sent_work, settled_work, stepped
+from chalicelib.usecases.withdrawal_steps import (
+    catalogue_views,
+    moved,
+    payout_parts,
+    purse_of,
+    sent_work,
+    settled_work,
+    stepped,
+    unspent,
+)
 
 log = logging.getLogger(__name__)
 
@@ -170,9 +179,18 @@ class Settlement:
                     if hashes[number] != block_hash:
                         until_settled(partial(self._unsettle, work))
                     elif number <= tip - self._network.reorg_depth:
-                        self._store.commit([Close(work)])
+                        until_settled(partial(self._rest, work))
                 except Conflict:
                     log.info("%s is being looked at elsewhere", work.id)
+
+    def _rest(self, work: Work) -> None:
+        """No reorganisation reaches it any more. What failed on the chain counts towards no limit from now on."""
+        tenant, withdrawal_id = payout_parts(work)
+        withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        changes: list[Change] = [Close(work)]
+        if withdrawal is not None and withdrawal.status == "failed":
+            changes.append(unspent(purse_of(self._store, withdrawal)[1], withdrawal, self._clock.now_ms()))
+        self._store.commit(changes)
 
     def _unsettle(self, work: Work) -> None:
         """The block that settled a payment is gone: as if it had never been settled, and its bytes are sent again."""

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from chalicelib.domain.addresses import Address
+from chalicelib.domain.approvals import withdrawal_text
 from chalicelib.domain.catalogue import Catalogue, Coin
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
@@ -143,11 +144,33 @@ class Views:
                 "confirmations": withdrawal.confirmations,
                 "block_number": withdrawal.block_number,
                 "metadata": withdrawal.metadata or None,
+                "batch_id": withdrawal.batch_id,
+                "approval": self._approval(withdrawal),
                 "created_at": iso(withdrawal.created_at),
                 "updated_at": iso(withdrawal.updated_at),
                 "confirmed_at": iso(final) if final is not None else None,
             }
         )
+
+    def signing_text(self, withdrawal: Withdrawal) -> str:
+        """What a signer signs to accept it: from the record as it is shown."""
+        coin = self._coin(withdrawal.asset)
+        amount = format_units(withdrawal.amount, coin.decimals)
+        return withdrawal_text(withdrawal.id, network_parts(withdrawal.network)[1], coin.slug, amount, withdrawal.to_address)
+
+    def _approval(self, withdrawal: Withdrawal) -> dict[str, Any] | None:
+        approval = withdrawal.approval
+        if approval is None:
+            return None
+        return {
+            "reasons": list(approval.reasons),
+            "given": approval.given,
+            "required_signatures": approval.required,
+            "signers": [signer.id for signer in approval.signers],
+            "signatures": [{"signer_id": s.signer_id, "signed_at": iso(s.at)} for s in approval.signatures],
+            "operator_accepted": approval.operator is not None,
+            "signing_text": self.signing_text(withdrawal),
+        }
 
     def balance(self, balance: Balance) -> dict[str, Any]:
         coin = self._coin(balance.asset)

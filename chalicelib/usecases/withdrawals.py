@@ -2,60 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import logging
+from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
-from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.coin_settings import in_usd, limit_units
-from chalicelib.domain.errors import BusinessRule, InsufficientBalance, InvalidAddress, NotFound
-from chalicelib.domain.ids import TenantId, network_parts, new_id
-from chalicelib.domain.ledger import Balance, JournalEntry
-from chalicelib.domain.money import Amount, format_units
-from chalicelib.domain.rates import Rates, RatesOf, no_rates
-from chalicelib.domain.withdrawals import Priority, Withdrawal, may_follow
-from chalicelib.domain.work import Command, Work
+from chalicelib.domain.batches import BatchOutput, WithdrawalBatch, batch_of, batch_work
+from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.errors import BusinessRule, NotFound
+from chalicelib.domain.ids import TenantId, group_id, network_parts, new_id
+from chalicelib.domain.money import Amount
+from chalicelib.domain.rates import RatesOf, no_rates
+from chalicelib.domain.withdrawals import Priority, Withdrawal
 from chalicelib.usecases.addresses import Also, nothing_more
-from chalicelib.usecases.changes import Change, Close, Conflict, Open, Post, Save
+from chalicelib.usecases.changes import Conflict, Open, Save
+from chalicelib.usecases.expansion import Expansion
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import AddressRules, Clock, Page, Store
+from chalicelib.usecases.ports import AddressRules, Clock, Page, Store, Unavailable
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
+from chalicelib.usecases.withdrawal_rules import Output, Rules
+from chalicelib.usecases.withdrawal_steps import begun, given_back, moved, purse_of
 
-_SEPARATOR = "|"
-
-
-def payout_work(withdrawal: Withdrawal) -> Work:
-    """The obligation to bring a withdrawal to its end, in the lane of its network."""
-    tail = f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}"
-    return Work("payout", withdrawal.network, f"{withdrawal.created_at:015d}", tail)
-
-
-def sent_work(withdrawal: Withdrawal) -> Work:
-    """The obligation to settle a payment that is signed: in a lane of its own, so that those who wait hold nobody up."""
-    return replace(payout_work(withdrawal), kind="sent")
-
-
-def settled_work(withdrawal: Withdrawal, block_number: int, block_hash: str) -> Work:
-    """The obligation to watch the block that settled a payment until no reorganisation reaches it. Found by height."""
-    tail = f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}{_SEPARATOR}{block_hash}"
-    return Work("settled", withdrawal.network, f"{block_number:015d}", tail)
-
-
-def payout_parts(work: Work) -> tuple[TenantId, str]:
-    tenant, withdrawal_id = work.id.split(_SEPARATOR)[:2]
-    return TenantId(tenant), withdrawal_id
-
-
-def payout_command(withdrawal: Withdrawal) -> Command:
-    """Ask for it to be paid now. One group per wallet that pays, so that one at a time takes a nonce."""
-    return Command("payouts", f"{withdrawal.network}", {"tenant": withdrawal.tenant, "id": withdrawal.id})
+log = logging.getLogger(__name__)
 
 
 class Withdrawals:
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
-        self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, expansion: Expansion, rates_of: RatesOf = no_rates) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+        self._expansion, self._rates_of = expansion, rates_of
 
     def create(
         self,
@@ -66,53 +41,48 @@ class Withdrawals:
         *,
         priority: Priority = "normal",
         metadata: dict[str, Any] | None = None,
+        from_address: str | None = None,
+        address_field: str = "to_address",
         also: Also = nothing_more,
     ) -> Withdrawal:
-        """Reserve `amount` units of `coin` and order their payment.
+        """Reserve `amount` units of `coin` and order their payment, or the approval that it needs before.
 
-        Raises InvalidAddress, BusinessRule (inactive, outside the coin's limits), InsufficientBalance, Unavailable.
+        `from_address` must be the hot wallet's; `address_field` is what the caller calls `to_address`. Raises InvalidAddress,
+        InvalidParameter, BusinessRule (inactive, outside of a limit or of the whitelist), DailyLimitExceeded,
+        InsufficientBalance, Unavailable.
         """
         if amount <= 0:
             raise ValueError("a withdrawal pays more than nothing")
-        realm, slug = network_parts(coin.network)
-        catalogue = self._store.catalogue(realm)
-        network = catalogue.networks[slug]
-        recipient = self._recipient(network, to_address)
-        _check_rules(network, coin, amount, self._rates(realm) if in_usd(coin) else Rates(), self._clock.now_ms())
-
+        catalogue = self._store.catalogue(network_parts(coin.network)[0])
+        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin)
+        outputs = rules.recipients([Output(to_address, amount, address_field)])
         withdrawal_id = new_id("wd", self._clock.now_ms())
 
         def decide() -> Withdrawal:
             now = self._clock.now_ms()
-            balance, quote = self._store.get_many(
-                [(Balance, {"tenant": tenant, "asset": coin.asset}), (FeeQuote, {"network": coin.network})]
-            )
-            balance = balance or Balance(tenant, coin.asset)
-            if balance.available < amount:
-                shown = {"requested": format_units(amount, coin.decimals), "coin": coin.slug}
-                available = format_units(max(0, balance.available), coin.decimals)
-                raise InsufficientBalance(f"The balance of {coin.slug} on {slug} is not enough", {**shown, "available": available})
+            ruling = rules.judge(tenant, outputs, priority, from_address, now)
+            approval = ruling.approval(ruling.reasons[0])
             withdrawal = Withdrawal(
                 id=withdrawal_id,
                 tenant=tenant,
-                network=network.id,
+                network=coin.network,
                 asset=coin.asset,
                 amount=amount,
-                to_address=recipient,
-                fee_asset=catalogue.native(slug).asset,
+                to_address=outputs[0].to_address,
+                fee_asset=catalogue.native(rules.network.slug).asset,
                 created_at=now,
                 updated_at=now,
+                pending_reason=None if approval is None else "approval",
                 priority=priority,
                 metadata=metadata or {},
-                fee=quote.fees.get(coin.slug, 0) if quote is not None else 0,
+                fee=ruling.fee,
                 emitted=1,
+                approval=approval,
+                limited=ruling.limited[0],
             )
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, amount))
-            views = Views(catalogue)
-            news = News(now)
-            news.tell(tenant, "withdrawal.created", withdrawal.id, 1, views.withdrawal(withdrawal))
-            changes = [Save(withdrawal), Open(payout_work(withdrawal)), *moved(news, views, balance, entry)]
-            news.command(payout_command(withdrawal))
+            views, news = Views(catalogue), News(now)
+            changes = [*begun(news, views, withdrawal), *moved(news, views, ruling.balance, entry), Save(ruling.spent)]
             try:
                 self._store.commit([*changes, *news.emit(), *also(withdrawal)])
             except Conflict as conflict:
@@ -123,11 +93,88 @@ class Withdrawals:
 
         return until_settled(decide)
 
+    def create_batch(
+        self, tenant: TenantId, coin: Coin, outputs: Sequence[Output], *, priority: Priority = "normal", also: Also = nothing_more
+    ) -> WithdrawalBatch:
+        """Reserve the total of `outputs` and order their payments: all of them, or none.
+
+        The batch is accepted by one transaction; its withdrawals are stored after it, here, or by housekeeping where this
+        function dies. Raises what `create` raises.
+        """
+        catalogue = self._store.catalogue(network_parts(coin.network)[0])
+        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin)
+        asked = rules.recipients(outputs)
+        batch_id = group_id("wdb", self._clock.now_ms())
+
+        def decide() -> WithdrawalBatch:
+            now = self._clock.now_ms()
+            ruling = rules.judge(tenant, asked, priority, None, now)
+            signed = any("multisig" in reasons for reasons in ruling.reasons)
+            config = ruling.settings.multisig
+            batch = WithdrawalBatch(
+                id=batch_id,
+                tenant=tenant,
+                network=coin.network,
+                asset=coin.asset,
+                fee_asset=catalogue.native(rules.network.slug).asset,
+                fee=ruling.fee,
+                priority=priority,
+                outputs=tuple(
+                    BatchOutput(o.to_address, o.amount, reasons, limited)
+                    for o, reasons, limited in zip(asked, ruling.reasons, ruling.limited, strict=True)
+                ),
+                created_at=now,
+                required=config.required_signatures if signed else 0,
+                signers=config.signers if signed else (),
+            )
+            entry = ledger.batch_reserved(batch.id, now, tenant, Amount(coin.asset, batch.total))
+            news = News(now)
+            changes = [
+                Save(batch),
+                Open(batch_work(batch)),
+                *moved(news, Views(catalogue), ruling.balance, entry),
+                Save(ruling.spent),
+            ]
+            try:
+                self._store.commit([*changes, *news.emit(), *also(batch)])
+            except Conflict as conflict:
+                found = self._store.get(WithdrawalBatch, tenant=tenant, id=batch_id) if conflict.change == changes[0] else None
+                if found is None:
+                    raise
+                return found  # an earlier try of ours was committed after all
+            return batch
+
+        batch = until_settled(decide)
+        try:
+            self._expansion.expand(batch)
+        except (Unavailable, Conflict) as error:
+            log.warning("batch %s is accepted, and its withdrawals are made later: %s", batch.id, error)
+        return batch
+
     def get(self, tenant: TenantId, withdrawal_id: str) -> Withdrawal:
-        """Raises NotFound, also for another merchant's withdrawal."""
+        """Raises NotFound, also for another merchant's withdrawal.
+
+        A withdrawal of a batch is there as soon as the batch is, stored by itself or not.
+        """
         found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if found is None:
+            batch = self._store.get(WithdrawalBatch, tenant=tenant, id=batch_of(withdrawal_id))
+            found = None if batch is None else batch.member(withdrawal_id)
+        if found is None:
             raise NotFound(f"No withdrawal {withdrawal_id[:80]}", {"id": withdrawal_id[:80]})
+        return found
+
+    def stored(self, tenant: TenantId, withdrawal_id: str) -> Withdrawal:
+        """The same as `get`, for whoever wants to change it: stored by itself from now on. Raises NotFound, Conflict."""
+        found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        if found is None:
+            self.get(tenant, withdrawal_id)
+            batch = self._store.get(WithdrawalBatch, tenant=tenant, id=batch_of(withdrawal_id))
+            if batch is not None:
+                self._expansion.expand(batch)
+            found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        if found is None:
+            raise LookupError(f"{withdrawal_id} is in its batch and was not made of it")
         return found
 
     def page(self, tenant: TenantId, limit: int, after: str | None = None, newest_first: bool = True) -> Page[Withdrawal]:
@@ -137,72 +184,13 @@ class Withdrawals:
         """Give the money back before anything was done with it. Raises NotFound, BusinessRule (not pending any more)."""
 
         def decide() -> Withdrawal:
-            before = self.get(tenant, withdrawal_id)
+            before = self.stored(tenant, withdrawal_id)
             if before.status != "pending":
                 raise BusinessRule("status", f"only pending withdrawals can be cancelled; this one is {before.status}")
-            catalogue = self._store.catalogue(network_parts(before.network)[0])
-            balance = self._store.get(Balance, tenant=tenant, asset=before.asset) or Balance(tenant, before.asset)
-            after, changes = given_back(Views(catalogue), before, "cancelled", None, balance, self._clock.now_ms())
+            views = Views(self._store.catalogue(network_parts(before.network)[0]))
+            purse = purse_of(self._store, before)
+            after, changes = given_back(views, before, "cancelled", None, purse, self._clock.now_ms())
             self._store.commit(changes)
             return after
 
         return until_settled(decide)
-
-    def _recipient(self, network: Network, to_address: str) -> str:
-        try:
-            return self._rules.normalize(network.slug, to_address)
-        except ValueError as error:
-            details = {"address": to_address[:120], "network": network.slug}
-            raise InvalidAddress(f"Not an address of {network.slug}: {error}", details) from error
-
-
-def _check_rules(network: Network, coin: Coin, amount: int, rates: Rates, now: int) -> None:
-    if network.status != "active":
-        raise BusinessRule("network", f"{network.slug} is not active here")
-    if coin.status != "ACTIVE":
-        raise BusinessRule("coin", f"{coin.slug} on {network.slug} is not active")
-    least, most = limit_units(coin, "minValue", rates, now), limit_units(coin, "maxValue", rates, now)
-    if least is not None and amount < least:
-        raise BusinessRule("amount", f"must be at least {format_units(least, coin.decimals)} {coin.symbol}")
-    if most is not None and amount > most:
-        raise BusinessRule("amount", f"must be at most {format_units(most, coin.decimals)} {coin.symbol}")
-
-
-def moved(news: News, views: Views, balance: Balance, entry: JournalEntry) -> list[Change]:
-    """The changes that post `entry` and keep the merchant's balance with it; tells when what is available changed."""
-    after = balance.after(entry)
-    if after.available != balance.available:
-        after = replace(after, emitted=after.emitted + 1)
-        news.tell(after.tenant, "balance.updated", f"{after.tenant}:{after.asset}", after.emitted, views.balance(after))
-    return [Post(entry), Save(after)]
-
-
-def stepped(news: News, views: Views, before: Withdrawal, after: Withdrawal) -> Withdrawal:
-    """`after` with its next version, and the news of its change of status. Raises ValueError for a step that is not allowed."""
-    if after.status == before.status:
-        return replace(after, version=before.version + 1)
-    if not may_follow(before.status, after.status):
-        raise ValueError(f"a withdrawal can not go from {before.status} to {after.status}")
-    told = replace(after, emitted=before.emitted + 1, version=before.version + 1)
-    record = {**views.withdrawal(told), "previous_status": before.status}
-    news.tell(told.tenant, "withdrawal.status_changed", told.id, told.emitted, record)
-    if told.status == "confirmed":
-        told = replace(told, emitted=told.emitted + 1)
-        news.tell(told.tenant, "withdrawal.completed", told.id, told.emitted, views.withdrawal(told))
-    return told
-
-
-def given_back(
-    views: Views, before: Withdrawal, status: Any, failure: str | None, balance: Balance, now: int
-) -> tuple[Withdrawal, list[Change]]:
-    """Cancelled or failed before anything was signed: the whole transaction that returns the reserved amount."""
-    news = News(now)
-    entry = ledger.withdrawal_released(before.id, now, before.tenant, Amount(before.asset, before.amount))
-    after = stepped(news, views, before, replace(before, status=status, failure=failure, pending_reason=None, updated_at=now))
-    changes = [Save(after), Close(payout_work(before)), *moved(news, views, balance, entry)]
-    return after, [*changes, *news.emit()]
-
-
-def catalogue_views(store: Store, withdrawal: Withdrawal) -> tuple[Catalogue, Views]:
-    catalogue = store.catalogue(network_parts(withdrawal.network)[0])
-    return catalogue, Views(catalogue)

@@ -16,12 +16,16 @@ log = logging.getLogger(__name__)
 
 
 def run() -> None:
-    """Tell old outbox rows, ask again for idle payouts and due deliveries. One step's failure does not stop the next."""
+    """Tell old outbox rows, make what batches left behind, ask again for idle payouts and due deliveries.
+
+    One step's failure does not stop the next.
+    """
     wired = services()
     steps: list[Callable[[], Any]] = [wired.relay.sweep, wired.deliveries.sweep]
     for realm in REALMS:
         for network in wired.store.catalogue(realm).networks.values():
             if network.status == "active":
+                steps.append(partial(_sweep_batches, network.id))
                 steps.append(partial(_sweep_payouts, network.id))
     failures: list[Exception] = []
     for step in steps:
@@ -37,3 +41,8 @@ def run() -> None:
 def _sweep_payouts(network: NetworkId) -> None:
     with in_realm(network_parts(network)[0]):
         services().payout_sweep.sweep(network)
+
+
+def _sweep_batches(network: NetworkId) -> None:
+    with in_realm(network_parts(network)[0]):
+        services().expansion.sweep(network)

@@ -213,6 +213,11 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
     journey.api("POST", f"/v1/transactions/{held['id']}/release", key=admin)
     to = "0x52908400098527886E0F7030069857D2E4169EE7"
     withdrawal = journey.api("POST", "/v1/withdraws", {"coin": "eth", "network": "ethereum", "amount": "0.5", "address": to}, 201)
+    trusted = journey.api("POST", "/v1/whitelist/addresses", {"network": "ethereum", "address": to, "label": "x"}, 201)["data"]
+    journey.api("PUT", "/v1/merchant/settings", {"whitelist_enforced": True})
+    outputs = [{"to_address": to, "amount": "0.01"}] * 4
+    batch = {"batch_withdrawal": {"coin": "eth", "network": "ethereum", "outputs": outputs}}
+    journey.api("POST", "/v1/withdrawals", batch, 201)
     transaction = journey.api("GET", "/v1/transactions")["data"][0]
     admin = stack.keys["admin_test"]
     rescan = journey.api("POST", "/v1/networks/ethereum/rescan", {"fromBlock": 0, "toBlock": 5}, 201, key=admin)
@@ -238,6 +243,8 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
             "/events/{id}": journey.api("GET", "/v1/events")["data"][0]["id"],
             "/api-keys/{id}": journey.api("GET", "/v1/auth/test")["data"]["key_id"],
             "/withdrawals/{id}": withdrawal["id"],
+            "/withdrawals/fees": "?coin=eth",
+            "/whitelist/addresses/{id}": trusted["id"],
         }
     )
     journey.api("PUT", f"/v1/addresses/{invoice['address']}", {"label": "till 3"})

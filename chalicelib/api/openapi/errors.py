@@ -27,6 +27,9 @@ _PAYOUT = ("INSUFFICIENT_BALANCE", "INVALID_ADDRESS", "DAILY_LIMIT_EXCEEDED")
 MORE: dict[tuple[str, str], tuple[str, ...]] = {
     ("GET", "/merchant"): ("NOT_FOUND",),
     ("POST", "/sandbox/deposits"): ("INVALID_ADDRESS",),
+    ("POST", "/whitelist/addresses"): ("INVALID_ADDRESS",),
+    ("PUT", "/withdrawals/request/accept"): ("NOT_FOUND",),
+    ("PUT", "/withdrawals/request/reject"): ("NOT_FOUND",),
 }
 """Codes that an endpoint answers beyond what its place in the route table says."""
 

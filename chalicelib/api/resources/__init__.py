@@ -6,7 +6,7 @@ from importlib import import_module
 
 _MODULES = (
     "addresses", "api_keys", "balances", "coins", "event", "events", "grey_list", "health", "invoices", "merchant", "networks",
-    "openapi", "sandbox", "transactions", "wallets", "webhooks", "withdrawals",
+    "openapi", "sandbox", "transactions", "wallets", "webhooks", "whitelist", "withdrawal_requests", "withdrawals", "withdraws",
 )  # fmt: skip
 
 

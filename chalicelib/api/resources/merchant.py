@@ -1,15 +1,107 @@
-"""The caller's own merchant."""
+"""The caller's own merchant, and its settings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.models import Request
+from chalicelib.api.resources.whitelist import PlainAmount
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.errors import NotFound
+from chalicelib.domain.approvals import MultisigConfig, Signer
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.errors import FieldProblem, NotFound
 from chalicelib.domain.merchants import Merchant
+from chalicelib.encoding.ed25519 import read_bytes
+from chalicelib.usecases.merchant_settings import MOST_SIGNERS, settings_view
 from chalicelib.usecases.views import iso
 
 
-@endpoint("GET", "/merchant", family="envelope", permission="merchant:read", summary="The merchant that the key belongs to")
+def _public_key(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return read_bytes(value, 32).hex()
+    except ValueError as error:
+        raise PydanticCustomError("constraint", "{text}", {"text": str(error)}) from None
+
+
+class SignerRequest(Request):
+    id: Annotated[str, Field(min_length=1, max_length=64, examples=["alice"])]
+    public_key: Annotated[
+        str,
+        BeforeValidator(_public_key),
+        Field(
+            description="Ed25519 (RFC 8032): 32 bytes, in hex or base64.",
+            examples=["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
+        ),
+    ]
+    role: Annotated[str, Field(max_length=64, examples=["finance"])] = ""
+
+
+class MultisigRequest(Request):
+    enabled: bool
+    required_signatures: Annotated[int, Field(ge=0, le=MOST_SIGNERS, examples=[2])] = 0
+    total_signers: Annotated[int, Field(ge=0, le=MOST_SIGNERS, description="The number of signers.", examples=[3])] | None = None
+    threshold_amount: Annotated[
+        PlainAmount,
+        Field(
+            description="Withdrawals of this much or more, in coin units of whichever coin, need the signatures.", examples=["10"]
+        ),
+    ] = "0"
+    signers: Annotated[list[SignerRequest], Field(max_length=MOST_SIGNERS, default_factory=list)]
+
+    def config(self) -> MultisigConfig:
+        return MultisigConfig(
+            enabled=self.enabled,
+            required_signatures=self.required_signatures,
+            total_signers=len(self.signers) if self.total_signers is None else self.total_signers,
+            threshold_amount=self.threshold_amount,
+            signers=tuple(Signer(signer.id, signer.public_key, signer.role) for signer in self.signers),
+        )
+
+
+class ChangeSignature(Request):
+    signer_id: Annotated[str, Field(min_length=1, max_length=64, examples=["alice"])]
+    signature: Annotated[str, Field(min_length=1, max_length=200, description="Ed25519, 64 bytes in hex or base64.")]
+
+
+class SettingsChange(Request):
+    """What is not sent stays as it is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [{"required": ["whitelist_enforced"]}, {"required": ["multisig_config"]}],
+            "examples": [{"whitelist_enforced": True}],
+        }
+    )
+
+    whitelist_enforced: Annotated[bool, Field(description="Refuse withdrawals to other addresses.")] | None = None
+    multisig_config: MultisigRequest | None = None
+    signatures: Annotated[
+        list[ChangeSignature],
+        Field(
+            max_length=MOST_SIGNERS,
+            description="Needed while multisig is enabled: see docs/operating.md for the text.",
+            default_factory=list,
+        ),
+    ]
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        if sent.get("whitelist_enforced") is None and sent.get("multisig_config") is None:
+            return [FieldProblem("body", None, ("must have whitelist_enforced or multisig_config",))]
+        return []
+
+
+@endpoint(
+    "GET", "/merchant", family="envelope", permission="merchant:read", answer="merchant.Merchant",
+    summary="The merchant that the key belongs to",
+)  # fmt: skip
 def get_merchant(ctx: Ctx) -> Answer:
     merchant = ctx.services.store.get(Merchant, id=ctx.key.merchant)
     if merchant is None:
@@ -23,3 +115,27 @@ def get_merchant(ctx: Ctx) -> Answer:
             "created_at": iso(merchant.created_at),
         }
     )
+
+
+@endpoint(
+    "GET", "/merchant/settings", family="envelope", permission="merchant:read", answer="merchant.MerchantSettings",
+    summary="What the merchant has decided about its withdrawals",
+)  # fmt: skip
+def get_settings(ctx: Ctx) -> Answer:
+    """Test and live keys have settings of their own. `revision` counts the changes; signed changes name it."""
+    return Answer(settings_view(ctx.services.merchant_settings.get(ctx.tenant)))
+
+
+@endpoint(
+    "PUT", "/merchant/settings", family="envelope", permission="merchant:write", body=SettingsChange,
+    answer="merchant.MerchantSettings", summary="Enforce the whitelist, ask for signatures on large withdrawals",
+)  # fmt: skip
+def change_settings(ctx: Ctx, body: SettingsChange) -> Answer:
+    """`multisig_config` is replaced as a whole. While multisig is enabled, every change but turning `whitelist_enforced` on needs
+    `required_signatures` of the present signers over the text that the refusal shows: a key alone must not be able to
+    switch off what protects from stolen keys. `threshold_amount` is in coin units, whichever the coin. Withdrawals that wait
+    already are judged by the configuration of their creation."""
+    multisig = None if body.multisig_config is None else body.multisig_config.config()
+    signatures = [(made.signer_id, made.signature) for made in body.signatures]
+    changed = ctx.services.merchant_settings.change(ctx.tenant, ctx.key.id, body.whitelist_enforced, multisig, signatures)
+    return Answer(settings_view(changed))

@@ -1,82 +1,184 @@
-"""Withdrawals, in both published forms."""
+"""Withdrawals in the envelope form: one or a batch, fees, reads, cancelling."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.models import AddressText, CoinSlug, Metadata, MoneyRequest, NetworkSlug, PositiveAmount, chosen_coin
+from chalicelib.api.models import (
+    AddressText,
+    CoinSlug,
+    Metadata,
+    MoneyRequest,
+    NetworkSlug,
+    PositiveAmount,
+    Query,
+    Request,
+    amount_text,
+    chosen_coin,
+    coin_network,
+    shown,
+)
 from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.errors import InvalidParameter
+from chalicelib.domain.batches import MOST_OUTPUTS, WithdrawalBatch
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.chain import FeeQuote
+from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.ids import asset_parts, network_parts
-from chalicelib.domain.money import parse_units
-from chalicelib.domain.withdrawals import Priority, Withdrawal
+from chalicelib.domain.money import NotAnAmount, format_units, parse_units
+from chalicelib.domain.withdrawals import FEE_TENTHS, MINUTES, PRIORITIES, Priority, Withdrawal, fee_at
 from chalicelib.usecases.ports import Page
-from chalicelib.usecases.views import iso
-from chalicelib.usecases.withdrawals import payout_parts
+from chalicelib.usecases.views import Views, iso
+from chalicelib.usecases.withdrawal_rules import Output
 
-_MINUTES: dict[Priority, int] = {"low": 60, "normal": 30, "high": 15, "urgent": 10}
-"""The longer end of the published confirmation times."""
-_PENDING_SEEN = 1000  # pending withdrawals of one network that the operator's list looks at
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SINGLE = ("network", "coin", "amount", "to_address")
+_PRIORITY = Field(description="Multiplies the fee by 0.8, 1, 1.5 or 2.", examples=["normal"])
 
 
-class WithdrawCreate(MoneyRequest):
+class BatchOutputRequest(Request):
+    to_address: Annotated[AddressText, Field(examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
+    amount: PositiveAmount
+
+
+class BatchRequest(Request):
     network: NetworkSlug
     coin: CoinSlug
-    address: AddressText
-    amount: PositiveAmount
+    outputs: Annotated[
+        list[BatchOutputRequest],
+        Field(min_length=1, max_length=MOST_OUTPUTS, description="1 to 100 payments. The same address may be there several times."),
+    ]
+    priority: Annotated[Priority, _PRIORITY] = "normal"
 
 
 class WithdrawalCreate(MoneyRequest):
-    network: NetworkSlug
-    coin: CoinSlug
-    amount: PositiveAmount
-    to_address: AddressText
-    from_address_id: Annotated[str, Field(min_length=1, max_length=128)] | None = None
-    priority: Priority = "normal"
+    """One withdrawal, or a batch of them under `batch_withdrawal`, with nothing beside it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": list(_SINGLE), "not": {"required": ["batch_withdrawal"]}},
+                {"required": ["batch_withdrawal"], "maxProperties": 1},
+            ],
+            "examples": [
+                {"network": "ethereum", "coin": "eth", "amount": "0.5", "to_address": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}
+            ],
+        }
+    )
+
+    network: NetworkSlug | None = None
+    coin: CoinSlug | None = None
+    amount: PositiveAmount | None = None
+    to_address: Annotated[AddressText, Field(examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])] | None = None
+    from_address_id: (
+        Annotated[str, Field(min_length=1, max_length=128, description="The address of a hot wallet of the network.")] | None
+    ) = None
+    priority: Annotated[Priority, _PRIORITY] = "normal"
     metadata: Metadata | None = None
+    batch_withdrawal: BatchRequest | None = None
+
+    @classmethod
+    def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
+        if sent.get("batch_withdrawal") is not None:
+            beside = [name for name in sent if name != "batch_withdrawal" and name in cls.model_fields and name not in wrong]
+            problems = [FieldProblem(name, shown(name, sent[name]), ("must not be beside batch_withdrawal",)) for name in beside]
+            return problems + _check_outputs(sent["batch_withdrawal"], catalogue)
+        missing = [name for name in _SINGLE if sent.get(name) is None and name not in wrong]
+        problems = [FieldProblem(name, None, ("is required",)) for name in missing]
+        return problems + super().cross(sent, wrong | set(missing), catalogue)
+
+
+def _check_outputs(batch: Any, catalogue: Catalogue) -> list[FieldProblem]:
+    """The coin must be on the network, and every amount fit its decimals. What the model itself refuses is passed over."""
+    if not isinstance(batch, dict) or not isinstance(batch.get("coin"), str) or not isinstance(batch.get("network"), str):
+        return []
+    if catalogue.network(batch["network"]) is None or batch["coin"] not in catalogue.slugs():
+        return []
+    try:
+        coin = chosen_coin(catalogue, "batch_withdrawal.coin", batch["coin"], batch["network"])
+    except InvalidParameter as error:
+        return list(error.problems)
+    problems: list[FieldProblem] = []
+    outputs = batch.get("outputs")
+    for place, output in enumerate(outputs[: MOST_OUTPUTS + 1] if isinstance(outputs, list) else []):
+        amount = output.get("amount") if isinstance(output, dict) else None
+        try:
+            parse_units(amount_text(amount), coin.decimals)
+        except NotAnAmount as reason:
+            words = f"{reason} ({coin.symbol} on {coin_network(coin)})"
+            problems.append(FieldProblem(f"batch_withdrawal.outputs.{place}.amount", shown("amount", amount), (words,)))
+        except PydanticCustomError:
+            continue
+    return problems
+
+
+def moment(text: str, end: bool = False) -> int:
+    """Milliseconds since 1970 of an ISO 8601 day or time; without an offset it is UTC. `end`: a day's last millisecond.
+
+    Raises ValueError.
+    """
+    found = datetime.fromisoformat(text)
+    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    at = (found - _EPOCH) // timedelta(milliseconds=1)
+    return at + 86_399_999 if end and "T" not in text and len(text) <= len("2026-05-01") else at
+
+
+def _moment_text(text: str) -> str:
+    try:
+        moment(text)
+    except (ValueError, OverflowError):
+        words = "must be a day or a time in ISO 8601, such as 2026-05-01 or 2026-05-01T12:00:00Z"
+        raise PydanticCustomError("constraint", "{text}", {"text": words}) from None
+    return text
+
+
+MomentText = Annotated[
+    str,
+    Field(max_length=40, description="ISO 8601: a day, or a time (UTC without an offset).", examples=["2026-05-01"]),
+    AfterValidator(_moment_text),
+]
 
 
 class WithdrawalsQuery(ListQuery):
     status: Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"] | None = None
     network: NetworkSlug | None = None
     coin: CoinSlug | None = None
+    from_date: MomentText | None = None
+    to_date: MomentText | None = None
 
 
-@endpoint(
-    "POST", "/withdraws", family="object", permission="withdrawals:create", rate_class="withdrawals.create", body=WithdrawCreate,
-    status=201, creates=True, summary="Pay out",
-)  # fmt: skip
-def create_withdraw(ctx: Ctx, body: WithdrawCreate) -> Answer:
-    return _create(ctx, body.network, body.coin, body.amount, body.address, "normal", None)
+class FeesQuery(Query):
+    network: NetworkSlug | None = None
+    coin: CoinSlug
 
 
-@endpoint(
-    "POST", "/withdrawals", family="envelope", permission="withdrawals:create", rate_class="withdrawals.create",
-    body=WithdrawalCreate, status=201, creates=True, summary="Pay out",
-)  # fmt: skip
-def create_withdrawal(ctx: Ctx, body: WithdrawalCreate) -> Answer:
-    if body.from_address_id is not None:
-        hot = ctx.services.store.get(Wallet, network=ctx.catalogue.networks[body.network].id, role="hot")
-        if hot is None or hot.address != body.from_address_id:
-            raise InvalidParameter.one("from_address_id", body.from_address_id, f"must be a hot wallet of {body.network}")
-    return _create(ctx, body.network, body.coin, body.amount, body.to_address, body.priority, body.metadata)
+def created_record(views: Views, withdrawal: Withdrawal) -> dict[str, Any]:
+    """The record as creation answers it: with the longer end of the published confirmation time."""
+    expected = iso(withdrawal.created_at + MINUTES[withdrawal.priority][1] * 60_000)
+    return {**views.withdrawal(withdrawal), "estimated_confirmation_time": expected}
 
 
-def _create(
-    ctx: Ctx, network: str, slug: str, amount: str, to_address: str, priority: Priority, metadata: dict[str, Any] | None
+def create_one(
+    ctx: Ctx,
+    network: str,
+    slug: str,
+    amount: str,
+    to_address: str,
+    *,
+    priority: Priority = "normal",
+    metadata: dict[str, Any] | None = None,
+    from_address: str | None = None,
+    address_field: str = "to_address",
 ) -> Answer:
+    """Both published forms of one withdrawal."""
     coin = chosen_coin(ctx.catalogue, "coin", slug, network)
-
-    def record(withdrawal: Withdrawal) -> dict[str, Any]:
-        expected = iso(withdrawal.created_at + _MINUTES[withdrawal.priority] * 60_000)
-        return {**ctx.views.withdrawal(withdrawal), "estimated_confirmation_time": expected}
-
-    answer = ctx.once(record)
+    answer = ctx.once(lambda withdrawal: created_record(ctx.views, withdrawal))
     ctx.services.withdrawals.create(
         ctx.tenant,
         coin,
@@ -84,47 +186,103 @@ def _create(
         to_address,
         priority=priority,
         metadata=metadata,
+        from_address=from_address,
+        address_field=address_field,
         also=answer.also,
     )
     return answer.answer
 
 
 @endpoint(
-    "GET", "/withdraws", family="object", level="admin", permission="withdrawals:read", query=ListQuery, envelope=True,
-    summary="Pending withdrawals of all merchants",
+    "POST", "/withdrawals", family="envelope", permission="withdrawals:create", rate_class="withdrawals.create",
+    body=WithdrawalCreate, status=201, creates=True, answer="withdrawals.CreatedWithdrawals",
+    summary="Pay out, to one address or to many",
 )  # fmt: skip
-def list_pending(ctx: Ctx, query: ListQuery) -> Answer:
-    """Of the admin key's realm. At most 1,000 of each network are looked at."""
-    store = ctx.services.store
-    wanted: list[tuple[type[Any], dict[str, str]]] = []
-    for network in ctx.catalogue.networks.values():
-        for work in store.open_work("payout", network.id, limit=_PENDING_SEEN):
-            tenant, withdrawal_id = payout_parts(work)
-            wanted.append((Withdrawal, {"tenant": tenant, "id": withdrawal_id}))
-    pending = [w for w in (store.get_many(wanted) if wanted else []) if w is not None and w.status == "pending"]
+def create_withdrawal(ctx: Ctx, body: WithdrawalCreate) -> Answer:
+    """The amount is reserved (`frozen`) with the answer. A batch answers `{ batch_id, withdrawals: [...] }` instead of the record:
+    all its outputs are accepted, or none; each then lives by itself. Limits and the balance are judged by the batch's total, and
+    per whitelist address by what goes there; multisig's `threshold_amount` by each output.
 
-    def fetch(limit: int, after: str | None, newest_first: bool) -> Page[Withdrawal]:
-        rows = sorted(pending, key=lambda w: w.id, reverse=newest_first)
-        if after is not None:
-            rows = [w for w in rows if (w.id < after if newest_first else w.id > after)]
-        return Page(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
+    A withdrawal that needs an approval (multisig, grey list) answers `status: pending`, `pending_reason: approval` and what is
+    needed in `approval`. A malformed destination is `INVALID_ADDRESS`; in a batch `details.fields` names all of them."""
+    if body.batch_withdrawal is not None:
+        return _create_batch(ctx, body.batch_withdrawal)
+    assert body.network and body.coin and body.amount and body.to_address  # noqa: S101 - `cross` has seen to it
+    return create_one(
+        ctx,
+        body.network,
+        body.coin,
+        body.amount,
+        body.to_address,
+        priority=body.priority,
+        metadata=body.metadata,
+        from_address=body.from_address_id,
+    )
 
-    found, pagination = listed(query, fetch, lambda w: w.id)
-    return Answer([ctx.views.withdrawal(w) for w in found], pagination)
+
+def _create_batch(ctx: Ctx, asked: BatchRequest) -> Answer:
+    coin = chosen_coin(ctx.catalogue, "batch_withdrawal.coin", asked.coin, asked.network)
+    where = "batch_withdrawal.outputs"
+    outputs = [
+        Output(o.to_address, parse_units(o.amount, coin.decimals), f"{where}.{n}.to_address", f"{where}.{n}.amount")
+        for n, o in enumerate(asked.outputs)
+    ]
+
+    def record(batch: WithdrawalBatch) -> dict[str, Any]:
+        return {"batch_id": batch.id, "withdrawals": [created_record(ctx.views, member) for member in batch.members()]}
+
+    answer = ctx.once(record)
+    ctx.services.withdrawals.create_batch(ctx.tenant, coin, outputs, priority=asked.priority, also=answer.also)
+    return answer.answer
+
+
+@endpoint(
+    "GET", "/withdrawals/fees", family="envelope", permission="withdrawals:read", query=FeesQuery,
+    answer="withdrawals.WithdrawalFees", summary="What a withdrawal costs now, by priority",
+)  # fmt: skip
+def withdrawal_fees(ctx: Ctx, query: FeesQuery) -> Answer:
+    """From the quote that the network's poll stores once a minute: no request waits for a node. `fee` is null while there is
+    none (the network has not been polled yet), `feeUSD` also without a fresh rate. Without `network` the coin's first active
+    one counts."""
+    coin = chosen_coin(ctx.catalogue, "coin", query.coin, query.network)
+    slug = coin_network(coin)
+    fee_coin = ctx.catalogue.native(slug)
+    quote = ctx.services.store.get(FeeQuote, network=coin.network)
+    base = None if quote is None else quote.fees.get(coin.slug)
+    rates = None if base is None else ctx.services.rates(ctx.realm)
+
+    def estimate(priority: Priority) -> dict[str, Any]:
+        fee = None if base is None else fee_at(base, priority)
+        least, most = MINUTES[priority]
+        return {
+            "priority": priority,
+            "multiplier": FEE_TENTHS[priority] / 10,
+            "fee": None if fee is None else format_units(fee, fee_coin.decimals),
+            "feeUSD": None if fee is None or rates is None else rates.usd(fee_coin.slug, fee, fee_coin.decimals, ctx.now_ms),
+            "confirmation_time": f"{least}-{most} minutes",
+        }
+
+    estimates = [estimate(priority) for priority in PRIORITIES]
+    return Answer({"network": slug, "coin": coin.slug, "fee_coin": fee_coin.slug, "estimates": estimates})
 
 
 @endpoint(
     "GET", "/withdrawals", family="envelope", permission="withdrawals:read", query=WithdrawalsQuery,
-    summary="The merchant's withdrawals, newest first",
+    answer="list[withdrawals.Withdrawal]", summary="The merchant's withdrawals, newest first",
 )  # fmt: skip
 def list_withdrawals(ctx: Ctx, query: WithdrawalsQuery) -> Answer:
-    filtered = any(value is not None for value in (query.status, query.network, query.coin))
+    """`from_date` and `to_date` are about `created_at` and inclusive; a day means all of it, in UTC."""
+    first = None if query.from_date is None else moment(query.from_date)
+    last = None if query.to_date is None else moment(query.to_date, end=True)
+    filtered = any(value is not None for value in (query.status, query.network, query.coin, first, last))
 
     def wanted(w: Withdrawal) -> bool:
         return (
             query.status in (None, w.status)
             and query.network in (None, network_parts(w.network)[1])
             and query.coin in (None, asset_parts(w.asset)[1])
+            and (first is None or w.created_at >= first)
+            and (last is None or w.created_at <= last)
         )
 
     def fetch(limit: int, after: str | None, newest_first: bool) -> Page[Withdrawal]:
@@ -134,11 +292,19 @@ def list_withdrawals(ctx: Ctx, query: WithdrawalsQuery) -> Answer:
     return Answer([ctx.views.withdrawal(w) for w in found], pagination)
 
 
-@endpoint("GET", "/withdrawals/{id}", family="envelope", permission="withdrawals:read", summary="One withdrawal")
+@endpoint(
+    "GET", "/withdrawals/{id}", family="envelope", permission="withdrawals:read", answer="withdrawals.Withdrawal",
+    summary="One withdrawal",
+)  # fmt: skip
 def get_withdrawal(ctx: Ctx) -> Answer:
+    """Those of a batch are found as soon as the batch is accepted."""
     return Answer(ctx.views.withdrawal(ctx.services.withdrawals.get(ctx.tenant, ctx.param("id"))))
 
 
-@endpoint("DELETE", "/withdrawals/{id}", family="envelope", permission="withdrawals:write", summary="Cancel a pending withdrawal")
+@endpoint(
+    "DELETE", "/withdrawals/{id}", family="envelope", permission="withdrawals:write", answer="withdrawals.Withdrawal",
+    summary="Cancel a pending withdrawal",
+)  # fmt: skip
 def cancel_withdrawal(ctx: Ctx) -> Answer:
+    """Also one that waits for an approval or for liquidity. The money is available again, and the limits count it no more."""
     return Answer(ctx.views.withdrawal(ctx.services.withdrawals.cancel(ctx.tenant, ctx.param("id"))))

@@ -1,0 +1,115 @@
+"""The merchant's whitelist of addresses to pay out to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.models import AddressText, Label, NetworkSlug, Request, amount_schema, amount_text
+from chalicelib.api.paging import ListQuery, listed
+from chalicelib.api.routes import endpoint
+from chalicelib.domain.ids import network_parts
+from chalicelib.domain.money import format_units, parse_units
+from chalicelib.domain.whitelist import WhitelistEntry
+from chalicelib.usecases.views import iso
+
+
+def plain_amount(value: Any) -> str:
+    """An amount of whatever coin, zero allowed, without needless zeros. Raises PydanticCustomError."""
+    text = amount_text(value)
+    decimals = len(text.partition(".")[2])
+    return format_units(parse_units(text, decimals), decimals)
+
+
+PlainAmount = Annotated[str, BeforeValidator(plain_amount), amount_schema(positive=False)]
+_DAILY = Field(description="At most this much in 24 hours, of each coin in its own units; 0 or null: no limit.", examples=["1000"])
+_MONTHLY = Field(
+    description="At most this much in 30 days, of each coin in its own units; 0 or null: no limit.", examples=["20000"]
+)
+_LABEL = Field(description="What the merchant calls it.", examples=["Payroll"])
+
+
+class WhitelistAdd(Request):
+    address: Annotated[AddressText, Field(examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
+    network: NetworkSlug
+    label: Annotated[Label, _LABEL] = ""
+    daily_limit: Annotated[PlainAmount, _DAILY] | None = None
+    monthly_limit: Annotated[PlainAmount, _MONTHLY] | None = None
+
+
+class WhitelistChange(Request):
+    """What is not sent stays; a limit of null is taken away."""
+
+    label: Annotated[Label, _LABEL] = ""
+    daily_limit: Annotated[PlainAmount, _DAILY] | None = None
+    monthly_limit: Annotated[PlainAmount, _MONTHLY] | None = None
+
+
+def entry_view(entry: WhitelistEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "address": entry.address,
+        "network": network_parts(entry.network)[1],
+        "label": entry.label,
+        "daily_limit": entry.daily_limit,
+        "monthly_limit": entry.monthly_limit,
+        "created_at": iso(entry.created_at),
+        "updated_at": iso(entry.updated_at),
+    }
+
+
+@endpoint(
+    "POST", "/whitelist/addresses", family="envelope", permission="whitelist:write", body=WhitelistAdd, status=201, creates=True,
+    answer="whitelist.WhitelistAddress", summary="Trust an address",
+)  # fmt: skip
+def add_to_whitelist(ctx: Ctx, body: WhitelistAdd) -> Answer:
+    """The limits count for every coin by itself, in its own units, over rolling 24 hours and 30 days, whether the whitelist is
+    enforced or not; what was paid while an address had no limits does not count. Withdrawals over the daily limit are
+    `DAILY_LIMIT_EXCEEDED`, over the monthly one `VALIDATION_ERROR`. An address that is there already is `VALIDATION_ERROR`."""
+    answer = ctx.once(entry_view)
+    network = ctx.catalogue.networks[body.network]
+    ctx.services.whitelist.add(
+        ctx.tenant, network, body.address, body.label, body.daily_limit, body.monthly_limit, also=answer.also
+    )
+    return answer.answer
+
+
+@endpoint(
+    "GET", "/whitelist/addresses", family="envelope", permission="whitelist:read", query=ListQuery,
+    answer="list[whitelist.WhitelistAddress]", summary="All trusted addresses",
+)  # fmt: skip
+def list_whitelist(ctx: Ctx, query: ListQuery) -> Answer:
+    def fetch(limit: int, after: str | None, newest_first: bool) -> Any:
+        return ctx.services.whitelist.page(ctx.tenant, limit, after, newest_first)
+
+    found, pagination = listed(query, fetch, lambda entry: f"{entry.created_at:015d}#{entry.id}")
+    return Answer([entry_view(entry) for entry in found], pagination)
+
+
+@endpoint(
+    "GET", "/whitelist/addresses/{id}", family="envelope", permission="whitelist:read", answer="whitelist.WhitelistAddress",
+    summary="One trusted address",
+)  # fmt: skip
+def get_whitelisted(ctx: Ctx) -> Answer:
+    return Answer(entry_view(ctx.services.whitelist.get(ctx.tenant, ctx.param("id"))))
+
+
+@endpoint(
+    "PUT", "/whitelist/addresses/{id}", family="envelope", permission="whitelist:write", body=WhitelistChange,
+    answer="whitelist.WhitelistAddress", summary="Change the label or the limits of a trusted address",
+)  # fmt: skip
+def change_whitelisted(ctx: Ctx, body: WhitelistChange) -> Answer:
+    """What was withdrawn to the address before still counts towards changed limits, where it had limits then."""
+    changes = {name: getattr(body, name) for name in body.model_fields_set}
+    return Answer(entry_view(ctx.services.whitelist.change(ctx.tenant, ctx.param("id"), **changes)))
+
+
+@endpoint(
+    "DELETE", "/whitelist/addresses/{id}", family="envelope", permission="whitelist:write", answer="whitelist.WhitelistAddress",
+    summary="Trust an address no more",
+)  # fmt: skip
+def remove_from_whitelist(ctx: Ctx) -> Answer:
+    """Answers the entry as it was. Withdrawals that are accepted already are not touched."""
+    return Answer(entry_view(ctx.services.whitelist.remove(ctx.tenant, ctx.param("id"))))

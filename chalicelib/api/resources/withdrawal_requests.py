@@ -1,0 +1,84 @@
+"""Withdrawals that wait for an approval, and what is decided about them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.models import Request
+from chalicelib.api.paging import ListQuery, listed
+from chalicelib.api.routes import endpoint
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.usecases.approvals import Approver
+from chalicelib.usecases.ports import Page
+
+
+class Decision(Request):
+    id: Annotated[str, Field(min_length=1, max_length=64, description="The withdrawal's id.")]
+    reason: Annotated[str, Field(max_length=200, description="Why; shown in `failure_reason` of a rejected one.")] | None = None
+    signer_id: Annotated[str, Field(min_length=1, max_length=64, description="The id of a configured signer.")] | None = None
+    signature: (
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=200,
+                description="Ed25519 over the `signing_text` of the withdrawal's `approval`, 64 bytes in hex or base64.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+@endpoint(
+    "GET", "/withdrawals/requests", family="envelope", permission="withdrawals:read", query=ListQuery,
+    answer="list[withdrawals.Withdrawal]", summary="Withdrawals that wait for an approval",
+)  # fmt: skip
+def list_requests(ctx: Ctx, query: ListQuery) -> Answer:
+    """An admin key sees those of all merchants in its realm, a client key its merchant's own (of which the first 1,000)."""
+    approvals = ctx.services.approvals
+    if ctx.key.level == "admin":
+
+        def every(limit: int, after: str | None, newest_first: bool) -> Any:
+            return approvals.page(ctx.realm, limit, after, newest_first)
+
+        requests, pagination = listed(query, every, lambda request: request.id)
+        return Answer([ctx.views.withdrawal(w) for w in approvals.of(requests)], pagination)
+    waiting = approvals.waiting(ctx.tenant)
+
+    def own(limit: int, after: str | None, newest_first: bool) -> Page[Withdrawal]:
+        rows = sorted(waiting, key=lambda w: w.id, reverse=newest_first)
+        if after is not None:
+            rows = [w for w in rows if (w.id < after if newest_first else w.id > after)]
+        return Page(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
+
+    found, pagination = listed(query, own, lambda w: w.id)
+    return Answer([ctx.views.withdrawal(w) for w in found], pagination)
+
+
+def _approver(ctx: Ctx, body: Decision) -> Approver:
+    return Approver(ctx.key.id, ctx.tenant, ctx.key.level == "admin", body.signer_id, body.signature)
+
+
+@endpoint(
+    "PUT", "/withdrawals/request/accept", family="envelope", permission="withdrawals:write", body=Decision,
+    answer="withdrawals.Withdrawal", summary="Agree to a withdrawal that waits for an approval",
+)  # fmt: skip
+def accept_request(ctx: Ctx, body: Decision) -> Answer:
+    """Where multisig asks for signatures, `required_signatures` different signers have to send theirs, through any key that may
+    (`withdrawals:write`); each is stored, a second one of the same signer counts once. An admin key's word counts for a
+    grey-listed address and never instead of a signature. When the last one has agreed the payment begins. Saying the same again
+    answers the record as it is. The signers are those that were configured when the withdrawal was created."""
+    return Answer(ctx.views.withdrawal(ctx.services.approvals.accept(_approver(ctx, body), body.id)))
+
+
+@endpoint(
+    "PUT", "/withdrawals/request/reject", family="envelope", permission="withdrawals:write", body=Decision,
+    answer="withdrawals.Withdrawal", summary="Refuse a withdrawal that waits for an approval",
+)  # fmt: skip
+def reject_request(ctx: Ctx, body: Decision) -> Answer:
+    """The withdrawal fails (`failure_reason` begins with `rejected`) and the money is available again. An admin key, or one
+    signer's signature over `signing_text` with a further line `reject` (over the bare text is taken, too)."""
+    return Answer(ctx.views.withdrawal(ctx.services.approvals.reject(_approver(ctx, body), body.id, body.reason)))

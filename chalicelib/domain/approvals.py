@@ -1,0 +1,114 @@
+"""Approval of withdrawals: who has to agree, who has agreed, and the exact text that a signer signs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from chalicelib.domain.ids import Realm, TenantId
+from chalicelib.domain.money import ceil_units
+
+ApprovalReason = Literal["multisig", "grey_list"]
+Verify = Callable[[str, str, str], bool]
+"""Public key (hex), text, signature (hex): whether the signature is that key's over that text (Ed25519, RFC 8032)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Somebody whose signature counts. `public_key` is the 32 bytes of RFC 8032 as hex."""
+
+    id: str
+    public_key: str
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MultisigConfig:
+    """`threshold_amount` is a plain decimal in coin units, whichever the coin: amounts at or over it need the signatures."""
+
+    enabled: bool = False
+    required_signatures: int = 0
+    total_signers: int = 0
+    threshold_amount: str = "0"
+    signers: tuple[Signer, ...] = ()
+
+    def covers(self, units: int, decimals: int) -> bool:
+        """Whether a withdrawal of `units`, of a coin with `decimals`, needs the signatures."""
+        return self.enabled and units >= ceil_units(self.threshold_amount, decimals)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalSignature:
+    """A valid signature of a signer, as hex. `at` in milliseconds since 1970."""
+
+    signer_id: str
+    signature: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What a withdrawal needs before anything is done with it, as it was configured when it was created.
+
+    `multisig` needs `required` signatures of different `signers`; `grey_list` needs the operator, whose key's id is `operator`.
+    """
+
+    reasons: tuple[ApprovalReason, ...]
+    required: int = 0
+    signers: tuple[Signer, ...] = ()
+    signatures: tuple[ApprovalSignature, ...] = ()
+    operator: str | None = None
+    rejected_by: str | None = None
+
+    def signer(self, signer_id: str) -> Signer | None:
+        return next((signer for signer in self.signers if signer.id == signer_id), None)
+
+    def signed_by(self, signer_id: str) -> bool:
+        return any(signature.signer_id == signer_id for signature in self.signatures)
+
+    @property
+    def given(self) -> bool:
+        """Whether everybody who has to agree has agreed."""
+        signed = len({signature.signer_id for signature in self.signatures})
+        return ("multisig" not in self.reasons or signed >= self.required) and (
+            "grey_list" not in self.reasons or self.operator is not None
+        )
+
+    def proven(self, text: str, verify: Verify) -> bool:
+        """`given`, with every signature looked at again: what whoever signs the payment relies on."""
+        valid = {
+            found.id
+            for signature in self.signatures
+            if (found := self.signer(signature.signer_id)) is not None and verify(found.public_key, text, signature.signature)
+        }
+        return self.given and ("multisig" not in self.reasons or len(valid) >= self.required)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """Which merchant's withdrawal it is that needs an approval: approvers know its id alone. Kept after it is decided."""
+
+    id: str
+    tenant: TenantId
+    realm: Realm
+    open: bool = True
+    version: int = 1
+
+
+def withdrawal_text(withdrawal_id: str, network: str, coin: str, amount: str, to_address: str) -> str:
+    """What a signer signs to accept: five lines joined by LF, none at the end, each as the withdrawal's record shows it."""
+    return "\n".join((withdrawal_id, network, coin, amount, to_address))
+
+
+def rejection_text(text: str) -> str:
+    """What a signer signs to reject: a sixth line, so that a rejection can never be handed in as an acceptance."""
+    return f"{text}\nreject"
+
+
+def settings_text(tenant: TenantId, revision: int, settings: Mapping[str, Any]) -> str:
+    """What signers sign to change the settings that they guard: merchant and realm, the revision that is replaced, and the new
+    settings as JSON with sorted names and no blanks."""
+    body = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "\n".join(("settings", tenant, str(revision), body))

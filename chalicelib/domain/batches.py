@@ -1,0 +1,95 @@
+"""Batches: many withdrawals that are accepted together or not at all.
+
+A transaction has ten items, a batch up to a hundred outputs. So one transaction stores the batch and reserves the total, and the
+withdrawals follow in small ones. They are a function of the batch: whoever makes them, and however often, makes the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chalicelib.domain.approvals import Approval, ApprovalReason, Signer
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId, group_of, member_id
+from chalicelib.domain.withdrawals import Priority, Withdrawal
+from chalicelib.domain.work import Work
+
+MOST_OUTPUTS = 100
+_SEPARATOR = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutput:
+    """`amount` in units; `reasons` why somebody has to agree to it; `limited` as a withdrawal has it."""
+
+    to_address: str
+    amount: int
+    reasons: tuple[ApprovalReason, ...] = ()
+    limited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawalBatch:
+    """Never changed. `fee` is the estimate for each; `required` and `signers` are those of the multisig configuration."""
+
+    id: str
+    tenant: TenantId
+    network: NetworkId
+    asset: AssetId
+    fee_asset: AssetId
+    fee: int
+    priority: Priority
+    outputs: tuple[BatchOutput, ...]
+    created_at: int
+    required: int = 0
+    signers: tuple[Signer, ...] = ()
+    version: int = 1
+
+    @property
+    def total(self) -> int:
+        return sum(output.amount for output in self.outputs)
+
+    def members(self) -> list[Withdrawal]:
+        """The withdrawals as they are first stored."""
+        return [self._member(number, output) for number, output in enumerate(self.outputs, 1)]
+
+    def member(self, withdrawal_id: str) -> Withdrawal | None:
+        return next((member for member in self.members() if member.id == withdrawal_id), None)
+
+    def _member(self, number: int, output: BatchOutput) -> Withdrawal:
+        approval = None
+        if output.reasons:
+            signed = "multisig" in output.reasons
+            approval = Approval(output.reasons, self.required if signed else 0, self.signers if signed else ())
+        return Withdrawal(
+            id=member_id("wd", self.id, number),
+            tenant=self.tenant,
+            network=self.network,
+            asset=self.asset,
+            amount=output.amount,
+            to_address=output.to_address,
+            fee_asset=self.fee_asset,
+            created_at=self.created_at,
+            updated_at=self.created_at,
+            pending_reason=None if approval is None else "approval",
+            priority=self.priority,
+            fee=self.fee,
+            emitted=1,
+            batch_id=self.id,
+            approval=approval,
+            limited=output.limited,
+        )
+
+
+def batch_of(withdrawal_id: str) -> str:
+    """The id of the batch that a withdrawal belongs to, if it belongs to one."""
+    return group_of("wdb", withdrawal_id)
+
+
+def batch_work(batch: WithdrawalBatch) -> Work:
+    """The obligation to make the batch's withdrawals."""
+    return Work("batch", batch.network, f"{batch.created_at:015d}", f"{batch.tenant}{_SEPARATOR}{batch.id}")
+
+
+def batch_parts(work: Work) -> tuple[TenantId, str]:
+    tenant, batch_id = work.id.split(_SEPARATOR)
+    return TenantId(tenant), batch_id

@@ -1,0 +1,57 @@
+"""Ed25519 signatures of people who approve (RFC 8032). Verifies only: nothing here signs.
+
+pycryptodome is loaded at the first use: most requests never need it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+_HEX = re.compile(r"[0-9a-fA-F]*", re.ASCII)
+_PRIME = 2**255 - 19
+
+
+def read_bytes(text: str, size: int) -> bytes:
+    """The `size` bytes that `text` stands for, in hex or in base64 (either alphabet, padded or not). Raises ValueError."""
+    if len(text) == 2 * size and _HEX.fullmatch(text):
+        return bytes.fromhex(text)
+    try:
+        found = base64.b64decode(
+            text.replace("-", "+").replace("_", "/").rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True
+        )
+    except (binascii.Error, ValueError):
+        found = b""
+    if len(found) != size:
+        raise ValueError(f"must be {size} bytes in hex or base64")
+    return found
+
+
+def check_public_key(key: bytes) -> None:
+    """Raises ValueError for anything but the one encoding of a point that somebody can have a key of.
+
+    Points of small order are refused: for them anybody can make signatures (RFC 8032 section 5.1.7 multiplies by 8, and they
+    vanish).
+    """
+    from Crypto.Signature import eddsa
+
+    if int.from_bytes(key, "little") & ~(1 << 255) >= _PRIME:
+        raise ValueError("must be the canonical encoding of a point of Ed25519")
+    try:
+        point = eddsa.import_public_key(key).pointQ
+    except ValueError:
+        raise ValueError("must be a point of Ed25519") from None
+    if (point * 8).is_point_at_infinity():
+        raise ValueError("must not be a point of small order")
+
+
+def verify(public_key: str, text: str, signature: str) -> bool:
+    """Whether `signature` (hex) is that of `public_key` (hex) over the UTF-8 bytes of `text`."""
+    from Crypto.Signature import eddsa
+
+    try:
+        eddsa.new(eddsa.import_public_key(bytes.fromhex(public_key)), "rfc8032").verify(text.encode(), bytes.fromhex(signature))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,175 @@
+"""Deciding about withdrawals that need an approval: signatures of the merchant's signers, and the operator's word.
+
+Until a withdrawal is approved it has neither payout work nor a command: nothing that pays can find it. The acceptance that
+completes the approval makes both, in the transaction that stores it. A withdrawal is judged by the configuration that it stored
+when it was created.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from chalicelib.domain.approvals import Approval, ApprovalRequest, ApprovalSignature, Signer, rejection_text
+from chalicelib.domain.errors import BusinessRule, NotFound
+from chalicelib.domain.ids import Realm, TenantId, network_parts, tenant_parts
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.encoding.ed25519 import read_bytes, verify
+from chalicelib.usecases.changes import Open, Save
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports import Clock, Page, Store
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.views import Views
+from chalicelib.usecases.withdrawal_steps import given_back, payout_command, payout_parts, payout_work, purse_of, waited_for
+from chalicelib.usecases.withdrawals import Withdrawals
+
+MOST_LISTED = 1000
+REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Approver:
+    """Who decides: a key of `tenant`, the operator's where `admin`; with a signature, the signer that it says it is."""
+
+    key_id: str
+    tenant: TenantId
+    admin: bool
+    signer_id: str | None = None
+    signature: str | None = None
+
+    @property
+    def realm(self) -> Realm:
+        return tenant_parts(self.tenant)[1]
+
+
+class Approvals:
+    def __init__(self, store: Store, clock: Clock, withdrawals: Withdrawals) -> None:
+        self._store, self._clock, self._withdrawals = store, clock, withdrawals
+
+    def waiting(self, tenant: TenantId) -> list[Withdrawal]:
+        """The merchant's withdrawals that wait for an approval, oldest first; at most 1,000."""
+        works = self._store.open_work("approval", tenant, limit=MOST_LISTED)
+        return self._read([payout_parts(work) for work in works])
+
+    def page(self, realm: Realm, limit: int, after: str | None = None, newest_first: bool = True) -> Page[ApprovalRequest]:
+        """What waits for an approval in a realm, of all merchants."""
+        return self._store.page(ApprovalRequest, limit=limit, after=after, newest_first=newest_first, realm=realm)
+
+    def of(self, requests: list[ApprovalRequest]) -> list[Withdrawal]:
+        """The withdrawals behind `requests` that still wait."""
+        return self._read([(request.tenant, request.id) for request in requests])
+
+    def _read(self, names: list[tuple[TenantId, str]]) -> list[Withdrawal]:
+        found = self._store.get_many([(Withdrawal, {"tenant": tenant, "id": name}) for tenant, name in names]) if names else []
+        return [withdrawal for withdrawal in found if withdrawal is not None and withdrawal.waits_for_approval]
+
+    def accept(self, approver: Approver, withdrawal_id: str) -> Withdrawal:
+        """Agree to a withdrawal. Pays it once everybody who has to has agreed. The same acceptance twice is one.
+
+        An admin key gives the operator's word, which a grey-listed address needs; it never stands for a signature. Raises
+        NotFound, BusinessRule (nothing to agree to, not a signer, a wrong signature).
+        """
+        tenant = self._owner(approver, withdrawal_id)
+
+        def decide() -> Withdrawal:
+            before = self._withdrawals.stored(tenant, withdrawal_id)
+            approval = _needed(before)
+            now = self._clock.now_ms()
+            agreed = self._agreed(approver, before, approval, now)
+            if agreed == approval:
+                return before  # said before
+            if not before.waits_for_approval:
+                raise BusinessRule("id", f"this withdrawal does not wait for approval: it is {before.status}")
+            after = replace(before, approval=agreed, updated_at=now, version=before.version + 1)
+            if not agreed.given:
+                self._store.commit([Save(after)])
+                return after
+            after = replace(after, pending_reason=None)
+            news = News(now)
+            news.command(payout_command(after))
+            self._store.commit([Save(after), *waited_for(before), Open(payout_work(after)), *news.emit()])
+            return after
+
+        return until_settled(decide)
+
+    def reject(self, approver: Approver, withdrawal_id: str, reason: str | None) -> Withdrawal:
+        """Refuse a withdrawal: it fails and its money is available again. An admin's word or one signer's signature is enough.
+
+        Rejecting again changes nothing. Raises NotFound, BusinessRule.
+        """
+        tenant = self._owner(approver, withdrawal_id)
+        why = f"{REJECTED}: {reason}" if reason else REJECTED
+
+        def decide() -> Withdrawal:
+            before = self._withdrawals.stored(tenant, withdrawal_id)
+            approval = _needed(before)
+            by = self._rejecter(approver, before, approval)
+            if before.status == "failed" and approval.rejected_by is not None:
+                return before
+            if not before.waits_for_approval:
+                raise BusinessRule("id", f"this withdrawal does not wait for approval: it is {before.status}")
+            views = self._views(before)
+            after, changes = given_back(views, before, "failed", why, purse_of(self._store, before), self._clock.now_ms())
+            after = replace(after, approval=replace(approval, rejected_by=by))
+            self._store.commit([Save(after), *changes[1:]])
+            return after
+
+        return until_settled(decide)
+
+    def _owner(self, approver: Approver, withdrawal_id: str) -> TenantId:
+        """Whose withdrawal it is. Raises NotFound for one that the approver must not know of."""
+        request = self._store.get(ApprovalRequest, id=withdrawal_id)
+        if request is None:
+            return approver.tenant  # its own, whatever is to be said of it, or nobody's
+        known = request.realm == approver.realm if approver.admin else request.tenant == approver.tenant
+        if not known:
+            raise NotFound(f"No withdrawal {withdrawal_id[:80]}", {"id": withdrawal_id[:80]})
+        return request.tenant
+
+    def _views(self, withdrawal: Withdrawal) -> Views:
+        return Views(self._store.catalogue(network_parts(withdrawal.network)[0]))
+
+    def _agreed(self, approver: Approver, withdrawal: Withdrawal, approval: Approval, now: int) -> Approval:
+        """`approval` with what the approver says. Raises BusinessRule where that is nothing."""
+        if approver.signer_id is not None or approver.signature is not None:
+            signer, signature = self._signed(approver, withdrawal, approval, (self._views(withdrawal).signing_text(withdrawal),))
+            if not approval.signed_by(signer.id):
+                made = ApprovalSignature(signer.id, signature, now)
+                approval = replace(approval, signatures=(*approval.signatures, made))
+        elif not approver.admin:
+            raise BusinessRule("signature", "an acceptance needs a signer's signature, or the operator's admin key")
+        elif "grey_list" not in approval.reasons:
+            raise BusinessRule("signature", f"{approval.required} signatures of the merchant's signers are needed: send one")
+        if approver.admin and "grey_list" in approval.reasons and approval.operator is None:
+            approval = replace(approval, operator=approver.key_id)
+        return approval
+
+    def _rejecter(self, approver: Approver, withdrawal: Withdrawal, approval: Approval) -> str:
+        if approver.signer_id is not None or approver.signature is not None:
+            text = self._views(withdrawal).signing_text(withdrawal)
+            return self._signed(approver, withdrawal, approval, (rejection_text(text), text))[0].id
+        if not approver.admin:
+            raise BusinessRule("signature", "a rejection needs a signer's signature, or the operator's admin key")
+        return approver.key_id
+
+    def _signed(self, approver: Approver, withdrawal: Withdrawal, approval: Approval, texts: tuple[str, ...]) -> tuple[Signer, str]:
+        """The signer and the signature (hex) over one of `texts`. Raises BusinessRule."""
+        if approver.signer_id is None:
+            raise BusinessRule("signer_id", "is needed beside a signature")
+        if approver.signature is None:
+            raise BusinessRule("signature", "is needed beside a signer_id")
+        signer = approval.signer(approver.signer_id)
+        if signer is None:
+            raise BusinessRule("signer_id", "is none of the signers of this withdrawal")
+        try:
+            signature = read_bytes(approver.signature, 64).hex()
+        except ValueError as error:
+            raise BusinessRule("signature", str(error)) from error
+        if not any(verify(signer.public_key, text, signature) for text in texts):
+            raise BusinessRule("signature", f"is not {signer.id}'s signature over the text of withdrawal {withdrawal.id}")
+        return signer, signature
+
+
+def _needed(withdrawal: Withdrawal) -> Approval:
+    if withdrawal.approval is None:
+        raise BusinessRule("id", f"this withdrawal needs no approval: it is {withdrawal.status}")
+    return withdrawal.approval

@@ -1,0 +1,91 @@
+"""Making a batch's withdrawals: in small transactions, each of which is done by whoever comes first, and by nobody twice."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from chalicelib.domain.batches import WithdrawalBatch, batch_parts, batch_work
+from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.work import time_order
+from chalicelib.usecases.changes import Change, Close, Conflict
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports import Clock, Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.views import Views
+from chalicelib.usecases.withdrawal_steps import begun
+
+log = logging.getLogger(__name__)
+
+SWEEP_AGE_MS = 15_000
+"""How long the request that made a batch is left alone with it."""
+_ITEMS = 7  # ten in a transaction, less two for the outbox and one for the end of the obligation
+
+
+class Expansion:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def expand(self, batch: WithdrawalBatch) -> None:
+        """Store all withdrawals of `batch` that are not stored yet. Safe twice and at once. Raises Conflict, Unavailable."""
+        steps = list(_steps(batch.members()))
+        for number, members in enumerate(steps, 1):
+            self._make(batch, members, last=number == len(steps))
+
+    def sweep(self, network: NetworkId) -> int:
+        """Make what batches have left behind, oldest first; how many batches. Raises Unavailable."""
+        done = 0
+        for works in pages_of(self._store, "batch", network, upto=time_order(self._clock.now_ms() - SWEEP_AGE_MS)):
+            for work in works:
+                tenant, batch_id = batch_parts(work)
+                batch = self._store.get(WithdrawalBatch, tenant=tenant, id=batch_id)
+                if batch is None:
+                    raise LookupError(f"{work.id} is open and there is no such batch")
+                try:
+                    self.expand(batch)
+                except Conflict:
+                    log.info("batch %s is being worked on elsewhere", batch.id)
+                done += 1
+        return done
+
+    def _make(self, batch: WithdrawalBatch, members: Sequence[Withdrawal], last: bool) -> None:
+        """One step. Its withdrawals conflict where they are there already; then what is missing is found out, and made."""
+        views = Views(self._store.catalogue(network_parts(batch.network)[0]))
+        missing = list(members)
+
+        def decide() -> None:
+            news = News(self._clock.now_ms())
+            changes: list[Change] = [change for member in missing for change in begun(news, views, member)]
+            changes += [*news.emit(), *([Close(batch_work(batch))] if last else [])]
+            if not changes:
+                return
+            try:
+                self._store.commit(changes)
+            except Conflict:
+                found = self._store.get_many([(Withdrawal, {"tenant": m.tenant, "id": m.id}) for m in members])
+                missing[:] = [member for member, there in zip(members, found, strict=True) if there is None]
+                if missing or not last or self._is_open(batch):
+                    raise
+
+        until_settled(decide)
+
+    def _is_open(self, batch: WithdrawalBatch) -> bool:
+        work = batch_work(batch)
+        return work in self._store.open_work("batch", work.lane, upto=work.order, after=replace(work, id=""))
+
+
+def _steps(members: Sequence[Withdrawal]) -> Iterator[list[Withdrawal]]:
+    """Groups that fit into a transaction: the same ones, whoever asks."""
+    step: list[Withdrawal] = []
+    size = 0
+    for member in members:
+        items = 3 if member.waits_for_approval else 2
+        if size + items > _ITEMS:
+            yield step
+            step, size = [], 0
+        step.append(member)
+        size += items
+    yield step

@@ -1,0 +1,125 @@
+"""A merchant's settings: whether its whitelist is enforced, and who has to sign large withdrawals.
+
+While multisig is enabled its signers guard the settings, too: a stolen key with `merchant:write` must not be able to switch off
+what protects from stolen keys. Only turning the whitelist's enforcement on needs no signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.domain.approvals import MultisigConfig, settings_text
+from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.merchant_settings import MerchantSettings
+from chalicelib.encoding.ed25519 import check_public_key, read_bytes, verify
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports import Clock, Store
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.views import iso
+
+MOST_SIGNERS = 20
+
+
+class MerchantSettingsDesk:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def get(self, tenant: TenantId) -> MerchantSettings:
+        """Those that are stored, or the first ones: nothing enforced, nobody signs."""
+        return self._store.get(MerchantSettings, tenant=tenant) or MerchantSettings(tenant)
+
+    def change(
+        self,
+        tenant: TenantId,
+        by: str,
+        whitelist_enforced: bool | None,
+        multisig: MultisigConfig | None,
+        signatures: Sequence[tuple[str, str]] = (),
+    ) -> MerchantSettings:
+        """Replace what is not None. `by` is the key's id; `signatures` are pairs of signer id and signature over the text of the
+        change. Raises BusinessRule.
+        """
+        if multisig is not None:
+            check_config(multisig)
+
+        def decide() -> MerchantSettings:
+            before = self.get(tenant)
+            after = replace(
+                before,
+                whitelist_enforced=before.whitelist_enforced if whitelist_enforced is None else whitelist_enforced,
+                multisig=before.multisig if multisig is None else multisig,
+            )
+            if after == before:
+                return before
+            if before.multisig.enabled and after != replace(before, whitelist_enforced=True):
+                _check_signatures(before, after, signatures)
+            after = replace(after, updated_at=self._clock.now_ms(), updated_by=by, version=before.version + 1)
+            self._store.commit([Save(after)])
+            return after
+
+        return until_settled(decide)
+
+
+def check_config(config: MultisigConfig) -> None:
+    """Raises BusinessRule for a configuration that nobody could fulfil, or whose keys are none."""
+    seen: dict[str, str] = {}
+    for place, signer in enumerate(config.signers):
+        where = f"multisig_config.signers.{place}"
+        try:
+            check_public_key(bytes.fromhex(signer.public_key))
+        except ValueError as error:
+            raise BusinessRule(f"{where}.public_key", str(error)) from error
+        if signer.id in seen:
+            raise BusinessRule(f"{where}.id", "must be there only once")
+        if signer.public_key in seen.values():
+            raise BusinessRule(f"{where}.public_key", "must be there only once: a key is one signer's")
+        seen[signer.id] = signer.public_key
+    if config.total_signers != len(config.signers):
+        raise BusinessRule("multisig_config.total_signers", f"must be the number of signers: {len(config.signers)}")
+    if config.required_signatures > config.total_signers:
+        raise BusinessRule("multisig_config.required_signatures", "must not be more than total_signers")
+    if config.enabled and config.required_signatures < 1:
+        raise BusinessRule("multisig_config.required_signatures", "must be at least 1 where multisig is enabled")
+
+
+def _check_signatures(before: MerchantSettings, after: MerchantSettings, signatures: Sequence[tuple[str, str]]) -> None:
+    text = settings_text(before.tenant, before.version, guarded(after))
+    keys = {signer.id: signer.public_key for signer in before.multisig.signers}
+    valid: set[str] = set()
+    for place, (signer_id, signature) in enumerate(signatures):
+        if signer_id not in keys:
+            raise BusinessRule(f"signatures.{place}.signer_id", "is none of the signers")
+        try:
+            found = read_bytes(signature, 64).hex()
+        except ValueError as error:
+            raise BusinessRule(f"signatures.{place}.signature", str(error)) from error
+        if not verify(keys[signer_id], text, found):
+            raise BusinessRule(f"signatures.{place}.signature", f"is not {signer_id}'s signature over: {text}")
+        valid.add(signer_id)
+    needed = before.multisig.required_signatures
+    if len(valid) < needed:
+        raise BusinessRule("signatures", f"while multisig is enabled, {needed} signers have to sign this change: {text}")
+
+
+def guarded(settings: MerchantSettings) -> dict[str, Any]:
+    """The settings as they are shown, and as they stand in the text that signers sign."""
+    return {"whitelist_enforced": settings.whitelist_enforced, "multisig_config": _config(settings.multisig)}
+
+
+def _config(config: MultisigConfig) -> Mapping[str, Any]:
+    return {
+        "enabled": config.enabled,
+        "required_signatures": config.required_signatures,
+        "total_signers": config.total_signers,
+        "threshold_amount": config.threshold_amount,
+        "signers": [{"id": s.id, "public_key": s.public_key, "role": s.role} for s in config.signers],
+    }
+
+
+def settings_view(settings: MerchantSettings) -> dict[str, Any]:
+    """The public record."""
+    updated = None if settings.updated_at is None else iso(settings.updated_at)
+    return {**guarded(settings), "revision": settings.version, "updated_at": updated}

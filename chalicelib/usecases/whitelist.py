@@ -1,0 +1,95 @@
+"""The merchant's whitelist: addresses that it trusts, with limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.whitelist import WhitelistEntry, entry_id
+from chalicelib.usecases.addresses import Also, nothing_more
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports import AddressRules, Clock, Page, Store
+from chalicelib.usecases.trying import until_settled
+
+
+class Whitelist:
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+
+    def add(
+        self,
+        tenant: TenantId,
+        network: Network,
+        address: str,
+        label: str,
+        daily_limit: str | None,
+        monthly_limit: str | None,
+        also: Also = nothing_more,
+    ) -> WhitelistEntry:
+        """Trust an address. Limits are plain decimals in coin units, for each coin by itself; zero or None: no limit.
+
+        Raises InvalidAddress, BusinessRule (there already, or a daily limit over the monthly one).
+        """
+        try:
+            shown = self._rules.normalize(network.slug, address)
+        except ValueError as error:
+            details = {"address": address[:120], "network": network.slug}
+            raise InvalidAddress(f"Not an address of {network.slug}: {error}", details) from error
+        daily, monthly = _limits(daily_limit, monthly_limit)
+        name = entry_id(tenant, network.id, shown)
+
+        def decide() -> WhitelistEntry:
+            now = self._clock.now_ms()
+            before = self._store.get(WhitelistEntry, tenant=tenant, id=name)
+            if before is not None and before.removed_at is None:
+                raise BusinessRule("address", f"is on the whitelist for {network.slug} already, as {before.id}")
+            version = 1 if before is None else before.version + 1
+            entry = WhitelistEntry(name, tenant, network.id, shown, label, now, now, daily, monthly, version=version)
+            self._store.commit([Save(entry), *also(entry)])
+            return entry
+
+        return until_settled(decide)
+
+    def get(self, tenant: TenantId, name: str) -> WhitelistEntry:
+        """Raises NotFound, also for another merchant's."""
+        found = self._store.get(WhitelistEntry, tenant=tenant, id=name)
+        if found is None or found.removed_at is not None:
+            raise NotFound(f"No whitelist address {name[:80]}", {"id": name[:80]})
+        return found
+
+    def page(self, tenant: TenantId, limit: int, after: str | None = None, newest_first: bool = True) -> Page[WhitelistEntry]:
+        return self._store.page(WhitelistEntry, limit=limit, after=after, newest_first=newest_first, tenant=tenant)
+
+    def change(self, tenant: TenantId, name: str, **changes: str | None) -> WhitelistEntry:
+        """Change `label`, `daily_limit`, `monthly_limit`; what is not named stays. Raises NotFound, BusinessRule."""
+
+        def decide() -> WhitelistEntry:
+            before = self.get(tenant, name)
+            after = replace(before, **changes, updated_at=self._clock.now_ms(), version=before.version + 1)  # type: ignore[arg-type]
+            daily, monthly = _limits(after.daily_limit, after.monthly_limit)
+            after = replace(after, daily_limit=daily, monthly_limit=monthly)
+            self._store.commit([Save(after)])
+            return after
+
+        return until_settled(decide)
+
+    def remove(self, tenant: TenantId, name: str) -> WhitelistEntry:
+        """Trust an address no more. Raises NotFound."""
+
+        def decide() -> WhitelistEntry:
+            before = self.get(tenant, name)
+            now = self._clock.now_ms()
+            self._store.commit([Save(replace(before, removed_at=now, updated_at=now, version=before.version + 1))])
+            return before
+
+        return until_settled(decide)
+
+
+def _limits(daily: str | None, monthly: str | None) -> tuple[str | None, str | None]:
+    found = [None if text is None or not Decimal(text) else text for text in (daily, monthly)]
+    if found[0] is not None and found[1] is not None and Decimal(found[0]) > Decimal(found[1]):
+        raise BusinessRule("daily_limit", "must not be more than monthly_limit")
+    return found[0], found[1]

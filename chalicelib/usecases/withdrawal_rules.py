@@ -1,0 +1,228 @@
+"""Whether money may be paid out: what has to be read for the decision, in one call, and every rule that can say no.
+
+The same for one withdrawal and for a batch, whose outputs are judged together: all of them, or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.approvals import Approval, ApprovalReason
+from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.chain import FeeQuote
+from chalicelib.domain.coin_settings import in_usd, limit_units
+from chalicelib.domain.errors import BusinessRule, DailyLimitExceeded, InsufficientBalance, InvalidAddress, InvalidParameter
+from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.ids import TenantId, network_parts
+from chalicelib.domain.ledger import Balance
+from chalicelib.domain.limits import DAY_MS, MONTH_MS, Spent, used, with_payments
+from chalicelib.domain.merchant_settings import MerchantSettings
+from chalicelib.domain.money import format_units
+from chalicelib.domain.rates import Rates, RatesOf
+from chalicelib.domain.whitelist import WhitelistEntry, entry_id, limit_of
+from chalicelib.domain.withdrawals import Priority, fee_at
+from chalicelib.usecases.ports import AddressRules, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One payment that is asked for. `address_field` and `amount_field` name it in errors."""
+
+    to_address: str
+    amount: int
+    address_field: str = "to_address"
+    amount_field: str = "amount"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that is read for a decision."""
+
+    balance: Balance
+    spent: Spent
+    quote: FeeQuote | None
+    settings: MerchantSettings
+    hot: Wallet | None
+    entries: dict[str, WhitelistEntry]
+    grey: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """Yes: what to store beside the withdrawals. For each output: `reasons` why somebody has to agree to it, and `limited`,
+    whether it counts towards limits of its address."""
+
+    balance: Balance
+    spent: Spent
+    fee: int
+    reasons: tuple[tuple[ApprovalReason, ...], ...]
+    limited: tuple[bool, ...]
+    settings: MerchantSettings = field(repr=False)
+
+    def approval(self, reasons: tuple[ApprovalReason, ...]) -> Approval | None:
+        if not reasons:
+            return None
+        config = self.settings.multisig
+        signed = "multisig" in reasons
+        return Approval(reasons, config.required_signatures if signed else 0, config.signers if signed else ())
+
+
+class Rules:
+    """Judges the payments of one coin. `outputs` have the public spelling of their addresses; see `recipients`."""
+
+    def __init__(self, store: Store, addresses: AddressRules, rates_of: RatesOf, catalogue: Catalogue, coin: Coin) -> None:
+        self._store, self._addresses, self._rates_of = store, addresses, rates_of
+        self._coin, self._catalogue = coin, catalogue
+        self.network: Network = catalogue.networks[network_parts(coin.network)[1]]
+
+    def recipients(self, outputs: Sequence[Output]) -> list[Output]:
+        """`outputs` with their addresses in the public spelling. Raises InvalidAddress."""
+        slug = self.network.slug
+        read: list[Output] = []
+        problems: list[tuple[Output, str]] = []
+        for output in outputs:
+            try:
+                address = self._addresses.normalize(slug, output.to_address)
+            except ValueError as error:
+                problems.append((output, str(error)))
+            else:
+                read.append(Output(address, output.amount, output.address_field, output.amount_field))
+        if problems:
+            first, reason = problems[0]
+            details: dict[str, Any] = {"address": first.to_address[:120], "network": slug}
+            if "." in first.address_field:
+                details["fields"] = [output.address_field for output, _ in problems]
+            raise InvalidAddress(f"Not an address of {slug}: {reason}", details)
+        return read
+
+    def judge(self, tenant: TenantId, outputs: Sequence[Output], priority: Priority, from_address: str | None, now: int) -> Ruling:
+        """Raises BusinessRule, DailyLimitExceeded, InsufficientBalance, InvalidParameter (`from_address`), Unavailable."""
+        self._check_amounts(outputs, now)
+        facts = self._facts(tenant, outputs)
+        if from_address is not None:
+            self._check_source(facts.hot, from_address)
+        self._check_whitelist(facts, outputs, now)
+        total = sum(output.amount for output in outputs)
+        self._check_day(facts.spent, total, now)
+        if facts.balance.available < total:
+            details = {
+                "requested": self._shown(total),
+                "available": self._shown(max(0, facts.balance.available)),
+                "coin": self._coin.slug,
+            }
+            raise InsufficientBalance(f"The balance of {self._coin.slug} on {self.network.slug} is not enough", details)
+        limited = tuple((entry := facts.entries.get(o.to_address)) is not None and entry.limited for o in outputs)
+        payments = [(o.to_address, o.amount, counts) for o, counts in zip(outputs, limited, strict=True)]
+        reasons = tuple(self._reasons(facts, output) for output in outputs)
+        fee = facts.quote.fees.get(self._coin.slug, 0) if facts.quote is not None else 0
+        spent = with_payments(facts.spent, now, payments)
+        return Ruling(facts.balance, spent, fee_at(fee, priority), reasons, limited, facts.settings)
+
+    def _facts(self, tenant: TenantId, outputs: Sequence[Output]) -> Facts:
+        coin, network = self._coin, self.network
+        addresses = list(dict.fromkeys(output.to_address for output in outputs))
+        wanted: list[tuple[type[Any], dict[str, str]]] = [
+            (Balance, {"tenant": tenant, "asset": coin.asset}),
+            (Spent, {"tenant": tenant, "asset": coin.asset}),
+            (FeeQuote, {"network": coin.network}),
+            (MerchantSettings, {"tenant": tenant}),
+            (Wallet, {"network": coin.network, "role": "hot"}),
+        ]
+        fixed = len(wanted)
+        wanted += [(WhitelistEntry, {"tenant": tenant, "id": entry_id(tenant, coin.network, a)}) for a in addresses]
+        wanted += [
+            (
+                GreyListEntry,
+                {"realm": network.realm, "network": network.slug, "address": self._addresses.storage_form(network.slug, a)},
+            )
+            for a in addresses
+        ]
+        found = self._store.get_many(wanted)
+        balance, spent, quote, settings, hot = found[:fixed]
+        entries: list[WhitelistEntry | None] = found[fixed : fixed + len(addresses)]
+        return Facts(
+            balance=balance or Balance(tenant, coin.asset),
+            spent=spent or Spent(tenant, coin.asset),
+            quote=quote,
+            settings=settings or MerchantSettings(tenant),
+            hot=hot,
+            entries={e.address: e for e in entries if e is not None and e.removed_at is None},
+            grey=frozenset(a for a, e in zip(addresses, found[fixed + len(addresses) :], strict=True) if e is not None),
+        )
+
+    def _shown(self, units: int) -> str:
+        return format_units(units, self._coin.decimals)
+
+    def _limit(self, name: str, now: int) -> int | None:
+        """A limit of the coin in units; None: there is none."""
+        rates = self._rates_of(self.network.realm) if in_usd(self._coin) else Rates()
+        return limit_units(self._coin, name, rates, now)
+
+    def _check_amounts(self, outputs: Sequence[Output], now: int) -> None:
+        coin, slug = self._coin, self.network.slug
+        if self.network.status != "active":
+            raise BusinessRule("network", f"{slug} is not active here")
+        if coin.status != "ACTIVE":
+            raise BusinessRule("coin", f"{coin.slug} on {slug} is not active")
+        least, most = self._limit("minValue", now), self._limit("maxValue", now)
+        for output in outputs:
+            if least is not None and output.amount < least:
+                raise BusinessRule(output.amount_field, f"must be at least {self._shown(least)} {coin.symbol}")
+            if most is not None and output.amount > most:
+                raise BusinessRule(output.amount_field, f"must be at most {self._shown(most)} {coin.symbol}")
+
+    def _check_source(self, hot: Wallet | None, from_address: str) -> None:
+        slug = self.network.slug
+        try:
+            asked = self._addresses.normalize(slug, from_address)
+        except ValueError:
+            asked = from_address
+        if hot is None or asked != hot.address:
+            raise InvalidParameter.one("from_address_id", from_address, f"must be the address of a hot wallet of {slug}")
+
+    def _check_whitelist(self, facts: Facts, outputs: Sequence[Output], now: int) -> None:
+        coin = self._coin
+        totals: dict[str, int] = {}
+        for output in outputs:
+            entry = facts.entries.get(output.to_address)
+            if entry is None:
+                if facts.settings.whitelist_enforced:
+                    raise BusinessRule(output.address_field, f"is not on the whitelist for {self.network.slug}")
+                continue
+            totals[entry.address] = totals.get(entry.address, 0) + output.amount
+            window, requested = facts.spent.limited.get(entry.address, []), totals[entry.address]
+            daily, monthly = limit_of(entry.daily_limit, coin.decimals), limit_of(entry.monthly_limit, coin.decimals)
+            if daily is not None:
+                self._check_limit("daily limit of this whitelist address", daily, used(window, now, DAY_MS), requested)
+            if monthly is not None:
+                before = used(window, now, MONTH_MS)
+                if before + requested > monthly:
+                    left = self._shown(max(0, monthly - before))
+                    reason = f"is over the monthly limit of this whitelist address: {self._shown(monthly)} {coin.symbol} in 30 days"
+                    raise BusinessRule(output.amount_field, f"{reason}, {self._shown(before)} used, {left} available")
+
+    def _check_day(self, spent: Spent, total: int, now: int) -> None:
+        most = self._limit("maxValueDaily", now)
+        if most is not None:
+            self._check_limit(f"daily limit of {self._coin.slug} on {self.network.slug}", most, used(spent.day, now, DAY_MS), total)
+
+    def _check_limit(self, name: str, limit: int, before: int, requested: int) -> None:
+        if before + requested > limit:
+            details = {
+                "limit": self._shown(limit),
+                "used": self._shown(before),
+                "requested": self._shown(requested),
+                "available": self._shown(max(0, limit - before)),
+            }
+            raise DailyLimitExceeded(f"This would exceed the {name}", details)
+
+    def _reasons(self, facts: Facts, output: Output) -> tuple[ApprovalReason, ...]:
+        reasons: list[ApprovalReason] = []
+        if facts.settings.multisig.covers(output.amount, self._coin.decimals):
+            reasons.append("multisig")
+        if output.to_address in facts.grey:
+            reasons.append("grey_list")
+        return tuple(reasons)

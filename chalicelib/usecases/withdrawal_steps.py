@@ -1,0 +1,128 @@
+"""The steps of a withdrawal's life that several use cases take: its obligations, what it tells, how money moves with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.domain import ledger
+from chalicelib.domain.approvals import ApprovalRequest
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.ids import TenantId, network_parts, tenant_parts
+from chalicelib.domain.ledger import Balance, JournalEntry
+from chalicelib.domain.limits import Spent, without_payment
+from chalicelib.domain.money import Amount
+from chalicelib.domain.withdrawals import Withdrawal, may_follow
+from chalicelib.domain.work import Command, Work
+from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports import Store
+from chalicelib.usecases.views import Views
+
+_SEPARATOR = "|"
+
+
+def payout_work(withdrawal: Withdrawal) -> Work:
+    """The obligation to bring a withdrawal to its end, in the lane of its network."""
+    tail = f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}"
+    return Work("payout", withdrawal.network, f"{withdrawal.created_at:015d}", tail)
+
+
+def sent_work(withdrawal: Withdrawal) -> Work:
+    """The obligation to settle a payment that is signed: in a lane of its own, so that those who wait hold nobody up."""
+    return replace(payout_work(withdrawal), kind="sent")
+
+
+def settled_work(withdrawal: Withdrawal, block_number: int, block_hash: str) -> Work:
+    """The obligation to watch the block that settled a payment until no reorganisation reaches it. Found by height."""
+    tail = f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}{_SEPARATOR}{block_hash}"
+    return Work("settled", withdrawal.network, f"{block_number:015d}", tail)
+
+
+def approval_work(withdrawal: Withdrawal) -> Work:
+    """The obligation to decide about a withdrawal, in the lane of its merchant."""
+    return Work("approval", withdrawal.tenant, withdrawal.id, f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}")
+
+
+def payout_parts(work: Work) -> tuple[TenantId, str]:
+    tenant, withdrawal_id = work.id.split(_SEPARATOR)[:2]
+    return TenantId(tenant), withdrawal_id
+
+
+def payout_command(withdrawal: Withdrawal) -> Command:
+    """Ask for it to be paid now. One group per wallet that pays, so that one at a time takes a nonce."""
+    return Command("payouts", f"{withdrawal.network}", {"tenant": withdrawal.tenant, "id": withdrawal.id})
+
+
+def moved(news: News, views: Views, balance: Balance, entry: JournalEntry) -> list[Change]:
+    """The changes that post `entry` and keep the merchant's balance with it; tells when what is available changed."""
+    after = balance.after(entry)
+    if after.available != balance.available:
+        after = replace(after, emitted=after.emitted + 1)
+        news.tell(after.tenant, "balance.updated", f"{after.tenant}:{after.asset}", after.emitted, views.balance(after))
+    return [Post(entry), Save(after)]
+
+
+def stepped(news: News, views: Views, before: Withdrawal, after: Withdrawal) -> Withdrawal:
+    """`after` with its next version, and the news of its change of status. Raises ValueError for a step that is not allowed."""
+    if after.status == before.status:
+        return replace(after, version=before.version + 1)
+    if not may_follow(before.status, after.status):
+        raise ValueError(f"a withdrawal can not go from {before.status} to {after.status}")
+    told = replace(after, emitted=before.emitted + 1, version=before.version + 1)
+    record = {**views.withdrawal(told), "previous_status": before.status}
+    news.tell(told.tenant, "withdrawal.status_changed", told.id, told.emitted, record)
+    if told.status == "confirmed":
+        told = replace(told, emitted=told.emitted + 1)
+        news.tell(told.tenant, "withdrawal.completed", told.id, told.emitted, views.withdrawal(told))
+    return told
+
+
+def begun(news: News, views: Views, withdrawal: Withdrawal) -> list[Change]:
+    """What stores a new withdrawal and begins what has to happen with it: an approval where it needs one, else its payment."""
+    news.tell(withdrawal.tenant, "withdrawal.created", withdrawal.id, 1, views.withdrawal(withdrawal))
+    if withdrawal.waits_for_approval:
+        request = ApprovalRequest(withdrawal.id, withdrawal.tenant, tenant_parts(withdrawal.tenant)[1])
+        return [Save(withdrawal), Open(approval_work(withdrawal)), Save(request)]
+    news.command(payout_command(withdrawal))
+    return [Save(withdrawal), Open(payout_work(withdrawal))]
+
+
+def waited_for(withdrawal: Withdrawal) -> list[Change]:
+    """What ends the obligation of a withdrawal that nothing was done with yet."""
+    if not withdrawal.waits_for_approval:
+        return [Close(payout_work(withdrawal))]
+    # The request is stored with the withdrawal and changed once, here: its versions are known.
+    decided = ApprovalRequest(withdrawal.id, withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open=False, version=2)
+    return [Close(approval_work(withdrawal)), Save(decided)]
+
+
+def purse_of(store: Store, withdrawal: Withdrawal) -> tuple[Balance, Spent]:
+    """What the money of a withdrawal goes back to."""
+    key = {"tenant": withdrawal.tenant, "asset": withdrawal.asset}
+    balance, spent = store.get_many([(Balance, key), (Spent, key)])
+    return balance or Balance(withdrawal.tenant, withdrawal.asset), spent or Spent(withdrawal.tenant, withdrawal.asset)
+
+
+def unspent(spent: Spent, w: Withdrawal, now: int) -> Save:
+    """The change after which a withdrawal counts towards no limit."""
+    return Save(without_payment(spent, now, w.created_at, w.to_address, w.amount, w.limited))
+
+
+def given_back(
+    views: Views, before: Withdrawal, status: Any, failure: str | None, purse: tuple[Balance, Spent], now: int
+) -> tuple[Withdrawal, list[Change]]:
+    """Cancelled, rejected or failed before anything was signed: the whole transaction that returns the reserved amount.
+
+    `purse` is what `purse_of` says.
+    """
+    news, (balance, spent) = News(now), purse
+    entry = ledger.withdrawal_released(before.id, now, before.tenant, Amount(before.asset, before.amount))
+    after = stepped(news, views, before, replace(before, status=status, failure=failure, pending_reason=None, updated_at=now))
+    changes = [Save(after), *waited_for(before), *moved(news, views, balance, entry), unspent(spent, before, now)]
+    return after, [*changes, *news.emit()]
+
+
+def catalogue_views(store: Store, withdrawal: Withdrawal) -> tuple[Catalogue, Views]:
+    catalogue = store.catalogue(network_parts(withdrawal.network)[0])
+    return catalogue, Views(catalogue)
