@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.sandbox import Sandbox
     from chalicelib.usecases.scan import Scanner
     from chalicelib.usecases.settlement import Settlement
+    from chalicelib.usecases.staking import Staker, Staking
     from chalicelib.usecases.wallets import Wallets
     from chalicelib.usecases.webhooks import Webhooks
     from chalicelib.usecases.whitelist import Whitelist
@@ -407,6 +408,19 @@ class Services:
         from chalicelib.usecases.rescan import Rescanner
 
         return Rescanner(network, self.reader(network), self.store, self.scanner(network))
+
+    @cached_property
+    def staking(self) -> Staking:
+        from chalicelib.usecases.staking import Staking
+
+        return Staking(self.store, self.rules, self.realm_clock)
+
+    def staker(self, network: Network) -> Staker:
+        """Raises LookupError for a network that is not simulated."""
+        from chalicelib.usecases.staking import Staker
+
+        clock = self.clock_of(network.realm)
+        return Staker(network, self.reader(network), self.simulated(network.id), self.store, self.rules, clock)
 
     def settlement(self, network: Network) -> Settlement:
         from chalicelib.usecases.settlement import Settlement

@@ -169,6 +169,12 @@ def payment_signed(order: str, at: int, place: str, amount: Amount) -> JournalEn
     return JournalEntry(f"sign:{order}", "payment_signed", at, (moved,), {"order": order})
 
 
+def staked(stake: str, at: int, network: NetworkId, address: str, amount: Amount) -> JournalEntry:
+    """Coins of a wallet are locked by the chain itself: still there, and still whose they were, but not to be paid with."""
+    moved = Posting(Book.WHERE, wallet(network, address), f"staked:{network}:{address}", amount)
+    return JournalEntry(f"stake:{stake}", "staked", at, (moved,), {"stake": stake})
+
+
 def _fee(realm: Realm, place: str, fee: Amount) -> tuple[Posting, ...]:
     return _both(place, BURNT, operator(realm), FEES, fee) if fee.units else ()
 

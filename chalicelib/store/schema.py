@@ -28,6 +28,7 @@ from chalicelib.domain.merchant_settings import MerchantSettings
 from chalicelib.domain.merchants import ApiKey, Merchant, Tally
 from chalicelib.domain.rates import Rate
 from chalicelib.domain.rescans import Rescan
+from chalicelib.domain.stakes import Stake
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
 from chalicelib.domain.whitelist import WhitelistEntry
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
@@ -91,6 +92,7 @@ RECORDS: dict[type, Kind] = {
     Cursor: Kind("chain", lambda r: f"cursor#{r.network}"),
     BlockDeposits: Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
     Rescan: Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
+    Stake: Kind("chain", lambda r: f"stake#{r.network}", lambda r: r.id),
     FeeQuote: Kind("chain", lambda r: f"fees#{r.network}"),
     GreyListEntry: Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
     SandboxClock: Kind("chain", lambda r: f"clock#{r.id}"),

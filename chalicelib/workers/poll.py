@@ -68,9 +68,16 @@ def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
         if hot is not None:
             settlement.quote_fees(hot.address)
 
+    def stake() -> None:
+        wired.staker(network).work(more)
+
     # What is out first: a long catch-up must not keep it waiting.
     steps: list[tuple[str, Callable[[], Any]]] = [("settle", settle), ("scan", scan)]
-    return _steps(network, *([("follow the clock", follow_the_clock)] if network.simulated else []), *steps)
+    if network.simulated:
+        steps.insert(0, ("follow the clock", follow_the_clock))
+        if network.family == "tron":
+            steps.append(("stake", stake))
+    return _steps(network, *steps)
 
 
 def _rescan(network: Network, more: Callable[[], bool]) -> list[Exception]:

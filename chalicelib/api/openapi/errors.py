@@ -30,6 +30,7 @@ MORE: dict[tuple[str, str], tuple[str, ...]] = {
     ("POST", "/whitelist/addresses"): ("INVALID_ADDRESS",),
     ("PUT", "/withdrawals/request/accept"): ("NOT_FOUND",),
     ("PUT", "/withdrawals/request/reject"): ("NOT_FOUND",),
+    ("POST", "/networks/tron/stake"): ("INSUFFICIENT_BALANCE",),
 }
 """Codes that an endpoint answers beyond what its place in the route table says."""
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from chalicelib.chains.addresses import Rules
 from chalicelib.chains.sandbox import session
 from chalicelib.chains.sandbox.branch import MAX_DEPTH, View
-from chalicelib.chains.sandbox.ledger import NATIVE, NONCE, Tx, TxState
+from chalicelib.chains.sandbox.ledger import NATIVE, NONCE, STAKED, Tx, TxState
 from chalicelib.chains.sandbox.mempool import Mempool, short_of
 from chalicelib.chains.sandbox.reads import Ahead, Reads, not_ahead
 from chalicelib.chains.sandbox.rebranch import rebranch
@@ -134,6 +134,16 @@ class SandboxChain:
     def submit(self, tx: Tx) -> None:
         """Take in a wallet's payment; mined at once unless its nonce must wait. Safe to repeat. Raises Refused, Unavailable."""
         self._mempool.submit(tx)
+
+    def stake(self, txid: str, address: str, amount: int) -> None:
+        """Lock `amount` units of the native coin of `address`, mined at once. The chain does it by itself: no signature is asked
+        for. The same `txid` counts once. Raises Refused (too little), Unavailable."""
+        place = self.form(address)
+        self._mempool.submit(Tx(txid, place, place, None, amount, 0, None, stakes=True))
+
+    def staked(self, address: str) -> int:
+        """Units that are locked at the newest block. Raises Unavailable."""
+        return self.reads.value_now(self.form(address), STAKED)
 
     def balance(self, address: str, contract: str | None = None) -> int:
         """Units at the newest block. Raises Unavailable."""

@@ -17,11 +17,15 @@ from chalicelib.domain.chain import Transfer
 NATIVE = ""
 """Key of the native coin among an account's amounts; a token's key is its contract."""
 NONCE = "#nonce"
+STAKED = "#staked"
 
 
 @dataclass(frozen=True, slots=True)
 class Tx:
-    """One payment, addresses and contract in storage form, amounts in units. `nonce` None: from outside, out of nothing."""
+    """One payment, addresses and contract in storage form, amounts in units. `nonce` None: from outside, out of nothing.
+
+    `stakes`: no payment; the sender's native coins are locked, without a nonce and without a fee.
+    """
 
     txid: str
     sender: str
@@ -30,6 +34,7 @@ class Tx:
     amount: int
     fee: int
     nonce: int | None
+    stakes: bool = False
 
     @property
     def coin(self) -> str:
@@ -43,6 +48,10 @@ class Tx:
             account = changes.setdefault(address, {})
             account[key] = account.get(key, 0) + units
 
+        if self.stakes:
+            add(self.sender, NATIVE, -self.amount)
+            add(self.sender, STAKED, self.amount)
+            return changes
         if self.nonce is not None:
             add(self.sender, NONCE, 1)
             add(self.sender, NATIVE, -self.fee)
@@ -54,6 +63,8 @@ class Tx:
 
     def needs(self) -> dict[str, int]:
         """What the sender must hold, by coin."""
+        if self.stakes:
+            return {NATIVE: self.amount}
         if self.nonce is None:
             return {}
         needed = {NATIVE: self.fee}
@@ -61,7 +72,8 @@ class Tx:
         return needed
 
     def to_doc(self) -> list[Any]:
-        return [self.txid, self.sender, self.recipient, self.contract, self.amount, self.fee, self.nonce]
+        doc = [self.txid, self.sender, self.recipient, self.contract, self.amount, self.fee, self.nonce]
+        return [*doc, True] if self.stakes else doc
 
     @classmethod
     def from_doc(cls, doc: list[Any]) -> Tx:
@@ -155,7 +167,7 @@ def transfers(family: Family, tx: Tx, success: bool, contracts: Collection[str])
     As on the real chains, the value of a failed EVM or Tron transaction is still written in it and moves nothing, while a
     failed token transfer has no log, and an output that is not paid is not there.
     """
-    if tx.amount <= 0:
+    if tx.amount <= 0 or tx.stakes:
         return []
     if tx.contract is not None:
         position = "log:0"

@@ -48,6 +48,11 @@ class Mempool:
         state = reads.tx(tx.txid)
         if state is not None and state.place(reads.reaching(view, state.lowest())):
             return None
+        if tx.stakes:
+            account = reads.account(tx.sender)
+            short = short_of(reads.reaching(view, account.lowest()), account, tx)
+            if short is not None:
+                raise Refused(short)
         if tx.nonce is None:
             return session.mining(reads, view, state or TxState(tx), self._step)
         changes: list[Put | Delete] = []

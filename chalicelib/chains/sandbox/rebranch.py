@@ -45,11 +45,13 @@ class _Branch:
     def fits(self, state: TxState) -> bool:
         """Whether a block of the new branch can hold it: its nonce is the next one and its sender can pay."""
         tx = state.tx
-        if tx.nonce is None or state.stuck:
-            return not state.stuck
+        if state.stuck:
+            return False
+        if tx.nonce is None and not tx.stakes:
+            return True
         account = self.account(tx.sender)
         view = self.reads.reaching(self.new, account.lowest())
-        return account.value(view, NONCE) == tx.nonce and short_of(view, account, tx) is None
+        return (tx.nonce is None or account.value(view, NONCE) == tx.nonce) and short_of(view, account, tx) is None
 
     def mine(self, number: int, state: TxState) -> TxState:
         """Put it in the block of the same number that it was in; the transaction with its new place."""

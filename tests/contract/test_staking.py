@@ -1,0 +1,142 @@
+"""Staking TRX on the simulated Tron."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.stakes import Stake
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.changes import Conflict
+from chalicelib.wiring import services
+from infra.bootstrap import FAUCET_COINS
+from tests.support.shop import Shop
+
+TRX = 10**6
+CONFIRMATIONS = 19
+
+
+@pytest.fixture
+def tron(stack) -> Iterator[Shop]:
+    shop = Shop(stack, network="tron")
+    shop.turn()
+    yield shop
+    assert audit(services().store) == []
+
+
+def stake(shop: Shop, amount: Any, resource: Any = "ENERGY", key: str = "admin_test", **headers: str) -> Any:
+    body = {"amount": amount, "resource": resource}
+    return shop.stack.call("POST", "/v1/networks/tron/stake", shop.stack.keys[key], json=body, headers=headers)
+
+
+def listed(shop: Shop) -> Any:
+    return shop.stack.call("GET", "/v1/networks/tron/stake", shop.stack.keys["admin_test"]).json
+
+
+def booked(shop: Shop) -> int:
+    """TRX that the ledger has in the hot wallet."""
+    place = services().rules.storage_form("tron", shop.hot().address)
+    found = services().store.get(WalletBalance, network=shop.realm_network().id, address=place, asset=shop.coin("trx").asset)
+    assert found is not None
+    return found.units // TRX
+
+
+def test_staking_freezes_coins_of_the_hot_wallet(tron):
+    assert booked(tron) == FAUCET_COINS
+    asked = stake(tron, "1000.5", "BANDWIDTH")
+    assert asked.status == 201
+    assert asked.json == {
+        "transactionId": asked.json["transactionId"], "amount": "1000.5", "resource": "BANDWIDTH", "status": "pending",
+    }  # fmt: skip
+    assert listed(tron) == [asked.json]
+    tron.turn()
+    assert tron.chain().staked(tron.hot().address) == 1_000_500_000
+    assert tron.paid(tron.hot().address, "trx") == FAUCET_COINS * TRX - 1_000_500_000
+    assert listed(tron)[0]["status"] == "pending"
+    tron.mine(CONFIRMATIONS)
+    tron.turn()
+    assert listed(tron)[0]["status"] == "confirmed"
+    assert booked(tron) == FAUCET_COINS - 1001
+    assert services().reader(tron.realm_network()).receipt(asked.json["transactionId"]) is not None
+    tron.turn()
+    assert tron.chain().staked(tron.hot().address) == 1_000_500_000
+
+
+def test_more_than_the_wallet_has_is_refused(tron):
+    refused = stake(tron, str(FAUCET_COINS + 1))
+    assert (refused.status, refused.json["error"]["code"]) == (400, "INSUFFICIENT_BALANCE")
+    assert refused.json["error"]["details"] == {"requested": "1000001", "available": "1000000", "coin": "trx"}
+    assert stake(tron, str(FAUCET_COINS - 10)).status == 201
+    assert stake(tron, "11").json["error"]["code"] == "INSUFFICIENT_BALANCE"
+    assert stake(tron, "10").status == 201
+    tron.turn()
+
+
+def test_what_the_chain_refuses_fails_and_moves_nothing(tron):
+    """The coins went elsewhere between the order and the poll."""
+    assert stake(tron, "600000").status == 201
+    other = stake(tron, "400000")
+    assert other.status == 201
+    tron.chain().stake("elsewhere", tron.hot().address, 500_000 * TRX)
+    tron.turn()
+    states = {entry["amount"]: entry["status"] for entry in listed(tron)}
+    assert states == {"600000": "failed", "400000": "pending"}
+    tron.mine(CONFIRMATIONS)
+    tron.turn()
+    assert {entry["amount"]: entry["status"] for entry in listed(tron)} == {"600000": "failed", "400000": "confirmed"}
+    assert booked(tron) == 600_000
+
+
+def test_a_poll_that_dies_between_chain_and_ledger_stakes_once(tron, monkeypatch):
+    stake(tron, "1000")
+    tron.turn()
+    tron.mine(CONFIRMATIONS)
+    store = services().store
+    real = store.commit
+
+    def dies(changes: Any) -> None:
+        if any(isinstance(getattr(change, "record", None), Stake) for change in changes):
+            raise Conflict(None)
+        real(changes)
+
+    monkeypatch.setattr(store, "commit", dies)
+    tron.turn()
+    monkeypatch.setattr(store, "commit", real)
+    assert (listed(tron)[0]["status"], booked(tron)) == ("pending", FAUCET_COINS)
+    tron.turn()
+    assert (listed(tron)[0]["status"], booked(tron)) == ("confirmed", FAUCET_COINS - 1000)
+    assert tron.chain().staked(tron.hot().address) == 1000 * TRX
+
+
+def test_a_stake_that_falls_out_of_the_chain_is_made_again(tron):
+    stake(tron, "1000")
+    tron.turn()
+    tron.reorg(1)
+    assert tron.chain().staked(tron.hot().address) == 0
+    tron.turn()
+    tron.mine(CONFIRMATIONS)
+    tron.turn()
+    assert listed(tron)[0]["status"] == "confirmed"
+    assert tron.chain().staked(tron.hot().address) == 1000 * TRX
+
+
+def test_one_key_orders_one_stake(tron):
+    first = stake(tron, "5", **{"Idempotency-Key": "s"})
+    second = stake(tron, "5", **{"Idempotency-Key": "s"})
+    assert (second.status, second.body) == (201, first.body)
+    assert len(listed(tron)) == 1
+
+
+def test_what_can_not_be_staked(tron):
+    wrong = stake(tron, "1.0000001", "POWER")
+    assert {p["field"] for p in wrong.json["error"]["details"]} == {"amount", "resource"}
+    for amount in (0, "-1", "1e3", None, True):
+        assert stake(tron, amount).json["error"]["code"] == "INVALID_PARAMETER", amount
+    assert stake(tron, "0.5").json["error"]["code"] == "VALIDATION_ERROR"
+    live = stake(tron, "5", key="admin_live")
+    assert (live.status, live.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert "tron is not active here" in live.json["error"]["message"]
+    assert stake(tron, "5", key="client_test").status == 403
