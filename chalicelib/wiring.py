@@ -206,7 +206,7 @@ class Services:
     def deposits(self, realm: Realm) -> Deposits:
         from chalicelib.usecases.deposits import Deposits
 
-        return Deposits(self.store, self.rules, self.clock_of(realm))
+        return Deposits(self.store, self.rules, self.clock_of(realm), self.rates)
 
     @cached_property
     def invoices(self) -> Invoices:

@@ -120,7 +120,7 @@ def _awaited_and_held(books: Books) -> Iterable[str]:
         if deposit.status == "pending" or deposit.held:
             what = "held" if deposit.held else "pending"
             shown[f"wallet {deposit.address.lower()} {deposit.asset}", what] += deposit.amount
-            if deposit.tenant is not None:
+            if deposit.tenant is not None and not deposit.below_minimum:
                 shown[f"{deposit.tenant} {deposit.asset}", what] += deposit.amount
     for name, what in sorted({*said, *shown}):
         if said.get((name, what), 0) != shown.get((name, what), 0):

@@ -11,6 +11,7 @@ from chalicelib.domain.invoices import Payment
 DepositStatus = Literal["pending", "confirmed", "orphaned"]
 GREY_LISTED = "grey_listed"
 HELD = "held"
+BELOW_MINIMUM = "below_minimum"
 
 
 def deposit_id(network: NetworkId, txid: str, position: str) -> str:
@@ -24,6 +25,8 @@ class Deposit:
 
     `flags` tells what is special about it: GREY_LISTED came from an address of the grey list; HELD is credited and waits for an
     operator's release (`released_at`, and `released_by` the id of the key). What was released once is never held again.
+    BELOW_MINIMUM was less than the coin's minDepositAmount when it was seen: it is recorded, counts for no invoice, and is the
+    operator's. That is decided once, whatever the minimum becomes.
 
     `round` counts how often it fell out of the chain: crediting again after that is a new journal entry.
     """
@@ -57,6 +60,11 @@ class Deposit:
     def held(self) -> bool:
         """Its money is the merchant's and can not be used: it lies in the purse `held`."""
         return HELD in self.flags
+
+    @property
+    def below_minimum(self) -> bool:
+        """Too little to be the merchant's."""
+        return BELOW_MINIMUM in self.flags
 
     @property
     def credited(self) -> bool:

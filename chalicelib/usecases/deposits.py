@@ -3,25 +3,32 @@
 What comes from an address of the grey list is credited to the merchant's purse `held`, and counts for its invoice when an
 operator releases it. The list is asked when a deposit is seen and again when it is credited; being on it once is enough.
 
+What is less than the coin's minDepositAmount is recorded with a flag and told to the merchant, and is the operator's: it counts
+for no invoice and no balance of the merchant. Where the minimum is in USD and no fresh rate is known, there is none: a payment
+can not be sent back, so doubt is for the merchant.
+
 Every step is one transaction, and doing a step twice changes nothing: the deposit's version, its open work and the
 journal entry's id each forbid it (money rules 2, 3 and 12).
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.domain.deposits import GREY_LISTED, HELD, Deposit, deposit_id
+from chalicelib.domain.coin_settings import NoFreshRate, in_usd, limit_units
+from chalicelib.domain.deposits import BELOW_MINIMUM, GREY_LISTED, HELD, Deposit, deposit_id
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ids import Realm, TenantId, network_parts
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
+from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Post, Save
 from chalicelib.usecases.invoice_changes import changed, paid
@@ -30,6 +37,8 @@ from chalicelib.usecases.ports import AddressRules, Clock, Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 
+log = logging.getLogger(__name__)
+
 
 def deposit_work(deposit: Deposit) -> Work:
     """The obligation to confirm a deposit, found by network and height."""
@@ -37,8 +46,8 @@ def deposit_work(deposit: Deposit) -> Work:
 
 
 class Deposits:
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
-        self._store, self._rules, self._clock = store, rules, clock
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
+        self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
 
     def detect(self, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched, epoch: int) -> str:
         """Record a movement to us, proven to have happened in `block`; the deposit's id.
@@ -87,7 +96,18 @@ class Deposits:
             address_id=watched.address_id,
             invoice_id=watched.invoice_id,
         )
+        if deposit.tenant is not None and transfer.amount < self._minimum(network, coin):
+            deposit = replace(deposit, invoice_id=None, flags=(BELOW_MINIMUM,))
         return replace(deposit, flags=self._flags(network, deposit))
+
+    def _minimum(self, network: Network, coin: Coin) -> int:
+        """Units below which a deposit is not the merchant's."""
+        try:
+            rates = self._rates(network.realm) if in_usd(coin) else Rates()
+            return limit_units(coin, "minDepositAmount", rates, self._clock.now_ms()) or 0
+        except NoFreshRate as error:
+            log.warning("%s: deposits of %s have no minimum now: %s", network.id, coin.slug, error)
+            return 0
 
     def _flags(self, network: Network, deposit: Deposit) -> tuple[str, ...]:
         """Its flags, with GREY_LISTED where its sender is on the list now. A sender that the chain does not tell is on none."""
@@ -128,8 +148,9 @@ class Deposits:
             deposit = self._told(news, deposit, "transaction.detected", views, deposit.block_number)
             if before is not None:
                 changes += changed(before, paid(news, before, None, deposit, views))
-            balance = self._balance(tenant, deposit)
-            changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
+            if not deposit.below_minimum:
+                balance = self._balance(tenant, deposit)
+                changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
         changes.append(self._beside(network, deposit, pending=deposit.amount))
         self._store.commit([Save(deposit), *changes, *news.emit()])
 
@@ -146,7 +167,7 @@ class Deposits:
             now = self._clock.now_ms()
             news = News(now)
             flags = self._flags(network, before)
-            if GREY_LISTED in flags and before.tenant is not None and before.released_at is None:
+            if GREY_LISTED in flags and before.tenant is not None and not before.below_minimum and before.released_at is None:
                 flags = (*flags, HELD)
             after = replace(before, status="confirmed", confirmed_at=now, flags=flags, version=before.version + 1)
             entry = ledger.deposit_credited(
@@ -232,6 +253,8 @@ class Deposits:
     def _credited(
         self, news: News, tenant: TenantId, deposit: Deposit, entry: JournalEntry | None, views: Views, pending: int
     ) -> list[Change]:
+        if deposit.below_minimum:
+            return []
         before = self._balance(tenant, deposit)
         if entry is None:
             return [Save(replace(before, pending=before.pending + pending, version=before.version + 1))]
@@ -261,7 +284,7 @@ class Deposits:
         return ledger.wallet(network.id, self._rules.storage_form(network.slug, deposit.address))
 
     def _owner(self, deposit: Deposit) -> str:
-        if deposit.tenant is None:
+        if deposit.tenant is None or deposit.below_minimum:
             return ledger.operator(network_parts(deposit.network)[0])
         return ledger.merchant(deposit.tenant, "held" if deposit.held else "available")
 
