@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import botocore.client
 import pytest
+from botocore.exceptions import ClientError
 
 from chalicelib import wiring
 from chalicelib.domain.catalogue import Coin, Network
@@ -248,6 +250,24 @@ def test_the_most_that_can_be_asked_for_does_not_harm_the_sums(edge):
     assert summary["currencies"][0]["totalAmount"] == "299999999999999999999.999999999999999997"
     assert summary["totalAmount"] == "900000000000000000000000.00"
     assert "fiatAmount" in against_a_rule(edge, fiatAmount="9" * 30, fiatCurrency="USD")
+
+
+def test_sums_that_are_being_moved_elsewhere_are_waited_for(edge, monkeypatch):
+    """The only item that two creations share is a shard. DynamoDB refuses a transaction while another is at work on it."""
+    send, refusals = botocore.client.BaseClient._make_api_call, [0]
+
+    def busy(self: Any, operation: str, sent: Any) -> Any:
+        if operation == "TransactWriteItems" and refusals[0] < 7:
+            refusals[0] += 1
+            reasons = [{"Code": "TransactionConflict" if "Update" in item else "None"} for item in sent["TransactItems"]]
+            error = {"Error": {"Code": "TransactionCanceledException", "Message": "conflict"}, "CancellationReasons": reasons}
+            raise ClientError(error, operation)
+        return send(self, operation, sent)
+
+    monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", busy)
+    answer = edge.call("POST", "/v1/invoices", json={"currency": "eth", "amount": 1}, headers={"Idempotency-Key": "a"})
+    assert (answer.status, refusals) == (201, [7])
+    assert edge.call("GET", "/invoices/summary").json["totalInvoices"] == 1
 
 
 def test_reading_costs_what_it_says(edge):
