@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.settings import APP, STAGES, Settings
+from chalicelib.store.schema import INDEXES
 
 CHALICE = Path(__file__).parent.parent / ".chalice"
 
@@ -26,8 +27,7 @@ CHALICE = Path(__file__).parent.parent / ".chalice"
 GET = ("GetItem", "BatchGetItem")
 READ = (*GET, "Query")
 PUT = ("PutItem",)
-INDEXED = ("records", "webhooks")
-"""Tables with an index for lists."""
+INDEXED = frozenset(index.table for index in INDEXES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,8 @@ def policy(function: str, stage: str) -> dict[str, Any]:
     ]
     for table, actions in rights.tables.items():
         arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"
-        indexes = [f"{arn}/index/*"] if table in INDEXED and "Query" in actions else []
+        # Lists are the API's alone.
+        indexes = [f"{arn}/index/*"] if table in INDEXED and function == "api" else []
         statements.append(_allow(f"Table{table.capitalize()}", [f"dynamodb:{action}" for action in actions], [arn, *indexes]))
     for table, (prefix, actions) in rights.only.items():
         arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"

@@ -45,6 +45,12 @@ class Request(BaseModel):
         """Problems of fields that are right one by one. `sent` are the raw values, `wrong` the names with problems already."""
         return []
 
+    @classmethod
+    def unknown(cls, name: str) -> str:
+        """The constraint that a field nobody knows breaks."""
+        known = sorted(field.alias or own for own, field in cls.model_fields.items())
+        return f"is not known; known are: {', '.join(known) or 'none'}"
+
 
 class CamelRequest(Request):
     """A body whose names are camelCase outside and snake_case here."""
@@ -260,11 +266,10 @@ def validated(model: type[Any], sent: Mapping[str, Any], catalogue: Catalogue | 
 
 def _collected(error: ValidationError, model: type[BaseModel]) -> list[FieldProblem]:
     fields: dict[str, tuple[Any, list[str]]] = {}
-    known = sorted(field.alias or name for name, field in model.model_fields.items())
     for line in error.errors(include_url=False):
         name = ".".join(str(part) for part in line["loc"])[:200] or "request"
         _, constraints = fields.setdefault(name, (None if line["type"] == "missing" else line["input"], []))
-        constraint = _in_words(line, known)
+        constraint = _in_words(line, model)
         if constraint not in constraints:
             constraints.append(constraint)
     found = [FieldProblem(name, shown(name, value), tuple(constraints)) for name, (value, constraints) in fields.items()]
@@ -298,10 +303,10 @@ _WORDS = {
 }
 
 
-def _in_words(line: ErrorDetails, known: list[str]) -> str:
+def _in_words(line: ErrorDetails, model: type[Any]) -> str:
     kind, values = line["type"], line.get("ctx", {})
     if kind == "extra_forbidden":
-        return "is not known here" if len(line["loc"]) > 1 else f"is not known; known are: {', '.join(known) or 'none'}"
+        return "is not known here" if len(line["loc"]) > 1 else str(model.unknown(str(line["loc"][0])))
     if kind == "literal_error":
         return "must be one of: " + str(values["expected"]).replace("'", "").replace(" or ", ", ")
     return _WORDS.get(kind, line["msg"]).format(**values) if kind in _WORDS else line["msg"]

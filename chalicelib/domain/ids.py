@@ -70,6 +70,11 @@ def new_id(prefix: str, now_ms: int) -> str:
     return f"{prefix}_{_base32(now_ms, 10)}{_base32(secrets.randbits(80), 16)}"
 
 
+def first_id(prefix: str, at_ms: int) -> str:
+    """What ids of `new_id` with this time or a later one are not less than: itself no id. `at_ms` in milliseconds since 1970."""
+    return f"{prefix}_{_base32(max(0, at_ms), 10)}"
+
+
 def derived_id(prefix: str, *parts: str) -> str:
     """The id that belongs to `parts`: the same parts always give the same id, so that doing a thing twice finds the first."""
     digest = hashlib.sha256("\x1f".join(parts).encode()).digest()

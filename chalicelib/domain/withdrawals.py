@@ -40,6 +40,11 @@ def fee_at(fee: int, priority: Priority) -> int:
     return -(-fee * FEE_TENTHS[priority] // 10)
 
 
+def transaction_status(status: str) -> Literal["pending", "confirmed", "failed"]:
+    """What the transaction of a withdrawal in `status` is called where transactions are listed."""
+    return "confirmed" if status == "confirmed" else "failed" if status == "failed" else "pending"
+
+
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
     """`amount` in units of `asset`, `fee` in units of `fee_asset`, times in milliseconds since 1970.

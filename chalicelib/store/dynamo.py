@@ -18,10 +18,11 @@ from chalicelib.domain.rates import Rate, Rates
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import Settings
 from chalicelib.store import commit as commits
+from chalicelib.store import lists
 from chalicelib.store.models import Models
-from chalicelib.store.schema import RECORDS, key_of, partition_of, prefix_of
+from chalicelib.store.schema import INDEXES, RECORDS, key_of, kind_at, listed_under, partition_of, prefix_of
 from chalicelib.usecases.changes import Change, Conflict, Emit
-from chalicelib.usecases.ports import Page, Unavailable
+from chalicelib.usecases.ports import EVERYWHERE, Counted, Listed, Page, Place, Places, Span, Unavailable
 
 R = TypeVar("R")
 
@@ -37,6 +38,7 @@ class DynamoStore:
     def __init__(self, settings: Settings, region: str, kick: Callable[[str], None] = lambda _: None) -> None:
         """`kick` is told the id of every outbox row that was committed, so that it is told to the world at once."""
         self._kick = kick
+        self._settings = settings
         self.models = Models(settings, Connection(region=region, connect_timeout_seconds=3, read_timeout_seconds=10))
         self._catalogues: dict[Realm, tuple[float, Catalogue]] = {}
         self._rates: tuple[float, Rates] | None = None
@@ -54,7 +56,9 @@ class DynamoStore:
 
     def get_many(self, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], /) -> list[Any]:
         """Records by type and key, None where there is none; 100 keys a round trip, whatever their tables. Raises Unavailable."""
-        places = [(kind, self.models.of(kind), *key_of(kind, dict(fields))) for kind, fields in wanted]
+        return self._at([(kind, self.models.of(kind), *key_of(kind, dict(fields))) for kind, fields in wanted])
+
+    def _at(self, places: Sequence[tuple[type[Any], Any, str, str]]) -> list[Any]:
         todo = {(model.Meta.table_name, pk, sk) for _, model, pk, sk in places}
         found: dict[tuple[str, str, str], dict[str, Any]] = {}
         queue = sorted(todo)
@@ -79,33 +83,51 @@ class DynamoStore:
         return result
 
     def page(
-        self, kind: type[R], /, *, limit: int, after: str | None = None, newest_first: bool = False, **partition: str
-    ) -> Page[R]:
+        self, kind: type[R], /, *, limit: int, after: str | None = None, newest_first: bool = False, span: Span = EVERYWHERE,
+        **partition: str,
+    ) -> Page[R]:  # fmt: skip
         """Records of one partition in the order of their sort keys. `after` is the sort key to go on behind. Raises Unavailable."""
-        model: Any = self.models.of(kind)
-        where = RECORDS[kind]
-        by_index = where.list_pk is not None
-        attribute = model.list_sk if by_index else model.sk
-        hash_key = partition_of(kind, partition)
-        condition = None
-        if after is not None:
-            condition = attribute < after if newest_first else attribute > after
-        try:
-            query = (model.listing if by_index else model).query(
-                hash_key,
-                range_key_condition=condition,
-                limit=limit + 1,
-                page_size=limit + 1,
-                scan_index_forward=not newest_first,
-                consistent_read=not by_index,
-            )
-            items = list(query)
-        except (PynamoDBException, BotoCoreError) as error:
-            raise Unavailable("the store did not answer") from error
-        more = len(items) > limit
-        items = items[:limit]
-        last = (items[-1].list_sk if by_index else items[-1].sk) if more else None
-        return Page([self.models.record(kind, item) for item in items], last)
+        pages = RECORDS[kind].pages
+        if pages is not None:
+            listed = Listed(pages[0], "time", partition[pages[1]])
+            found = self.places(listed, limit=limit, after=after, newest_first=newest_first, span=span)
+            known = [record for record in self.at(found.places) if record is not None]
+            return Page(known, found.places[-1].position if found.more else None)
+        model = self.models.of(kind)
+        where = lists.Where(model.Meta.table_name, None, "pk", "sk", partition_of(kind, partition))
+        items, more = lists.read(self._call, where, limit, after, newest_first, span)
+        records = [self.models.record(kind, model.from_raw_data(item)) for item in items]
+        return Page(records, items[-1]["sk"]["S"] if more and items else None)
+
+    def places(
+        self, listed: Listed, /, *, limit: int, after: str | None = None, newest_first: bool = False, span: Span = EVERYWHERE
+    ) -> Places:
+        """Up to `limit` entries of an index behind `after`. Eventually consistent, as every global index. Raises Unavailable."""
+        where = self._index(listed)
+        items, more = lists.read(self._call, where, limit, after, newest_first, span)
+        return Places([Place(item[where.sk]["S"], item["pk"]["S"], item["sk"]["S"]) for item in items], more)
+
+    def at(self, places: Sequence[Place], /) -> list[Any]:
+        """The records at these places, None where one is gone; 100 a round trip, strongly consistent. Raises Unavailable."""
+        return self._at([(kind, self.models.of(kind), p.pk, p.sk) for p in places for kind in [kind_at(p.pk)]])
+
+    def count(
+        self, where: Listed | tuple[type[Any], Mapping[str, str]], /, *, most: int, after: str | None = None,
+        newest_first: bool = False, span: Span = EVERYWHERE,
+    ) -> Counted:  # fmt: skip
+        """Entries of an index, or records of a partition, behind `after`; no more than `most` are looked at. Raises Unavailable."""
+        if isinstance(where, Listed):
+            found = self._index(where)
+        else:
+            kind, fields = where
+            table = self.models.of(kind).Meta.table_name
+            found = lists.Where(table, None, "pk", "sk", partition_of(kind, dict(fields)))
+        return lists.count(self._call, found, most, after, newest_first, span)
+
+    def _index(self, listed: Listed) -> lists.Where:
+        index = INDEXES[listed.family, listed.by]
+        partition = listed_under(listed.family, listed.owner, listed.value)
+        return lists.Where(self._settings.table(index.table), index.name, index.pk, index.sk, partition)
 
     def commit(self, changes: Sequence[Change], /) -> None:
         """All of `changes`, or none. Raises Conflict, Unavailable.

@@ -7,12 +7,11 @@ from typing import Any
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from pynamodb.connection import Connection
-from pynamodb.indexes import AllProjection, GlobalSecondaryIndex
 from pynamodb.models import Model
 
 from chalicelib.settings import Settings
 from chalicelib.store import codec
-from chalicelib.store.schema import RECORDS
+from chalicelib.store.schema import RECORDS, indexed_attributes
 
 
 class Record(Model):
@@ -55,8 +54,7 @@ class Models:
 
     def _share(self, model: Any) -> Any:
         table, name = model._get_connection(), model.Meta.table_name
-        # All models of a table have the same keys; what the connection knows of it must be of one that has the index, if any has.
-        if name not in self._known or getattr(model, "listing", None) is not None:
+        if name not in self._known:  # all models of a table have the same keys
             self.connection._tables[name] = table.connection.get_meta_table(name)
             self._known.add(name)
         table.connection = self.connection
@@ -81,10 +79,8 @@ class Models:
         body: dict[str, Any] = {"Meta": meta}
         for name, hint in codec.hints(kind).items():
             body[f"f_{name}"] = codec.attribute_for(name, hint)
-        if where.list_pk is not None:
-            body["list_pk"] = UnicodeAttribute()
-            body["list_sk"] = UnicodeAttribute()
-            body["listing"] = _listing(meta)
+        if where.indexed is not None:
+            body |= {name: UnicodeAttribute(null=True) for name in indexed_attributes(where.table)}
         model: type[Record] = self._share(type(kind.__name__, (Record,), body))
         return model
 
@@ -97,8 +93,8 @@ class Models:
             value = getattr(record, name)
             if value is not None:
                 values[f"f_{name}"] = value
-        if where.list_pk is not None and where.list_sk is not None:
-            values["list_pk"], values["list_sk"] = where.list_pk(record), where.list_sk(record)
+        if where.indexed is not None:
+            values |= where.indexed(record)
         return self.of(kind)(where.pk(record), where.sk(record), **values)
 
     def record(self, kind: type, item: Any) -> Any:
@@ -107,14 +103,3 @@ class Models:
         values = {name: getattr(item, f"f_{name}") for name in names}
         # A field that was added after the item was written is not in it: the dataclass's default counts.
         return kind(**{name: value for name, value in values.items() if value is not None or codec.optional(names[name])})
-
-
-def _listing(meta: type) -> Any:
-    index_meta = type("Meta", (), {"index_name": "listing", "projection": AllProjection(), "read_capacity_units": 1})
-
-    class Listing(GlobalSecondaryIndex[Any]):  # type: ignore[no-untyped-call]
-        Meta = index_meta
-        list_pk = UnicodeAttribute(hash_key=True)
-        list_sk = UnicodeAttribute(range_key=True)
-
-    return Listing()

@@ -1,12 +1,13 @@
 """Which record lies in which table under which key. `docs/storage.md` says which access pattern each key serves.
 
-Every table has the keys `pk` and `sk`; `records` and `webhooks` have the index `listing` (`list_pk`, `list_sk`) for lists in
-order of time.
+Every table has the keys `pk` and `sk`. Lists that no partition is in the order of, and what they are filtered by, are global
+secondary indexes that hold keys only: an item is in one when it has both of its attributes (`INDEXES`), and writing the item
+again costs the index nothing while these stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +32,7 @@ from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.stakes import Stake
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
 from chalicelib.domain.whitelist import WhitelistEntry
-from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal, transaction_status
 from chalicelib.domain.work import OutboxRow, Work
 from chalicelib.usecases.idempotency import StoredAnswer
 
@@ -45,40 +46,129 @@ class Kind:
     table: str
     pk: Key
     sk: Key = lambda r: "-"
-    list_pk: Key | None = None
-    list_sk: Key | None = None
+    indexed: Callable[[Any], Mapping[str, str | None]] | None = None
+    pages: tuple[str, str] | None = None
+    """Family, and field of the owner, of the list that `Store.page` reads where that is no partition of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A global secondary index with keys only: its attributes `pk` and `sk` make its own key."""
+
+    table: str
+    name: str
+    pk: str
+    sk: str
+
+
+INDEXES: dict[tuple[str, str], Index] = {
+    **{(family, "time"): Index("records", "listing", "list_pk", "sk") for family in ("inv", "wd", "addr")},
+    **{(family, "status"): Index("records", "by_status", "status_pk", "sk") for family in ("inv", "wd")},
+    **{(family, "asset"): Index("records", "by_asset", "asset_pk", "sk") for family in ("inv", "wd", "addr")},
+    ("wd", "pending"): Index("records", "pending", "pending_pk", "sk"),
+    **{(family, "time"): Index("records", "timeline", "time_pk", "time_sk") for family in ("tx", "apr", "wl")},
+    ("tx", "status"): Index("records", "tx_by_status", "tx_status_pk", "time_sk"),
+    ("tx", "asset"): Index("records", "tx_by_asset", "tx_asset_pk", "time_sk"),
+    ("tx", "address"): Index("records", "tx_by_address", "tx_address_pk", "time_sk"),
+    ("tx", "hash"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
+    ("dlv", "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk"),
+}
+"""Where a list lies: by its family (what its partitions begin with) and by what it is looked up."""
+
+
+def indexed_attributes(table: str) -> list[str]:
+    """The attributes that items of `table` may have for its indexes, beside the table's own keys."""
+    found = {name for index in INDEXES.values() if index.table == table for name in (index.pk, index.sk)}
+    return sorted(found - {"pk", "sk"})
+
+
+def listed_under(family: str, owner: str, value: str | None = None) -> str:
+    """The partition of an index: one owner's list, or what in it has one value, in lower case (addresses and hashes vary)."""
+    return f"{family}#{owner}" if value is None else f"{family}#{owner}#{value.lower()}"
+
+
+def _invoice_lists(r: Any) -> dict[str, str | None]:
+    return {
+        "list_pk": listed_under("inv", r.tenant),
+        "status_pk": listed_under("inv", r.tenant, r.status),
+        "asset_pk": listed_under("inv", r.tenant, r.asset),
+    }
+
+
+def _address_lists(r: Any) -> dict[str, str | None]:
+    """An archived address is in no list."""
+    if r.archived:
+        return {}
+    return {"list_pk": listed_under("addr", r.tenant), "asset_pk": listed_under("addr", r.tenant, r.network)}
+
+
+def transaction_order(created_at: int, id: str) -> str:
+    """Where a transaction stands in lists; `created_at` in milliseconds since 1970."""
+    return f"{created_at:015d}#{id}"
+
+
+def _deposit_lists(r: Any) -> dict[str, str | None]:
+    """What came to the operator's own wallets is in no merchant's list."""
+    return {} if r.tenant is None else _transaction_lists(r, r.status, r.address, r.txid)
+
+
+def _withdrawal_lists(r: Any) -> dict[str, str | None]:
+    """A withdrawal is a transaction as well once it has one on the chain."""
+    lists = {
+        "list_pk": listed_under("wd", r.tenant),
+        "status_pk": listed_under("wd", r.tenant, r.status),
+        "asset_pk": listed_under("wd", r.tenant, r.asset),
+        "pending_pk": listed_under("wd", r.tenant.rsplit(":", 1)[1]) if r.status == "pending" else None,
+    }
+    if r.txid is None:
+        return lists
+    return lists | _transaction_lists(r, transaction_status(r.status), r.to_address, r.txid)
+
+
+def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str, str | None]:
+    return {
+        "time_pk": listed_under("tx", r.tenant),
+        "tx_status_pk": listed_under("tx", r.tenant, status),
+        "tx_asset_pk": listed_under("tx", r.tenant, r.asset),
+        "tx_address_pk": listed_under("tx", r.tenant, address),
+        "tx_hash_pk": listed_under("tx", r.tenant, txid),
+        "time_sk": transaction_order(r.created_at, r.id),
+    }
+
+
+def _request_lists(r: Any) -> dict[str, str | None]:
+    """What is decided is in no list."""
+    return {"time_pk": listed_under("apr", r.realm), "time_sk": r.id} if r.open else {}
+
+
+def _whitelist_lists(r: Any) -> dict[str, str | None]:
+    """What was removed is in no list."""
+    if r.removed_at is not None:
+        return {}
+    return {"time_pk": listed_under("wl", r.tenant), "time_sk": transaction_order(r.created_at, r.id)}
+
+
+def _delivery_lists(r: Any) -> dict[str, str | None]:
+    return {"list_pk": listed_under("dlv", r.tenant, r.endpoint_id), "list_sk": transaction_order(r.created_at, r.id)}
 
 
 RECORDS: dict[type, Kind] = {
     Merchant: Kind("tenants", lambda r: f"merchant#{r.id}"),
     ApiKey: Kind("tenants", lambda r: f"keys#{r.tenant}", lambda r: r.id),
     Tally: Kind("tenants", lambda r: f"tally#{r.tenant}", lambda r: r.of),
-    Invoice: Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id),
+    Invoice: Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id, _invoice_lists),
     ExternalId: Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
     InvoiceTotals: Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),
     InvoiceSettings: Kind("records", lambda r: f"inset#{r.tenant}"),
-    Address: Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id),
-    Withdrawal: Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id),
+    Address: Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id, _address_lists),
+    Withdrawal: Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id, _withdrawal_lists),
     WithdrawalBatch: Kind("records", lambda r: f"wdb#{r.tenant}", lambda r: r.id),
-    ApprovalRequest: Kind(
-        "records",
-        lambda r: f"apr#{r.id}",
-        list_pk=lambda r: f"apr#{r.realm}" if getattr(r, "open", True) else f"apr-decided#{r.realm}",
-        list_sk=lambda r: r.id,
-    ),
-    WhitelistEntry: Kind(
-        "records",
-        lambda r: f"wl#{r.tenant}",
-        lambda r: r.id,
-        list_pk=lambda r: f"wl#{r.tenant}" if getattr(r, "removed_at", None) is None else f"wl-removed#{r.tenant}",
-        list_sk=lambda r: f"{r.created_at:015d}#{r.id}",
-    ),
+    ApprovalRequest: Kind("records", lambda r: f"apr#{r.id}", indexed=_request_lists, pages=("apr", "realm")),
+    WhitelistEntry: Kind("records", lambda r: f"wl#{r.tenant}", lambda r: r.id, _whitelist_lists, pages=("wl", "tenant")),
     Spent: Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
     MerchantSettings: Kind("records", lambda r: f"mset#{r.tenant}"),
     StoredAnswer: Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
-    Deposit: Kind(
-        "records", lambda r: f"tx#{r.id}", list_pk=lambda r: f"tx#{r.tenant}", list_sk=lambda r: f"{r.created_at:015d}#{r.id}"
-    ),
+    Deposit: Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists),
     Balance: Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
     WalletBalance: Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
     JournalEntry: Kind("ledger", lambda r: f"jrn#{r.id}"),
@@ -102,13 +192,7 @@ RECORDS: dict[type, Kind] = {
     OutboxRow: Kind("work", lambda r: f"row#{r.id}"),
     EventRecord: Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id),
     WebhookEndpoint: Kind("webhooks", lambda r: f"hook#{r.tenant}", lambda r: r.id),
-    Delivery: Kind(
-        "webhooks",
-        lambda r: f"dlv#{r.tenant}",
-        lambda r: r.id,
-        list_pk=lambda r: f"dlv#{r.tenant}#{r.endpoint_id}",
-        list_sk=lambda r: f"{r.created_at:015d}#{r.id}",
-    ),
+    Delivery: Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists),
     EncryptedSeed: Kind("custody", lambda r: f"seed#{r.id}"),
     EncryptedKey: Kind("custody", lambda r: f"key#{r.id}"),
 }
@@ -121,9 +205,13 @@ def key_of(kind: type, fields: dict[str, str]) -> tuple[str, str]:
 
 
 def partition_of(kind: type, fields: dict[str, str]) -> str:
-    """The partition that lists of this kind are read from: the index's where it has one, else the table's."""
-    where = RECORDS[kind]
-    return (where.list_pk or where.pk)(SimpleNamespace(**fields))
+    """The partition of the table that records of `kind` with these fields lie in."""
+    return RECORDS[kind].pk(SimpleNamespace(**fields))
+
+
+def kind_at(pk: str) -> type:
+    """The record type of an item in an index, by its partition key in the table."""
+    return _LISTED[pk.split("#", 1)[0]]
 
 
 class _Nothing:
@@ -136,6 +224,9 @@ class _Nothing:
 def prefix_of(kind: type) -> str:
     """What the partition keys of a kind begin with."""
     return RECORDS[kind].pk(_Nothing()).split("#")[0] + "#"
+
+
+_LISTED: dict[str, type] = {prefix_of(kind)[:-1]: kind for kind, where in RECORDS.items() if where.indexed is not None}
 
 
 def work_key(work: Work) -> tuple[str, str]:

@@ -43,6 +43,55 @@ class Page(Generic[R]):
     next: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One list that is kept in order of time: what `owner` has of a `family`, or what in it has one value.
+
+    `store/schema.py::INDEXES` says which families there are and what each can be looked up `by`.
+    """
+
+    family: str
+    by: str
+    owner: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Sort keys from `low` to `high`, both included; None is open."""
+
+    low: str | None = None
+    high: str | None = None
+
+
+EVERYWHERE = Span()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One entry of a list: its `position` in the list, and the key of its record."""
+
+    position: str
+    pk: str
+    sk: str
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """`more`: there was more than was asked for."""
+
+    places: list[Place]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """`last` is the position of the last one counted where the count stopped before the end; else None."""
+
+    count: int
+    last: str | None
+
+
 class Store(Protocol):
     """Records by their type and key fields; see `store/schema.py` for which fields make each key."""
 
@@ -55,9 +104,40 @@ class Store(Protocol):
         ...
 
     def page(
-        self, kind: type[R], /, *, limit: int, after: str | None = None, newest_first: bool = False, **partition: str
+        self,
+        kind: type[R],
+        /,
+        *,
+        limit: int,
+        after: str | None = None,
+        newest_first: bool = False,
+        span: Span = EVERYWHERE,
+        **partition: str,
     ) -> Page[R]:
         """The records of one partition in the order of their sort keys (for ids of `new_id`: of creation)."""
+        ...
+
+    def places(
+        self, listed: Listed, /, *, limit: int, after: str | None = None, newest_first: bool = False, span: Span = EVERYWHERE
+    ) -> Places:
+        """Up to `limit` entries of a list behind the position `after`. A change is seen in lists a moment after its commit."""
+        ...
+
+    def at(self, places: Sequence[Place], /) -> list[Any]:
+        """The records at these places, None where one is gone. Strongly consistent, 100 a round trip."""
+        ...
+
+    def count(
+        self,
+        where: Listed | tuple[type[Any], Mapping[str, str]],
+        /,
+        *,
+        most: int,
+        after: str | None = None,
+        newest_first: bool = False,
+        span: Span = EVERYWHERE,
+    ) -> Counted:
+        """How many entries a list, or a partition of records, has behind `after`. Stops at `most`, and says where that is."""
         ...
 
     def commit(self, changes: Sequence[Change], /) -> None:

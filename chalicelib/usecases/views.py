@@ -16,7 +16,7 @@ from chalicelib.domain.invoices import Invoice, Payment, Quote
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rates
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals import Withdrawal, transaction_status
 
 Holdings = Mapping[AssetId, WalletBalance]
 """What the ledger has on one address, by asset; what is missing was never there."""
@@ -29,6 +29,16 @@ def iso(ms: int) -> str:
 
 def without_none(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if value is not None}
+
+
+def transaction_id(record: Deposit | Withdrawal) -> str:
+    """The id of a transaction: a deposit's own, a withdrawal's with another prefix (`wd_x` is paid by `txw_x`)."""
+    return record.id if isinstance(record, Deposit) else f"txw_{record.id.removeprefix('wd_')}"
+
+
+def withdrawal_of(transaction: str) -> str | None:
+    """The withdrawal that a transaction with this id pays; None where it pays none."""
+    return f"wd_{transaction.removeprefix('txw_')}" if transaction.startswith("txw_") else None
 
 
 class Views:
@@ -121,6 +131,36 @@ class Views:
             "flags": list(deposit.flags),
             "createdAt": iso(deposit.created_at),
             "confirmedAt": iso(deposit.confirmed_at) if deposit.confirmed_at is not None else None,
+        }
+
+    def payment(self, withdrawal: Withdrawal) -> dict[str, Any]:
+        """The transaction on the chain that pays a withdrawal, in the form of `deposit`: paid by the hot wallet."""
+        coin, fee_coin = self._coin(withdrawal.asset), self._coin(withdrawal.fee_asset)
+        slug = network_parts(withdrawal.network)[1]
+        final = withdrawal.confirmed_at
+        return {
+            "id": transaction_id(withdrawal),
+            "hash": withdrawal.txid,
+            "network": slug,
+            "coin": coin.slug,
+            "symbol": coin.symbol,
+            "contractAddress": coin.contract,
+            "type": "withdrawal",
+            "address": withdrawal.to_address,
+            "from": withdrawal.from_address,
+            "to": withdrawal.to_address,
+            "amount": format_units(withdrawal.amount, coin.decimals),
+            "fee": format_units(withdrawal.fee, fee_coin.decimals),
+            "status": transaction_status(withdrawal.status),
+            "confirmations": withdrawal.confirmations,
+            "requiredConfirmations": self._catalogue.networks[slug].confirmations,
+            "blockNumber": withdrawal.block_number,
+            "blockHash": None,
+            "invoiceId": None,
+            "withdrawalId": withdrawal.id,
+            "flags": [],
+            "createdAt": iso(withdrawal.created_at),
+            "confirmedAt": iso(final) if final is not None else None,
         }
 
     def withdrawal(self, withdrawal: Withdrawal) -> dict[str, Any]:

@@ -213,16 +213,21 @@ def test_tables(resources: dict[str, Any]) -> None:
 
 
 def test_what_the_store_indexes_is_there(resources: dict[str, Any]) -> None:
-    from chalicelib.store.schema import RECORDS
+    from chalicelib.store.schema import INDEXES, RECORDS, indexed_attributes
 
     tables = of_type(resources, "DynamoDB::Table", "TableName")
     assert {kind.table for kind in RECORDS.values()} <= set(TABLES)
-    listed = {kind.table for kind in RECORDS.values() if kind.list_pk is not None}
-    indexed = {name.rsplit("-", 1)[1] for name, table in tables.items() if "GlobalSecondaryIndexes" in table["Properties"]}
-    assert listed == indexed
-    (index,) = tables["gateway-prod-records"]["Properties"]["GlobalSecondaryIndexes"]
-    assert index["IndexName"] == "listing"
-    assert [k["AttributeName"] for k in index["KeySchema"]] == ["list_pk", "list_sk"]
+    declared = {
+        (name.rsplit("-", 1)[1], index["IndexName"], *(k["AttributeName"] for k in index["KeySchema"]))
+        for name, table in tables.items()
+        for index in table["Properties"].get("GlobalSecondaryIndexes", [])
+    }
+    assert declared == {(index.table, index.name, index.pk, index.sk) for index in INDEXES.values()}
+    for name, table in tables.items():
+        attributes = {a["AttributeName"] for a in table["Properties"]["AttributeDefinitions"]}
+        assert attributes == {"pk", "sk", *indexed_attributes(name.rsplit("-", 1)[1])}
+        kept = [index["Projection"] for index in table["Properties"].get("GlobalSecondaryIndexes", [])]
+        assert all(projection == {"ProjectionType": "KEYS_ONLY"} for projection in kept)
 
 
 def test_keys_are_kept_and_bound_to_their_use(resources: dict[str, Any]) -> None:

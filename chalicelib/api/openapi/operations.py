@@ -10,7 +10,6 @@ from chalicelib.api import records
 from chalicelib.api.openapi import errors, parameters
 from chalicelib.api.openapi.schemas import Schema, example, of_answer, ref
 from chalicelib.api.openapi.words import tag_of
-from chalicelib.api.paging import ListQuery
 from chalicelib.api.routes import Route
 
 _KEYED = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Window")
@@ -44,7 +43,7 @@ def answer_type(route: Route) -> Any:
 
 def is_list(route: Route) -> bool:
     """Whether it answers one page of a list."""
-    return route.query is not None and issubclass(route.query, ListQuery) and route.envelope
+    return route.query is not None and "cursor" in route.query.model_fields and route.envelope
 
 
 def operation(route: Route, schemas: Schema, responses: Schema, taken: set[str]) -> Schema:

@@ -46,7 +46,7 @@ def _part(name: str) -> Schema:
 
 def _query(model: Any) -> list[Schema]:
     fields, required = properties(model)
-    if issubclass(model, ListQuery) and "limit" in fields:
+    if issubclass(model, ListQuery) and "limit" in fields and "perPage" not in fields:
         per_page = {**fields["limit"], "description": "Another name for `limit`: send one of them."}
         per_page.pop("default", None)
         fields = {**fields, "perPage": per_page}

@@ -11,15 +11,15 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import Listing, ListQuery, choice, text, time
 from chalicelib.api.models import Request
-from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.errors import BusinessRule, FieldProblem
+from chalicelib.domain.ids import first_id
 from chalicelib.domain.merchants import PERMISSIONS, PRESETS, ApiKey
 from chalicelib.usecases.access import canonical_range, permissions_of
 from chalicelib.usecases.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view
-from chalicelib.usecases.ports import Page
 
 MAX_RANGES = 100
 _MOST = 2**31 - 1
@@ -160,6 +160,21 @@ class KeyUpdate(_KeyTerms):
         return terms
 
 
+API_KEYS = Listing(
+    "api-keys",
+    (
+        time("created_at", lambda r, _: r.created_at, "When it was made.").known_as("createdAt").indexed("time"),
+        text("key_id", lambda r, _: r.id, "The key's id.", sortable=False),
+        text("name", lambda r, _: r.name, "Its name."),
+        choice("level", lambda r, _: r.level, ("client", "admin"), "Whose operations it may do."),
+        time("expires_at", lambda r, _: r.expires_at, "When it ends by itself."),
+        time("revoked_at", lambda r, _: r.revoked_at, "When it was revoked."),
+    ),
+    kind=ApiKey,
+    position=lambda ms: first_id("key", ms),
+)
+
+
 class KeyRotate(Request):
     overlap: Annotated[int, Field(ge=0, le=MAX_OVERLAP)] = Field(
         default=0, description="Seconds that the old key stays valid; 0 revokes it at once.", examples=[3600]
@@ -167,16 +182,12 @@ class KeyRotate(Request):
 
 
 @endpoint(
-    "GET", "/api-keys", family="envelope", permission="keys:read", query=ListQuery, answer="list[api_keys.ApiKey]",
+    "GET", "/api-keys", family="envelope", permission="keys:read", query=API_KEYS, answer="list[api_keys.ApiKey]",
     summary="The merchant's keys of this environment, newest first",
 )  # fmt: skip
 def list_api_keys(ctx: Ctx, query: ListQuery) -> Answer:
     """Revoked and expired keys are in it, with their `status`. `last_used_at` is exact to the minute, and in this list only."""
-
-    def fetch(limit: int, after: str | None, newest_first: bool) -> Page[ApiKey]:
-        return ctx.services.store.page(ApiKey, limit=limit, after=after, newest_first=newest_first, tenant=ctx.tenant)
-
-    found, pagination = listed(query, fetch, lambda key: key.id)
+    found, pagination = API_KEYS.page(ctx, query)
     used = ctx.services.gate.last_used([key.hash for key in found])
     return Answer([key_view(key, ctx.now_ms, used.get(key.hash)) for key in found], pagination)
 

@@ -1,31 +1,75 @@
-"""What happened on the chains for the merchant."""
+"""What happened on the chains for the merchant: deposits, and the transactions of withdrawals."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.paging import ListQuery, listed
+from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, hash_text, network, text, time, whole
+from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.errors import NotFound
-from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.ports import Page
+from chalicelib.domain.ids import NetworkId, asset_parts
+from chalicelib.domain.withdrawals import Withdrawal, transaction_status
+from chalicelib.store.schema import transaction_order
+from chalicelib.usecases.ports import Listed
+from chalicelib.usecases.views import transaction_id, withdrawal_of
 
-_HASHES_SEEN = 10_000  # transactions that a search by hash looks through, newest first
-_CHUNK = 500
+Transaction = Deposit | Withdrawal
+TYPES = ("deposit", "withdrawal", "collection", "topup", "stake")
+STATUSES = ("pending", "confirmed", "failed", "orphaned")
+
+
+def _status(r: Transaction, _: Any) -> str:
+    return r.status if isinstance(r, Deposit) else transaction_status(r.status)
+
+
+def _address(r: Transaction, _: Any) -> str:
+    return r.address if isinstance(r, Deposit) else r.to_address
+
+
+def _withdrawal_fee(r: Transaction, catalogue: Any) -> Any:
+    return None if isinstance(r, Deposit) else in_coin_units(r.fee, r.fee_asset, catalogue)
+
+
+TRANSACTIONS = Listing(
+    "transactions",
+    (
+        time("createdAt", lambda r, _: r.created_at, "When it was first seen; of a withdrawal, when that was asked for.")
+        .known_as("created_at")
+        .indexed("time"),
+        choice("type", lambda r, _: "deposit" if isinstance(r, Deposit) else "withdrawal", TYPES, "What it is."),
+        choice("status", _status, STATUSES, "How far it is.").indexed("status"),
+        network(lambda r, _: slug_of(r.network)).indexed("asset", assets_of_network),
+        coin(lambda r, _: asset_parts(r.asset)[1]).indexed("asset", assets_of_coin),
+        amount("amount", lambda r, c: in_coin_units(r.amount, r.asset, c), "The amount, in coin units."),
+        amount("fee", _withdrawal_fee, "What the network took, in units of its native coin."),
+        hash_text("hash", lambda r, _: r.txid, "The chain's hash.").indexed("hash"),
+        hash_text("address", _address, "The address that received it.").indexed("address"),
+        hash_text("from", lambda r, _: r.sender if isinstance(r, Deposit) else r.from_address, "Where it came from."),
+        hash_text("to", _address, "Where it went."),
+        text("id", lambda r, _: transaction_id(r), "The transaction's id.", sortable=False),
+        text("invoiceId", lambda r, _: r.invoice_id if isinstance(r, Deposit) else None, "The invoice it paid.", sortable=False),
+        text("withdrawalId", lambda r, _: None if isinstance(r, Deposit) else r.id, "The withdrawal it paid.", sortable=False),
+        whole("blockNumber", lambda r, _: r.block_number, "Its block."),
+        time("confirmedAt", lambda r, _: r.confirmed_at, "When it was confirmed."),
+    ),
+    family="tx",
+    indexes=frozenset({"time", "status", "asset", "hash", "address"}),
+    position=lambda ms: transaction_order(ms, ""),
+)
 
 
 @endpoint(
-    "GET", "/transactions", family="envelope", permission="transactions:read", query=ListQuery,
+    "GET", "/transactions", family="envelope", permission="transactions:read", query=TRANSACTIONS,
     summary="The merchant's transactions, newest first",
 )  # fmt: skip
 def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
-    def fetch(limit: int, after: str | None, newest_first: bool) -> Page[Deposit]:
-        return _page(ctx, limit, after, newest_first)
-
-    found, pagination = listed(query, fetch, lambda deposit: f"{deposit.created_at:015d}#{deposit.id}")
-    tips = _tips(ctx, found)
-    return Answer([ctx.views.deposit(deposit, tips.get(deposit.network)) for deposit in found], pagination)
+    """A withdrawal is listed from the moment that its transaction is signed, at the place of the time when it was asked for."""
+    found, pagination = TRANSACTIONS.page(ctx, query)
+    return Answer(_shown(ctx, found), pagination)
 
 
 @endpoint(
@@ -33,34 +77,64 @@ def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
     summary="One transaction, by its id or by its hash on the chain",
 )  # fmt: skip
 def get_transaction(ctx: Ctx) -> Answer:
-    """Where several movements to the merchant share a hash, the newest is shown."""
+    """Where several movements to the merchant share a hash, the newest is shown; `GET /transactions?hash=` lists them all."""
     name = ctx.param("txId")
-    found = ctx.services.store.get(Deposit, id=name) if name.startswith("tx_") else _by_hash(ctx, name)
+    found = _by_id(ctx, name) if name.startswith(("tx_", "txw_")) else _by_hash(ctx, name)
     if found is None or found.tenant != ctx.tenant:
         raise NotFound(f"No transaction {name[:80]}", {"txId": name[:80]})
-    return Answer(ctx.views.deposit(found, _tips(ctx, [found]).get(found.network)))
+    return Answer(_shown(ctx, [found])[0])
 
 
-def _page(ctx: Ctx, limit: int, after: str | None, newest_first: bool) -> Page[Deposit]:
-    return ctx.services.store.page(Deposit, limit=limit, after=after, newest_first=newest_first, tenant=ctx.tenant)
+@endpoint(
+    "GET", "/transactions/address/{address}", family="envelope", permission="transactions:read", query=TRANSACTIONS,
+    summary="The transactions of one of the merchant's addresses, newest first",
+)  # fmt: skip
+def list_transactions_of_address(ctx: Ctx, query: ListQuery) -> Answer:
+    """`address` is the address itself or its id. One that is not the merchant's is 404."""
+    return _of_address(ctx, query)
 
 
-def _by_hash(ctx: Ctx, txid: str) -> Deposit | None:
-    after: str | None = None
-    for _ in range(_HASHES_SEEN // _CHUNK):
-        page = _page(ctx, _CHUNK, after, True)
-        for deposit in page.items:
-            if deposit.txid.lower() == txid.lower():
-                return deposit
-        after = page.next
-        if after is None:
-            return None
-    return None
+@endpoint(
+    "GET", "/addresses/{address}/transactions", family="object", permission="transactions:read", query=TRANSACTIONS, envelope=True,
+    summary="The transactions of one of the merchant's addresses, newest first",
+)  # fmt: skip
+def list_transactions_under_address(ctx: Ctx, query: ListQuery) -> Answer:
+    """The same as `GET /transactions/address/{address}`."""
+    return _of_address(ctx, query)
 
 
-def _tips(ctx: Ctx, deposits: list[Deposit]) -> dict[NetworkId, int]:
+def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
+    address = ctx.services.addresses.find(ctx.tenant, list(ctx.catalogue.networks), ctx.param("address"))
+    found, pagination = TRANSACTIONS.page(ctx, query, also=[TRANSACTIONS.condition("address", address.address.lower())])
+    return Answer(_shown(ctx, found), pagination)
+
+
+def _by_id(ctx: Ctx, name: str) -> Transaction | None:
+    withdrawal_id = withdrawal_of(name)
+    if withdrawal_id is None:
+        return ctx.services.store.get(Deposit, id=name)
+    found = ctx.services.store.get(Withdrawal, tenant=ctx.tenant, id=withdrawal_id)
+    return None if found is None or found.txid is None else found
+
+
+def _by_hash(ctx: Ctx, txid: str) -> Transaction | None:
+    listed = Listed("tx", "hash", ctx.tenant, txid)
+    places = ctx.services.store.places(listed, limit=1, newest_first=True).places
+    found = ctx.services.store.at(places)
+    return found[0] if found else None
+
+
+def _shown(ctx: Ctx, transactions: list[Transaction]) -> list[dict[str, Any]]:
+    tips = _tips(ctx, transactions)
+    return [
+        ctx.views.deposit(one, tips.get(one.network)) if isinstance(one, Deposit) else ctx.views.payment(one)
+        for one in transactions
+    ]
+
+
+def _tips(ctx: Ctx, transactions: list[Transaction]) -> dict[NetworkId, int]:
     """The height of each network that has an unconfirmed deposit among these: the others' count is settled."""
-    networks = sorted({deposit.network for deposit in deposits if deposit.status == "pending"})
+    networks = sorted({one.network for one in transactions if isinstance(one, Deposit) and one.status == "pending"})
     if not networks:
         return {}
     cursors = ctx.services.store.get_many([(Cursor, {"network": network}) for network in networks])

@@ -8,14 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import Listing, ListQuery, choice, flag, text, time, whole
 from chalicelib.api.models import Request
-from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.events import EVENT_NAMES
-from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS, Delivery
-from chalicelib.usecases.ports import Page
+from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS
+from chalicelib.store.schema import transaction_order
+from chalicelib.usecases.ports import Listed
 from chalicelib.usecases.webhooks import delivery_view, endpoint_view
 
 _URL = Field(
@@ -30,6 +31,37 @@ _SECRET = Field(
     description="16 to 256 printable characters; `whsec_` must be followed by base64. Made by the service when none is given.",
     examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
     json_schema_extra={"type": ["string", "null"], "minLength": 16, "maxLength": 256},
+)
+
+
+WEBHOOKS = Listing(
+    "webhooks",
+    (
+        time("createdAt", lambda r, _: r.created_at, "When it was registered.").known_as("created_at"),
+        text("id", lambda r, _: r.id, "The endpoint's id.", sortable=False),
+        text("url", lambda r, _: r.url, "Where it is told."),
+        choice(
+            "status", lambda r, _: "active" if r.enabled else "disabled", ("active", "disabled"), "Whether it is told anything."
+        ),
+        flag("enabled", lambda r, _: r.enabled, "The same as `status`."),
+    ),
+    order="asc",
+)
+DELIVERIES = Listing(
+    "deliveries",
+    (
+        time("createdAt", lambda r, _: r.created_at, "When the event happened.").known_as("created_at").indexed("time"),
+        text("id", lambda r, _: r.id, "The delivery's id.", sortable=False),
+        choice("status", lambda r, _: r.status, ("pending", "delivered", "dead", "cancelled"), "What became of it."),
+        choice("event", lambda r, _: r.event_name, (*EVENT_NAMES, "webhook.test"), "The event's name."),
+        text("eventId", lambda r, _: r.event_id, "The event's id.", sortable=False),
+        whole("lastResponseStatus", lambda r, _: r.attempts[-1].status if r.attempts else None, "What the receiver answered last."),
+        time("nextAttemptAt", lambda r, _: r.due_at if r.status == "pending" else None, "When it is tried again."),
+        time("finishedAt", lambda r, _: r.finished_at, "When it was delivered or given up."),
+    ),
+    family="dlv",
+    by="endpoint",
+    position=lambda ms: transaction_order(ms, ""),
 )
 
 
@@ -82,12 +114,13 @@ def create_webhook(ctx: Ctx, body: WebhookCreate) -> Answer:
 
 
 @endpoint(
-    "GET", "/webhooks", family="envelope", permission="webhooks:read", rate_class="webhooks", answer="list[webhooks.Webhook]",
-    summary="All endpoints",
+    "GET", "/webhooks", family="envelope", permission="webhooks:read", rate_class="webhooks", query=WEBHOOKS,
+    answer="list[webhooks.Webhook]", summary="All endpoints",
 )  # fmt: skip
-def list_webhooks(ctx: Ctx) -> Answer:
-    """Oldest first."""
-    return Answer([endpoint_view(found, ctx.now_ms) for found in ctx.services.webhooks.list(ctx.tenant)])
+def list_webhooks(ctx: Ctx, query: ListQuery) -> Answer:
+    """Oldest first, unless another order is asked for."""
+    found, pagination = WEBHOOKS.over(ctx, query, ctx.services.webhooks.list(ctx.tenant))
+    return Answer([endpoint_view(one, ctx.now_ms) for one in found], pagination)
 
 
 @endpoint(
@@ -143,19 +176,13 @@ def rotate_webhook_secret(ctx: Ctx, body: SecretRotate) -> Answer:
 
 
 @endpoint(
-    "GET", "/webhooks/{id}/deliveries", family="envelope", permission="webhooks:read", rate_class="webhooks", query=ListQuery,
+    "GET", "/webhooks/{id}/deliveries", family="envelope", permission="webhooks:read", rate_class="webhooks", query=DELIVERIES,
     answer="list[webhooks.Delivery]", summary="What an endpoint was sent, newest first",
 )  # fmt: skip
 def list_deliveries(ctx: Ctx, query: ListQuery) -> Answer:
     """Deliveries of the last 30 days. One that was made a moment ago may not be in the list yet."""
     hook = ctx.services.webhooks.get(ctx.tenant, ctx.param("id"))
-
-    def fetch(limit: int, after: str | None, newest_first: bool) -> Page[Delivery]:
-        return ctx.services.store.page(
-            Delivery, limit=limit, after=after, newest_first=newest_first, tenant=ctx.tenant, endpoint_id=hook.id
-        )
-
-    found, pagination = listed(query, fetch, lambda delivery: f"{delivery.created_at:015d}#{delivery.id}")
+    found, pagination = DELIVERIES.page(ctx, query, whole=Listed("dlv", "endpoint", ctx.tenant, hook.id))
     return Answer([delivery_view(delivery) for delivery in found], pagination)
 
 

@@ -1,0 +1,37 @@
+"""What fields of several lists are read with, and how a network or a coin is looked up in an index of assets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.ids import AssetId, NetworkId, asset_parts, network_id, network_parts
+from chalicelib.domain.money import format_units
+
+
+def slug_of(network: NetworkId) -> str:
+    """``live:ethereum`` → ``ethereum``."""
+    return network_parts(network)[1]
+
+
+def in_coin_units(units: int, asset: AssetId, catalogue: Catalogue) -> Decimal | None:
+    """An amount as the interface writes it; None for a coin that the catalogue does not know."""
+    network, slug = asset_parts(asset)
+    coin = catalogue.coin(slug_of(network), slug)
+    return None if coin is None else Decimal(format_units(units, coin.decimals))
+
+
+def assets_of_network(slug: str, catalogue: Catalogue) -> Sequence[str]:
+    """Every asset of a network."""
+    return [coin.asset for coin in catalogue.coins_of(slug)]
+
+
+def assets_of_coin(slug: str, catalogue: Catalogue) -> Sequence[str]:
+    """A coin on every network that has it."""
+    return [catalogue.coins[network, slug].asset for network in catalogue.coin_networks(slug)]
+
+
+def id_of_network(slug: str, catalogue: Catalogue) -> Sequence[str]:
+    """A network by its own id."""
+    return [network_id(catalogue.realm, slug)]
