@@ -239,6 +239,8 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
             "/networks/last-number-block/{network}": "ethereum",
             "/networks/{network}/rescan/{id}": f"ethereum/rescan/{rescan['id']}",
             "/transactions/{txId}": transaction["id"],
+            "/transactions/address/{address}": invoice["address"],
+            "/addresses/{address}/transactions": f"{invoice['address']}/transactions",
             "/webhooks/{id}": hook["data"]["id"],
             "/webhooks/{id}/deliveries": f"{hook['data']['id']}/deliveries",
             "/events/{id}": journey.api("GET", "/v1/events")["data"][0]["id"],
