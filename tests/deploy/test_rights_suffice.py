@@ -116,7 +116,7 @@ class Journey:
         self.recorder.function = API
         answer = self.stack.call(method, path, key or self.key, body)
         assert answer.status == status, answer.body
-        return answer.json
+        return answer.body if answer.json is None else answer.json
 
     def read_everything(self, ids: Mapping[str, str]) -> None:
         """Every GET route; pages and files touch no AWS. `ids` is what stands in the place of a path's parameter, or follows the
