@@ -104,7 +104,7 @@ def list_transactions_under_address(ctx: Ctx, query: ListQuery) -> Answer:
 
 
 def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
-    address = ctx.services.addresses.find(ctx.tenant, list(ctx.catalogue.networks), ctx.param("address"))
+    address = ctx.services.addresses.find(ctx.tenant, ctx.param("address"))
     found, pagination = TRANSACTIONS.page(ctx, query, also=[TRANSACTIONS.condition("address", address.address.lower())])
     return Answer(_shown(ctx, found), pagination)
 
