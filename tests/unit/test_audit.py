@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.domain import ledger
+from chalicelib.domain.approvals import Approval
 from chalicelib.domain.audit import Books, violations
+from chalicelib.domain.batches import BatchOutput, WithdrawalBatch, batch_work
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import MerchantId, NetworkId, asset_id, tenant_id
 from chalicelib.domain.invoice_totals import InvoiceTotals, deltas, shard_key
@@ -97,9 +99,52 @@ def _change(name: str, **fields: object) -> Callable[[Books], None]:
     return damage
 
 
+def _batch(*made: int) -> Callable[[Books], None]:
+    """A batch over two withdrawals of 15, those of `made` stored, whose total is reserved."""
+
+    def add(books: Books) -> None:
+        outputs = (BatchOutput("0xto", 15), BatchOutput("0xto", 15))
+        batch = WithdrawalBatch("wdb_100", SHOP, NETWORK, ETH, ETH, 0, "normal", outputs, 0)
+        books.batches.append(batch)
+        books.journal.append(ledger.batch_reserved(batch.id, 3, SHOP, Amount(ETH, 30)))
+        books.balances[0] = replace(books.balances[0], available=30, frozen=70)
+        for number in made:
+            member = batch.members()[number]
+            books.withdrawals.append(member)
+            books.work.append(Work("payout", NETWORK, "0", f"{SHOP}|{member.id}"))
+            books.sequences[f"{SHOP} {member.id}"] = [1]
+        if len(made) < 2:
+            books.work.append(batch_work(batch))
+
+    return add
+
+
+def _also(*damages: Callable[[Books], None]) -> Callable[[Books], None]:
+    def damage(books: Books) -> None:
+        for one in damages:
+            one(books)
+
+    return damage
+
+
+@pytest.mark.parametrize("made", [(), (0,), (1,), (0, 1)])
+def test_a_batch_is_whole_at_every_step(made: tuple[int, ...]) -> None:
+    books = whole()
+    _batch(*made)(books)
+    assert violations(books) == []
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
+        (_also(_batch(0), _drop("work", -1)), "batch mch_shop:live|wdb_100 is unfinished and nobody"),
+        (_also(_batch(0), lambda b: b.batches.clear()), "frozen is 70"),
+        (_also(_batch(0, 1), lambda b: b.work.append(batch_work(b.batches[0]))), "is finished and still open"),
+        (_change("withdrawals", approval=Approval(("grey_list",))), "nobody approved it"),
+        (
+            _change("withdrawals", status="pending", order_id=None, approval=Approval(("multisig",), 1)),
+            "approval mch_shop:live|wd_1",
+        ),
         (_drop("journal", 0), "the journal says"),
         (_drop("journal", 3), "0 is in flight, not 40"),
         (_change("balances", available=61), "available is 61"),
