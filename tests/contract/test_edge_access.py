@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
 from chalicelib.domain.errors import NotFound
@@ -17,6 +18,7 @@ from chalicelib.store.access import Access
 from chalicelib.usecases.access import alive, issue_key
 from chalicelib.usecases.changes import Conflict
 from chalicelib.wiring import services
+from tests.support.edge import PREPARED
 
 SHOP = MerchantId("mch_shop")
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -148,6 +150,47 @@ def test_the_limit_holds_exactly_when_many_come_at_once(access):
     assert sum(results) == 40
     assert raw(access, key)[f"n_minute_{NOON // MINUTE}"] == {"N": "40"}
     assert raw(access, key)[f"n_day_{NOON // DAY}"] == {"N": "40"}
+
+
+def test_fifty_requests_at_once_get_exactly_what_is_left(aws):
+    """Through the whole edge, each in a thread of its own."""
+    edge = PREPARED.edge(aws)
+    edge.services.clock.shift_ms = -(edge.services.clock.now_ms() % MINUTE)  # so that no minute ends in the middle of this
+    key = edge.new_key(rate_limit=20)
+    start = threading.Barrier(50)
+
+    def ask(_: int) -> Any:
+        start.wait()
+        return edge.call("GET", "/auth/test", key=key)
+
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(ask, range(50)))
+    let_in = [answer for answer in answers if answer.status == 200]
+    assert len(let_in) == 20
+    assert sorted(int(answer.headers["x-ratelimit-remaining"]) for answer in let_in) == list(range(20))
+    refused = [answer for answer in answers if answer.status != 200]
+    assert {(answer.status, answer.headers["x-ratelimit-remaining"]) for answer in refused} == {(429, "0")}
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
+
+
+def test_a_request_that_meets_a_change_of_its_key_is_let_in_all_the_same(access):
+    """DynamoDB refuses a plain write on an item that a transaction is just writing; moto knows nothing of it."""
+    key, _ = stored(access)
+    busy = [None, None]
+
+    def conflict(model: Any, **_: Any) -> Any:
+        if model.name != "UpdateItem" or not busy:
+            return None
+        busy.pop()
+        error = {"Error": {"Code": "TransactionConflictException", "Message": ""}, "ResponseMetadata": {}}
+        return AWSResponse("http://x", 400, {}, None), error
+
+    access._client.meta.events.register("before-call", conflict)
+    admission = admit(access, key)
+    assert busy == []
+    assert admission is not None
+    assert admission.exhausted is None
+    assert raw(access, key)[f"n_minute_{NOON // MINUTE}"] == {"N": "1"}
 
 
 def test_clocks_that_disagree_count_in_their_own_spans_and_forget_nothing(access):

@@ -197,6 +197,18 @@ def test_two_keys_that_are_both_good(house: House, route: Route) -> None:
     assert_refused(route, house.ask(route, path_of(route), headers, b"{", ALLOWED_FROM), NO_KEY)
 
 
+def test_rate_classes_are_the_published_ones() -> None:
+    """Webhook endpoints, admin endpoints, and what test keys create (decisions §13)."""
+    for route in ROUTES:
+        first = route.path.split("/")[1]
+        expected = "webhooks" if first == "webhooks" else "admin" if route.level == "admin" else "standard"
+        if (route.method, route.path) == ("POST", "/addresses"):
+            expected = "addresses.create"
+        if route.method == "POST" and route.path in ("/withdrawals", "/withdraws"):
+            expected = "withdrawals.create"
+        assert route.rate_class == expected, f"{route.method} {route.path}"
+
+
 OPERATORS = {"coins", "networks", "openapi"}
 """First parts of paths whose things belong to the operator, and that all merchants see alike."""
 
