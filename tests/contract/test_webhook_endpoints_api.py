@@ -1,0 +1,331 @@
+"""Webhook endpoints over HTTP: changed, tested, rotated, and sent to again."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook
+from standardwebhooks.webhooks import WebhookVerificationError
+
+from chalicelib.domain.merchants import Tally
+from chalicelib.domain.webhooks import MAX_ENDPOINTS, MAX_OVERLAP, WebhookEndpoint
+from chalicelib.usecases.idempotency import StoredAnswer
+from chalicelib.wiring import services
+from tests.support.receiver import Receiver, answer
+from tests.support.stack import Response, Stack
+
+HANDLERS = ("housekeeping", "relay", "deliver")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as running:
+        yield running
+
+
+@pytest.fixture
+def shop(stack: Stack) -> Shop:
+    return Shop(stack)
+
+
+class Shop:
+    """A merchant at the API."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+
+    def ask(self, method: str, path: str, body: Any = None, key: str = "client_test", **kwargs: Any) -> Response:
+        return self.stack.call(method, "/v1" + path, self.stack.keys[key], json=body, **kwargs)
+
+    def done(self, method: str, path: str, body: Any = None, **kwargs: Any) -> Any:
+        reply = self.ask(method, path, body, **kwargs)
+        assert reply.status == (201 if method == "POST" else 200), reply.body
+        return reply.json["data"]
+
+    def refused(self, method: str, path: str, body: Any = None, **kwargs: Any) -> tuple[int, str]:
+        reply = self.ask(method, path, body, **kwargs)
+        return reply.status, reply.json["error"]["code"]
+
+    def hook(self, url: str = "http://127.0.0.1:8099/hook", *events: str) -> Any:
+        return self.done("POST", "/webhooks", {"url": url, "events": list(events or ("invoice.created",))})
+
+    def invoice(self) -> None:
+        reply = self.ask("POST", "/invoices", {"currency": "eth", "amount": "0.5"})
+        assert reply.status == 201
+
+    def work(self) -> None:
+        self.stack.drain(only=HANDLERS)
+
+
+def signed(secret: str, body: bytes) -> str:
+    return "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def test_changing_an_endpoint(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook("http://127.0.0.1:8099/old")
+    changed = shop.done("PUT", f"/webhooks/{hook['id']}", {"url": receiver.url("/new"), "events": ["*", "*"]})
+    assert (changed["url"], changed["events"], changed["status"]) == (receiver.url("/new"), ["*"], "active")
+    assert shop.done("PUT", f"/webhooks/{hook['id']}", {}) == changed
+    assert shop.done("GET", f"/webhooks/{hook['id']}") == changed
+    shop.invoice()
+    shop.work()
+    assert [r.line.split()[1] for r in receiver.received] == ["/new"]
+
+
+@pytest.mark.parametrize(("off", "on"), [({"status": "disabled"}, {"status": "active"}), ({"status": "paused"}, {"enabled": True})])
+def test_pausing_and_going_on(shop: Shop, receiver: Receiver, off: Any, on: Any) -> None:
+    hook = shop.hook(receiver.url())
+    paused = shop.done("PUT", f"/webhooks/{hook['id']}", off)
+    assert (paused["status"], paused["enabled"], paused["disabledReason"]) == ("disabled", False, "its owner disabled it")
+    assert paused["disabledAt"]
+    shop.invoice()
+    shop.work()
+    assert receiver.received == []
+    assert shop.refused("POST", f"/webhooks/{hook['id']}/test") == (400, "VALIDATION_ERROR")
+    again = shop.done("PUT", f"/webhooks/{hook['id']}", on)
+    assert (again["status"], again["enabled"], again.get("disabledReason"), again.get("disabledAt")) == ("active", True, None, None)
+    shop.invoice()
+    shop.work()
+    assert len(receiver.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({"url": "ftp://x", "events": [], "secret": "0123456789abcdef"}, {"secret"}),
+        ({"url": "ftp://x", "events": []}, {"url", "events"}),
+        ({"status": "on"}, {"status"}),
+        ({"enabled": "yes"}, {"enabled"}),
+        ({"enabled": True, "status": "disabled"}, {"enabled"}),
+    ],
+)
+def test_changes_that_are_none(shop: Shop, body: Any, fields: set[str]) -> None:
+    reply = shop.ask("PUT", f"/webhooks/{shop.hook()['id']}", body)
+    assert reply.status == 400
+    assert {problem["field"] for problem in reply.json["error"]["details"]} == fields
+    assert "0123456789abcdef" not in reply.body.decode()
+
+
+def test_a_test_event_takes_the_way_of_all_others(shop: Shop, receiver: Receiver) -> None:
+    other = shop.hook(receiver.url("/other"), "*")
+    hook = shop.hook(receiver.url("/mine"), "balance.updated")
+    sent = shop.done("POST", f"/webhooks/{hook['id']}/test")
+    assert (sent["event"], sent["webhookId"], sent["status"], sent["attempts"]) == ("webhook.test", hook["id"], "pending", [])
+    shop.work()
+    (request,) = receiver.received
+    assert request.line.split()[1] == "/mine"
+    told = Webhook(hook["secret"]).verify(request.body, request.headers)
+    assert (told["event"], told["data"]) == ("webhook.test", {"webhookId": hook["id"]})
+    assert shop.done("GET", f"/events/{sent['eventId']}") == told
+    (listed,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
+    assert (listed["id"], listed["status"], listed["lastResponseStatus"]) == (sent["id"], "delivered", 200)
+    assert shop.done("GET", f"/webhooks/{other['id']}/deliveries") == []
+
+
+def test_without_its_message_the_sweep_sends_it(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    shop.done("POST", f"/webhooks/{hook['id']}/test")
+    wired = services()
+    sqs = wired._client("sqs")
+    sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=wired.settings.queue("deliveries"))["QueueUrl"])
+    wired.clock.shift_ms += 61_000
+    shop.work()
+    assert len(receiver.received) == 1
+
+
+def test_both_secrets_sign_during_a_rotations_overlap(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    new = shop.done("POST", f"/webhooks/{hook['id']}/rotate-secret", {"overlap": 3600})
+    assert new["secret"] != hook["secret"]
+    assert new["previousSecretUntil"]
+    assert "secret" not in shop.done("GET", f"/webhooks/{hook['id']}")
+    shop.done("POST", f"/webhooks/{hook['id']}/test")
+    shop.work()
+    services().clock.shift_ms += 3_600_000
+    shop.done("POST", f"/webhooks/{hook['id']}/test")
+    shop.work()
+    during, after = receiver.received
+    assert during.headers["x-gateway-signature"] == signed(new["secret"], during.body)
+    assert during.headers["x-gateway-signature-previous"] == signed(hook["secret"], during.body)
+    for secret in (new["secret"], hook["secret"]):
+        Webhook(secret).verify(during.body, during.headers)
+    assert "x-gateway-signature-previous" not in after.headers
+    # The library looks at the clock of the machine; what matters is the count of signatures.
+    assert len(during.headers["webhook-signature"].split()) == 2
+    assert len(after.headers["webhook-signature"].split()) == 1
+    assert "previousSecretUntil" not in shop.done("GET", f"/webhooks/{hook['id']}")
+
+
+def test_rotations_without_overlap_with_a_secret_of_ones_own_and_again(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    own = shop.done("POST", f"/webhooks/{hook['id']}/rotate-secret", {"secret": "a secret of my own", "overlap": 0})
+    assert (own["secret"], own.get("previousSecretUntil")) == ("a secret of my own", None)
+    shop.done("POST", f"/webhooks/{hook['id']}/rotate-secret", {})
+    last = shop.done("POST", f"/webhooks/{hook['id']}/rotate-secret", {})
+    shop.done("POST", f"/webhooks/{hook['id']}/test")
+    shop.work()
+    (request,) = receiver.received
+    assert len(request.headers["webhook-signature"].split()) == 2, "a rotation ends the overlap of the one before"
+    Webhook(last["secret"]).verify(request.body, request.headers)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(hook["secret"]).verify(request.body, request.headers)
+
+
+@pytest.mark.parametrize("body", [{"overlap": -1}, {"overlap": MAX_OVERLAP + 1}, {"overlap": "60"}, {"secret": "short"}, {"x": 1}])
+def test_rotations_that_are_none(shop: Shop, body: Any) -> None:
+    hook = shop.hook()
+    assert shop.refused("POST", f"/webhooks/{hook['id']}/rotate-secret", body) == (400, "INVALID_PARAMETER")
+
+
+@pytest.mark.parametrize("path", ["/webhooks", "/webhooks/{id}/rotate-secret"])
+def test_a_repeated_answer_shows_the_secret_and_the_answers_table_does_not(shop: Shop, path: str) -> None:
+    hook = shop.hook()
+    body = {"url": "http://127.0.0.1:8099/2", "events": ["*"]} if path == "/webhooks" else {}
+    asked = path.replace("{id}", hook["id"])
+    replies = [shop.ask("POST", asked, body, headers={"Idempotency-Key": "k"}) for _ in range(2)]
+    assert replies[0].status == 201
+    assert replies[0].body == replies[1].body
+    (stored,) = services().store.every(StoredAnswer)
+    assert stored.sealed
+    assert replies[0].json["data"]["secret"] not in stored.body
+
+
+def test_what_an_endpoint_was_sent(shop: Shop, receiver: Receiver) -> None:
+    receiver.behave(answer(500, b"no"), answer(200))
+    hook = shop.hook(receiver.url())
+    shop.invoice()
+    shop.work()
+    (waiting,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
+    assert (waiting["status"], waiting["lastResponseStatus"], waiting["event"]) == ("pending", 500, "invoice.created")
+    assert waiting["nextAttemptAt"]
+    assert waiting["attempts"][0]["responseBody"] == "no"
+    services().clock.shift_ms += 70_000
+    shop.work()
+    for _ in range(4):
+        services().clock.shift_ms += 1
+        shop.done("POST", f"/webhooks/{hook['id']}/test")
+    shop.work()
+    reply = shop.ask("GET", f"/webhooks/{hook['id']}/deliveries", query={"limit": 2})
+    assert [entry["event"] for entry in reply.json["data"]] == ["webhook.test"] * 2
+    seen = [entry["id"] for entry in reply.json["data"]]
+    pagination = reply.json["meta"]["pagination"]
+    assert (pagination["total"], pagination["has_next"]) == (5, True)
+    while pagination["next_cursor"]:
+        query = {"limit": 2, "cursor": pagination["next_cursor"]}
+        reply = shop.ask("GET", f"/webhooks/{hook['id']}/deliveries", query=query)
+        seen += [entry["id"] for entry in reply.json["data"]]
+        pagination = reply.json["meta"]["pagination"]
+    assert len(set(seen)) == len(seen) == 5
+    assert seen[-1] == waiting["id"], "newest first"
+    (oldest,) = [e for e in shop.done("GET", f"/webhooks/{hook['id']}/deliveries") if e["id"] == waiting["id"]]
+    assert [attempt["responseStatus"] for attempt in oldest["attempts"]] == [500, 200]
+
+
+def test_sending_again_what_was_delivered(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    shop.invoice()
+    shop.work()
+    (first,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
+    services().clock.shift_ms += 1
+    headers = {"Idempotency-Key": "again"}
+    second = shop.done("POST", f"/webhooks/deliveries/{first['id']}/redeliver", headers=headers)
+    assert shop.done("POST", f"/webhooks/deliveries/{first['id']}/redeliver", headers=headers) == second
+    assert (second["status"], second["eventId"]) == ("pending", first["eventId"])
+    assert second["id"] != first["id"]
+    shop.work()
+    one, two = receiver.received
+    assert one.body == two.body
+    assert one.headers["webhook-id"] == two.headers["webhook-id"]
+    assert [d["id"] for d in shop.done("GET", f"/webhooks/{hook['id']}/deliveries")] == [second["id"], first["id"]]
+
+
+def test_sending_at_once_what_waits_for_its_turn(shop: Shop, receiver: Receiver) -> None:
+    receiver.behave(answer(500), answer(200))
+    hook = shop.hook(receiver.url())
+    shop.invoice()
+    shop.work()
+    (waiting,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
+    assert len(receiver.received) == 1
+    same = shop.done("POST", f"/webhooks/deliveries/{waiting['id']}/redeliver")
+    assert same["id"] == waiting["id"]
+    assert same["nextAttemptAt"] < waiting["nextAttemptAt"]
+    shop.work()
+    assert len(receiver.received) == 2
+    assert not [work for work in services().store.every_work() if work.kind == "delivery"]
+
+
+def test_a_delivery_that_is_on_its_way_is_left_as_it_is(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    sent = shop.done("POST", f"/webhooks/{hook['id']}/test")
+    assert shop.done("POST", f"/webhooks/deliveries/{sent['id']}/redeliver") == sent
+    shop.work()
+    assert len(receiver.received) == 1
+
+
+def test_what_is_gone_or_foreign_is_not_found(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    sent = shop.done("POST", f"/webhooks/{hook['id']}/test")
+    shop.work()
+    asked = [
+        ("PUT", f"/webhooks/{hook['id']}", {}),
+        ("POST", f"/webhooks/{hook['id']}/test", None),
+        ("POST", f"/webhooks/{hook['id']}/rotate-secret", {}),
+        ("GET", f"/webhooks/{hook['id']}/deliveries", None),
+        ("POST", f"/webhooks/deliveries/{sent['id']}/redeliver", None),
+        ("DELETE", f"/webhooks/{hook['id']}", None),
+    ]
+    for method, path, body in [*asked, ("GET", f"/events/{sent['eventId']}", None)]:
+        assert shop.refused(method, path, body, key="other_merchant_test") == (404, "NOT_FOUND"), path
+    shop.done("DELETE", f"/webhooks/{hook['id']}")
+    for method, path, body in asked:
+        assert shop.refused(method, path, body) == (404, "NOT_FOUND"), path
+    assert len(receiver.received) == 1
+
+
+def test_twenty_endpoints_and_no_more_also_at_once_and_no_answer_stays_of_what_was_not_made(shop: Shop) -> None:
+    tenant = None
+    for _ in range(MAX_ENDPOINTS - 3):
+        shop.hook()
+    start = threading.Barrier(8)
+
+    def register(n: int) -> Response:
+        start.wait()
+        body = {"url": "http://127.0.0.1:8099/hook", "events": ["*"]}
+        return shop.ask("POST", "/webhooks", body, headers={"Idempotency-Key": f"k-{n}"})
+
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(register, range(8)))
+    assert sorted(reply.status for reply in replies) == [201] * 3 + [400] * 5
+    hooks = list(services().store.every(WebhookEndpoint))
+    assert len(hooks) == MAX_ENDPOINTS
+    assert len(list(services().store.every(StoredAnswer))) == 3
+    tenant = hooks[0].tenant
+    start = threading.Barrier(4)
+
+    def delete(_: int) -> int:
+        start.wait()
+        return shop.ask("DELETE", f"/webhooks/{hooks[0].id}").status
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(delete, range(4))) == [200, 404, 404, 404]
+    tally = services().store.get(Tally, tenant=tenant, of="webhooks")
+    assert tally is not None
+    assert tally.count == MAX_ENDPOINTS - 1
+    shop.hook()
+    assert shop.refused("POST", "/webhooks", {"url": "http://127.0.0.1:8099/", "events": ["*"]}) == (400, "VALIDATION_ERROR")
+
+
+def test_events_can_be_read_one_by_one(shop: Shop) -> None:
+    shop.invoice()
+    shop.work()
+    (event,) = shop.done("GET", "/events")
+    assert shop.done("GET", f"/events/{event['id']}") == event
+    assert json.dumps(event["data"])
+    assert shop.refused("GET", "/events/evt_never") == (404, "NOT_FOUND")
