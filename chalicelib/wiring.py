@@ -294,7 +294,7 @@ class Services:
             return self.simulated_tokens(network.id)
         from chalicelib.chains.evm.tokens import EvmTokens
 
-        return EvmTokens(network, self._rpc(network))
+        return EvmTokens(network, self._rpc(network, impatient=True))
 
     def simulated_tokens(self, network_id: NetworkId) -> SandboxTokens:
         """The token contracts of a network of the test realm. Raises LookupError for any other."""
@@ -382,14 +382,15 @@ class Services:
         payer: ChainPayer = self._chains[key]
         return payer
 
-    def _rpc(self, network: Network) -> Any:
+    def _rpc(self, network: Network, impatient: bool = False) -> Any:
+        """The network's node. `impatient`: for a request that somebody waits for, whose function has 29 seconds in all."""
         from chalicelib.chains.rpc import JsonRpc
 
         if network.family != "evm" or network.rpc_url is None:
             raise LookupError(f"{network.id} has no node that this version can speak to")
-        key = ("rpc", network.rpc_url)
+        key = ("impatient rpc" if impatient else "rpc", network.rpc_url)
         if key not in self._chains:
-            self._chains[key] = JsonRpc(network.rpc_url)
+            self._chains[key] = JsonRpc(network.rpc_url, timeout=5.0) if impatient else JsonRpc(network.rpc_url)
         return self._chains[key]
 
     def scanner(self, network: Network) -> Scanner:

@@ -6,6 +6,7 @@ never removed and never changes its decimals, since every amount of it that is s
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,8 @@ from chalicelib.usecases.addresses import Also, nothing_more
 from chalicelib.usecases.changes import Change, Conflict, Save
 from chalicelib.usecases.ports import AddressRules, NoToken, Store, TokenFacts, TokenReader, Unavailable
 from chalicelib.usecases.trying import until_settled
+
+log = logging.getLogger(__name__)
 
 SLUG = r"[a-z0-9][a-z0-9._-]{0,31}"
 RESERVED = frozenset({"precreate-token"})
@@ -80,10 +83,18 @@ class Coins:
                 raise _taken(made) from conflict
             raise
         self._store.catalogue(network.realm, fresh=True)
-        hot = self._store.get(Wallet, network=network.id, role="hot") if network.simulated else None
-        if hot is not None:
-            self._stocked(made, hot.address)
+        if network.simulated:
+            self._stock(made)
         return made
+
+    def _stock(self, coin: Coin) -> None:
+        """Some of a simulated coin for its hot wallet. The coin is there already: without it payouts wait, and nothing is lost."""
+        try:
+            hot = self._store.get(Wallet, network=coin.network, role="hot")
+            if hot is not None:
+                self._stocked(coin, hot.address)
+        except Unavailable as error:
+            log.warning("%s: the hot wallet was given no %s: %s", coin.network, coin.slug, error)
 
     def change(
         self, realm: Realm, slug: str, network: str | None, wanted: Mapping[str, Any], settings: Mapping[str, str | bool]
