@@ -25,6 +25,7 @@ _REQUEST_ID = "3f0c3f3e-8a52-4a0e-9d0c-1f6a4d4b8f5e"
 _PAYOUT = ("INSUFFICIENT_BALANCE", "INVALID_ADDRESS", "DAILY_LIMIT_EXCEEDED")
 
 MORE: dict[tuple[str, str], tuple[str, ...]] = {
+    ("DELETE", "/addresses/grey-list"): ("NOT_FOUND",),
     ("GET", "/merchant"): ("NOT_FOUND",),
     ("POST", "/sandbox/deposits"): ("INVALID_ADDRESS",),
     ("POST", "/whitelist/addresses"): ("INVALID_ADDRESS",),
