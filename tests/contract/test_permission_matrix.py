@@ -232,6 +232,7 @@ def owned(house: House) -> dict[str, str]:
     sent = post(f"/webhooks/{hook['id']}/test")
     key = post("/api-keys", name="n", permissions=["read-only"])
     invoice = post("/invoices", currency="eth", amount="1", network="ethereum")
+    listed = post("/whitelist/addresses", network="ethereum", address=payee, label="n")
     network, txid = network_id("test", "ethereum"), "0x" + "ab" * 32
     deposit = Deposit(
         deposit_id(network, txid, "native"), network, asset_id(network, "eth"), tenant_id(edge.shop, "test"), txid, "native",
@@ -245,9 +246,10 @@ def owned(house: House) -> dict[str, str]:
         "/invoices": invoice["id"],
         "/sandbox/withdrawals": withdrawal["id"],
         "/transactions": deposit.id,
-        "/transactions/address": address["address"],
+        "/transactions/address": address["id"],
         "/webhooks": hook["id"],
         "/webhooks/deliveries": sent["id"],
+        "/whitelist/addresses": listed["id"],
         "/withdrawals": withdrawal["id"],
     }
 
