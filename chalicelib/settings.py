@@ -25,7 +25,7 @@ class Settings:
     private addresses (local stack only); `default_expiry` in seconds. `rates_providers` are asked in this order what coins of the
     live realm are worth; none of them: nobody knows. `coingecko_ids` has CoinGecko's names of further coins, by slug. `public_url`
     is what the API's paths begin with outside, such as https://pay.example/api; None: no link to a page of ours is given out. What
-    a request says in its Host header would be the caller's choice.
+    a request says in its Host header would be the caller's choice. `merchant_pays_fees`: withdrawals debit the network fee, too.
     """
 
     stage: str = "local"
@@ -39,6 +39,7 @@ class Settings:
     coingecko_ids: Mapping[str, str] = field(default_factory=dict)
     kraken_url: str | None = None
     public_url: str | None = None
+    merchant_pays_fees: bool = False
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -57,8 +58,12 @@ class Settings:
             or ("fixed" in providers and len(providers) > 1)
         ):
             raise ValueError(f"RATES_PROVIDERS is {','.join(providers)!r}; allowed: fixed alone, or a list of coingecko, kraken")
+        payer = os.environ.get("WITHDRAWAL_FEE_PAYER", "hot")
+        if payer not in ("hot", "merchant"):
+            raise ValueError(f"WITHDRAWAL_FEE_PAYER is {payer!r}; allowed: hot, merchant")
         return cls(
             stage=stage,
+            merchant_pays_fees=payer == "merchant",
             addresses_mode=cast(Literal["single", "common", "cross"], mode),
             webhooks_private=_flag("WEBHOOKS_ALLOW_PRIVATE"),
             sandbox_block_seconds=float(os.environ.get("SANDBOX_BLOCK_SECONDS", "0")),

@@ -225,7 +225,7 @@ class Services:
     def withdrawals(self) -> Withdrawals:
         from chalicelib.usecases.withdrawals import Withdrawals
 
-        return Withdrawals(self.store, self.rules, self.realm_clock, self.expansion, self.rates)
+        return Withdrawals(self.store, self.rules, self.realm_clock, self.expansion, self.rates, self.settings.merchant_pays_fees)
 
     @cached_property
     def sandbox_time(self) -> SandboxTime:

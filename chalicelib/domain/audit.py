@@ -202,11 +202,11 @@ def _reserved(books: Books) -> Iterable[str]:
     frozen: dict[tuple[str, str], int] = defaultdict(int)
     for members in _unmade(books).values():
         for member in members:
-            frozen[member.tenant, member.asset] += member.amount
+            frozen[member.tenant, member.asset] += member.reserved
     orders = {order.id: order for order in books.orders}
     for withdrawal in books.withdrawals:
         if withdrawal.status not in FINAL:
-            frozen[withdrawal.tenant, withdrawal.asset] += withdrawal.amount
+            frozen[withdrawal.tenant, withdrawal.asset] += withdrawal.reserved
         order = orders.get(withdrawal.order_id or "")
         state = order.state if order is not None else None
         fits = {

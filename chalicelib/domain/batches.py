@@ -29,7 +29,8 @@ class BatchOutput:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalBatch:
-    """Never changed. `fee` is the estimate for each; `required` and `signers` are those of the multisig configuration."""
+    """Never changed. `fee` is the estimate for each, `charge` what each is debited for it; `required` and `signers` are those of
+    the multisig configuration."""
 
     id: str
     tenant: TenantId
@@ -40,13 +41,15 @@ class WithdrawalBatch:
     priority: Priority
     outputs: tuple[BatchOutput, ...]
     created_at: int
+    charge: int = 0
     required: int = 0
     signers: tuple[Signer, ...] = ()
     version: int = 1
 
     @property
-    def total(self) -> int:
-        return sum(output.amount for output in self.outputs)
+    def reserved(self) -> int:
+        """What all its withdrawals reserve, in units."""
+        return sum(output.amount + self.charge for output in self.outputs)
 
     def members(self) -> list[Withdrawal]:
         """The withdrawals as they are first stored."""
@@ -77,6 +80,7 @@ class WithdrawalBatch:
             batch_id=self.id,
             approval=approval,
             limited=output.limited,
+            charge=self.charge,
         )
 
 

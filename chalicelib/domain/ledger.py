@@ -180,21 +180,44 @@ def _fee(realm: Realm, place: str, fee: Amount) -> tuple[Posting, ...]:
 
 
 def withdrawal_settled(
-    withdrawal: str, order: str, round_: int, at: int, tenant: TenantId, realm: Realm, place: str, amount: Amount, fee: Amount
+    withdrawal: str,
+    order: str,
+    round_: int,
+    at: int,
+    tenant: TenantId,
+    realm: Realm,
+    place: str,
+    amount: Amount,
+    fee: Amount,
+    charge: int = 0,
 ) -> JournalEntry:
-    """The chain says paid. The wallet at `place` paid `fee` in the network's native coin, at the operator's cost."""
+    """The chain says paid. The wallet at `place` paid `fee` in the network's native coin, at the operator's cost.
+
+    `charge` units of the withdrawn coin are what the merchant owes the operator for it.
+    """
     gone = _both(in_flight(order), OUTSIDE, merchant(tenant, "frozen"), OUTSIDE, amount)
+    frozen = merchant(tenant, "frozen")
+    owed = (Posting(Book.WHOSE, frozen, operator(realm), Amount(amount.asset, charge)),) if charge else ()
     ref = {"withdrawal": withdrawal, "order": order}
-    return JournalEntry(f"settle:{order}:{round_}", "withdrawal_settled", at, gone + _fee(realm, place, fee), ref)
+    return JournalEntry(f"settle:{order}:{round_}", "withdrawal_settled", at, gone + _fee(realm, place, fee) + owed, ref)
 
 
 def withdrawal_bounced(
-    withdrawal: str, order: str, round_: int, at: int, tenant: TenantId, realm: Realm, place: str, amount: Amount, fee: Amount
+    withdrawal: str,
+    order: str,
+    round_: int,
+    at: int,
+    tenant: TenantId,
+    realm: Realm,
+    place: str,
+    amount: Amount,
+    fee: Amount,
+    charge: int = 0,
 ) -> JournalEntry:
     """The chain says failed, or that the payment can never happen: coins and money are back; a fee that was paid is gone."""
     back = (
         Posting(Book.WHERE, in_flight(order), place, amount),
-        Posting(Book.WHOSE, merchant(tenant, "frozen"), merchant(tenant, "available"), amount),
+        Posting(Book.WHOSE, merchant(tenant, "frozen"), merchant(tenant, "available"), Amount(amount.asset, amount.units + charge)),
     )
     ref = {"withdrawal": withdrawal, "order": order}
     return JournalEntry(f"settle:{order}:{round_}", "withdrawal_bounced", at, back + _fee(realm, place, fee), ref)

@@ -50,7 +50,8 @@ class Withdrawal:
     """`amount` in units of `asset`, `fee` in units of `fee_asset`, times in milliseconds since 1970.
 
     `approval` is there where somebody has to agree; until then there is no payout work and no command for it. `limited`: it
-    counts towards the limits that its address has on the whitelist.
+    counts towards the limits that its address has on the whitelist. `charge` is what the merchant is debited for the network's
+    fee, in units of `asset`: the estimate at its creation, which is the price; 0 where the hot wallet pays.
     """
 
     id: str
@@ -78,7 +79,13 @@ class Withdrawal:
     batch_id: str | None = None
     approval: Approval | None = None
     limited: bool = False
+    charge: int = 0
     version: int = 1
+
+    @property
+    def reserved(self) -> int:
+        """What the merchant's balance gives for it, in units of `asset`."""
+        return self.amount + self.charge
 
     @property
     def waits_for_approval(self) -> bool:

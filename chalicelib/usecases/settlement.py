@@ -143,7 +143,9 @@ class Settlement:
         place = ledger.wallet(self._network.id, self._rules.storage_form(self._network.slug, order.wallet))
         post = ledger.withdrawal_settled if state == "settled" else ledger.withdrawal_bounced
         paid = Amount(catalogue.native(self._network.slug).asset, fee)
-        return post(w.id, order.id, order.round, at, w.tenant, self._network.realm, place, Amount(w.asset, w.amount), paid)
+        return post(
+            w.id, order.id, order.round, at, w.tenant, self._network.realm, place, Amount(w.asset, w.amount), paid, w.charge
+        )
 
     def _moved(self, order: PaymentOrder, receipt: Receipt) -> bool:
         """Whether a token's own log says that it moved: success alone does not (money rule 8)."""

@@ -175,6 +175,7 @@ class Views:
                 "amount": format_units(withdrawal.amount, coin.decimals),
                 "fee": format_units(withdrawal.fee, fee_coin.decimals),
                 "fee_coin": fee_coin.slug,
+                "fee_charged": format_units(withdrawal.charge, coin.decimals) if withdrawal.charge else None,
                 "to_address": withdrawal.to_address,
                 "from_address": withdrawal.from_address,
                 "priority": withdrawal.priority,

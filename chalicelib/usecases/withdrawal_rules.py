@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from typing import Any
 
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.approvals import Approval, ApprovalReason
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.coin_settings import in_usd, limit_units
+from chalicelib.domain.coin_settings import in_usd, limit_units, units_of
 from chalicelib.domain.errors import BusinessRule, DailyLimitExceeded, InsufficientBalance, InvalidAddress, InvalidParameter
 from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ids import TenantId, network_parts
@@ -25,6 +26,8 @@ from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id, limit_of
 from chalicelib.domain.withdrawals import Priority, fee_at
 from chalicelib.usecases.ports import AddressRules, Store
+
+_EXACT = Context(prec=120)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class Ruling:
     balance: Balance
     spent: Spent
     fee: int
+    charge: int
     reasons: tuple[tuple[ApprovalReason, ...], ...]
     limited: tuple[bool, ...]
     settings: MerchantSettings = field(repr=False)
@@ -73,9 +77,11 @@ class Ruling:
 class Rules:
     """Judges the payments of one coin. `outputs` have the public spelling of their addresses; see `recipients`."""
 
-    def __init__(self, store: Store, addresses: AddressRules, rates_of: RatesOf, catalogue: Catalogue, coin: Coin) -> None:
+    def __init__(
+        self, store: Store, addresses: AddressRules, rates_of: RatesOf, catalogue: Catalogue, coin: Coin, merchant_pays: bool
+    ) -> None:
         self._store, self._addresses, self._rates_of = store, addresses, rates_of
-        self._coin, self._catalogue = coin, catalogue
+        self._coin, self._catalogue, self._merchant_pays = coin, catalogue, merchant_pays
         self.network: Network = catalogue.networks[network_parts(coin.network)[1]]
 
     def recipients(self, outputs: Sequence[Output]) -> list[Output]:
@@ -107,9 +113,13 @@ class Rules:
         self._check_whitelist(facts, outputs, now)
         total = sum(output.amount for output in outputs)
         self._check_day(facts.spent, total, now)
-        if facts.balance.available < total:
+        quoted = None if facts.quote is None else facts.quote.fees.get(self._coin.slug)
+        fee = fee_at(quoted or 0, priority)
+        charge = self._charge(None if quoted is None else fee, now) if self._merchant_pays else 0
+        needed = total + charge * len(outputs)
+        if facts.balance.available < needed:
             details = {
-                "requested": self._shown(total),
+                "requested": self._shown(needed),
                 "available": self._shown(max(0, facts.balance.available)),
                 "coin": self._coin.slug,
             }
@@ -117,9 +127,22 @@ class Rules:
         limited = tuple((entry := facts.entries.get(o.to_address)) is not None and entry.limited for o in outputs)
         payments = [(o.to_address, o.amount, counts) for o, counts in zip(outputs, limited, strict=True)]
         reasons = tuple(self._reasons(facts, output) for output in outputs)
-        fee = facts.quote.fees.get(self._coin.slug, 0) if facts.quote is not None else 0
         spent = with_payments(facts.spent, now, payments)
-        return Ruling(facts.balance, spent, fee_at(fee, priority), reasons, limited, facts.settings)
+        return Ruling(facts.balance, spent, fee, charge, reasons, limited, facts.settings)
+
+    def _charge(self, fee: int | None, now: int) -> int:
+        """What a merchant who pays the fee is debited for each payment, in units of the coin; rounded up. Raises BusinessRule."""
+        coin, native = self._coin, self._catalogue.native(self.network.slug)
+        if fee is None:
+            raise BusinessRule("network", f"there is no fee estimate for {coin.slug} on {self.network.slug} yet: try again soon")
+        if coin.contract is None:
+            return fee
+        rates = self._rates_of(self.network.realm)
+        worth, price = rates.fresh(native.slug, now), rates.fresh(coin.slug, now)
+        if worth is None or price is None:
+            raise BusinessRule("coin", f"the network fee has no value in {coin.slug} now: a fresh rate is missing")
+        usd = _EXACT.multiply(_EXACT.scaleb(Decimal(fee), -native.decimals), worth.decimal)
+        return units_of(usd, coin.decimals, price.decimal, up=True)
 
     def _facts(self, tenant: TenantId, outputs: Sequence[Output]) -> Facts:
         coin, network = self._coin, self.network

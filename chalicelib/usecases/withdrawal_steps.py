@@ -117,7 +117,7 @@ def given_back(
     `purse` is what `purse_of` says.
     """
     news, (balance, spent) = News(now), purse
-    entry = ledger.withdrawal_released(before.id, now, before.tenant, Amount(before.asset, before.amount))
+    entry = ledger.withdrawal_released(before.id, now, before.tenant, Amount(before.asset, before.reserved))
     after = stepped(news, views, before, replace(before, status=status, failure=failure, pending_reason=None, updated_at=now))
     changes = [Save(after), *waited_for(before), *moved(news, views, balance, entry), unspent(spent, before, now)]
     return after, [*changes, *news.emit()]

@@ -28,9 +28,17 @@ log = logging.getLogger(__name__)
 
 
 class Withdrawals:
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock, expansion: Expansion, rates_of: RatesOf = no_rates) -> None:
+    def __init__(
+        self,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        expansion: Expansion,
+        rates_of: RatesOf = no_rates,
+        merchant_pays: bool = False,
+    ) -> None:
         self._store, self._rules, self._clock = store, rules, clock
-        self._expansion, self._rates_of = expansion, rates_of
+        self._expansion, self._rates_of, self._merchant_pays = expansion, rates_of, merchant_pays
 
     def create(
         self,
@@ -54,7 +62,7 @@ class Withdrawals:
         if amount <= 0:
             raise ValueError("a withdrawal pays more than nothing")
         catalogue = self._store.catalogue(network_parts(coin.network)[0])
-        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin)
+        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
         outputs = rules.recipients([Output(to_address, amount, address_field)])
         withdrawal_id = new_id("wd", self._clock.now_ms())
 
@@ -79,8 +87,9 @@ class Withdrawals:
                 emitted=1,
                 approval=approval,
                 limited=ruling.limited[0],
+                charge=ruling.charge,
             )
-            entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, amount))
+            entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
             views, news = Views(catalogue), News(now)
             changes = [*begun(news, views, withdrawal), *moved(news, views, ruling.balance, entry), Save(ruling.spent)]
             try:
@@ -102,7 +111,7 @@ class Withdrawals:
         function dies. Raises what `create` raises.
         """
         catalogue = self._store.catalogue(network_parts(coin.network)[0])
-        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin)
+        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
         asked = rules.recipients(outputs)
         batch_id = group_id("wdb", self._clock.now_ms())
 
@@ -124,10 +133,11 @@ class Withdrawals:
                     for o, reasons, limited in zip(asked, ruling.reasons, ruling.limited, strict=True)
                 ),
                 created_at=now,
+                charge=ruling.charge,
                 required=config.required_signatures if signed else 0,
                 signers=config.signers if signed else (),
             )
-            entry = ledger.batch_reserved(batch.id, now, tenant, Amount(coin.asset, batch.total))
+            entry = ledger.batch_reserved(batch.id, now, tenant, Amount(coin.asset, batch.reserved))
             news = News(now)
             changes = [
                 Save(batch),

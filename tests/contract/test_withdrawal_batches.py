@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from chalicelib import wiring
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.batches import MOST_OUTPUTS
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ledger import Book, JournalEntry, WalletBalance, totals
+from chalicelib.domain.money import format_units, parse_units
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.audit import audit
@@ -283,6 +286,54 @@ def test_a_failure_on_the_chain_frees_the_limit_once_it_is_for_good(shop: Shop) 
     shop.mine(shop.realm_network().reorg_depth)
     shop.turn()
     assert shop.ask("1", address=PAYEE).status == 201
+
+
+@pytest.mark.parametrize("outcome", ["confirm", "fail"])
+def test_the_merchant_may_pay_the_fee(stack: Stack, monkeypatch: pytest.MonkeyPatch, outcome: str) -> None:
+    """The estimate at creation is the price: reserved with the amount, then the operator's, or given back."""
+    monkeypatch.setenv("WITHDRAWAL_FEE_PAYER", "merchant")
+    wiring.forget()
+    with open_shop(stack) as shop:
+        shop.credit("1")
+        shop.credit("100", "usdt")
+        estimates = {
+            coin: shop.get("/v1/withdrawals/fees", network="ethereum", coin=coin)["data"]["estimates"][2]
+            for coin in ("eth", "usdt")
+        }
+        sent = {"network": "ethereum", "coin": "eth", "amount": "0.5", "to_address": PAYEE, "priority": "high"}
+        made = shop.post("/v1/withdrawals", sent).json["data"]
+        assert made["fee_charged"] == made["fee"] == estimates["eth"]["fee"]
+        assert shop.balance()["frozen"] == format_units(parse_units("0.5", 18) + parse_units(made["fee"], 18), 18)
+        available = shop.available()
+        refused = shop.post("/v1/withdrawals", {**sent, "amount": available})
+        assert refused.json["error"]["details"]["available"] == available
+        outputs = {**body((PAYEE, "10"), (OTHER, "20"), coin="usdt", priority="high")}
+        tokens = shop.post("/v1/withdrawals", outputs).json["data"]["withdrawals"]
+        charged = [parse_units(w["fee_charged"], 6) for w in tokens]
+        # 1 USDT is 1 USD here: the fee's value in USD, to the cent below.
+        assert [round(units / 10**6, 2) for units in charged] == [pytest.approx(estimates["usdt"]["feeUSD"], abs=0.011)] * 2
+        assert shop.balance("usdt")["frozen"] == format_units(30 * 10**6 + sum(charged), 6)
+        cancelled = shop.stack.call("DELETE", f"/v1/withdrawals/{tokens[1]['id']}", shop.key)
+        assert cancelled.status == 200
+        for w in (made, tokens[0]):
+            shop.post(f"/v1/sandbox/withdrawals/{w['id']}", {"outcome": outcome})
+        shop.turn()
+        shop.mine()
+        shop.turn()
+        after = {coin: (shop.balance(coin)["available"], shop.balance(coin)["frozen"]) for coin in ("eth", "usdt")}
+        if outcome == "fail":
+            assert after == {"eth": ("1", "0"), "usdt": ("100", "0")}
+        else:
+            assert after == {"eth": (available, "0"), "usdt": (format_units(90 * 10**6 - charged[0], 6), "0")}
+        owed = totals(services().store.every(JournalEntry))
+        earned = owed.get((Book.WHOSE, "operator:test", shop.coin("usdt").asset), 0)
+        stocked = services().store.get(
+            WalletBalance, network=shop.realm_network().id, address=shop.hot().address.lower(), asset=shop.coin("usdt").asset
+        )
+        assert stocked is not None
+        if outcome == "confirm":
+            assert earned - stocked.units == charged[0] + 10 * 10**6
+    wiring.forget()
 
 
 @pytest.fixture

@@ -47,6 +47,9 @@ class Withdrawal(Record):
     amount: Money
     fee: Annotated[Money, Field(description="The estimate until it is confirmed, then what was paid, in `fee_coin`.")]
     fee_coin: Annotated[str, Field(examples=["eth"])]
+    fee_charged: Annotated[
+        Money, Field(description="What the merchant is debited for the fee, in `coin`, where the merchant pays it.")
+    ] = None  # type: ignore[assignment]
     to_address: str
     from_address: str = None  # type: ignore[assignment]
     priority: Priority
