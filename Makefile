@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 # The stamp's name carries a checksum of what is pinned: installing happens when a pin changes, and only then.
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt | cksum | tr ' ' '-')
 
-.PHONY: run test quick lint format bench policies deps clean
+.PHONY: run test quick lint format bench policies assets deps clean
 .DEFAULT_GOAL := run
 
 # exec: Ctrl-C reaches the service itself, and no shell stands between it and make.
@@ -21,7 +21,7 @@ test: lint
 	$(BIN)/pytest -n auto --dist worksteal
 
 quick: $(STAMP)
-	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not nodes"
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not nodes and not browser"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -39,6 +39,10 @@ bench: $(STAMP)
 
 policies: $(STAMP)
 	$(BIN)/python -m infra.policies
+
+# The explorer's files, from the pinned package into chalicelib/web/static.
+assets: $(STAMP)
+	$(BIN)/python -m infra.assets
 
 deps: $(STAMP)
 

@@ -129,6 +129,19 @@ def matching(pattern: str, words: str) -> _Matching:
     return _Matching(pattern, words)
 
 
+@dataclass(frozen=True, slots=True)
+class _NotNull:
+    """For a field that may be left out and whose null is refused (by `cross`): its JSON schema does not offer null."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        made = dict(handler(schema))
+        kinds = [kind for kind in made.pop("anyOf", []) if kind != {"type": "null"}]
+        return {**made, **kinds[0]} if len(kinds) == 1 else {**made, "anyOf": kinds}
+
+
+NOT_NULL = _NotNull()
+
+
 def _metadata(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
@@ -157,7 +170,7 @@ def amount_schema(*, positive: bool) -> WithJsonSchema:
     return WithJsonSchema(
         {
             "anyOf": [
-                {"type": "string", "pattern": rf"^(?!0+(\.0+)?$){text[1:]}" if positive else text, "maxLength": 80},
+                {"type": "string", "pattern": rf"^(?!0+(\.0+)?$){text[1:]}" if positive else text, "maxLength": 200},
                 {"type": "number", "exclusiveMinimum": 0} if positive else {"type": "number", "minimum": 0},
             ],
             "description": f"{'More than zero, ' if positive else ''}{words}. At most 38 significant digits.",

@@ -27,6 +27,9 @@ def components(models: Sequence[type[BaseModel]]) -> Schema:
     schemas: Schema = found.get("$defs", {})
     for schema in schemas.values():
         schema.pop("title", None)
+        for field in schema.get("properties", {}).values():
+            if field.get("default", ...) is None:  # left out is not the same as null
+                del field["default"]
     return dict(sorted(schemas.items()))
 
 

@@ -136,12 +136,16 @@ def _several(value: Any) -> Any:
     return [part for text in texts for part in text.split(",")] if all(isinstance(text, str) for text in texts) else value
 
 
+Day = Annotated[date, matching(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "must be a day such as 2024-05-31")]
+"""pydantic alone would take a number as seconds since 1970."""
+
+
 class InvoicesQuery(ListQuery):
     status: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], BeforeValidator(_several)] | None = None
     address: AddressText | None = None
     currency: CoinSlug | None = None
-    from_: Annotated[date | None, Field(alias="from")] = None
-    to: date | None = None
+    from_: Annotated[Day | None, Field(alias="from", description="The first day, UTC.")] = None
+    to: Annotated[Day, Field(description="The last day, UTC, included.")] | None = None
 
 
 @endpoint(

@@ -9,7 +9,17 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.models import CamelRequest, NetworkSlug, PositiveAmount, Query, Request, amount_text, known_network, shown
+from chalicelib.api.models import (
+    NOT_NULL,
+    CamelRequest,
+    NetworkSlug,
+    PositiveAmount,
+    Query,
+    Request,
+    amount_text,
+    known_network,
+    shown,
+)
 from chalicelib.api.paging import MAX_LIMIT
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
@@ -46,12 +56,13 @@ class NetworkChange(CamelRequest):
     """What is not sent stays as it is; null takes a URL or the gas limit away."""
 
     network: NetworkSlug
-    name: Annotated[str, Field(min_length=1, max_length=100, examples=["Ethereum"])] | None = None
-    status: Literal["active", "inactive"] | None = None
-    confirmation_blocks: (
+    name: Annotated[Annotated[str, Field(min_length=1, max_length=100, examples=["Ethereum"])] | None, NOT_NULL] = None
+    status: Annotated[Literal["active", "inactive"] | None, NOT_NULL] = None
+    confirmation_blocks: Annotated[
         Annotated[int, Field(ge=1, le=MOST_CONFIRMATIONS, description="Confirmations before a payment is credited.", examples=[12])]
-        | None
-    ) = None
+        | None,
+        NOT_NULL,
+    ] = None
     rpc_url: Annotated[_UrlText, _url("http", "https"), Field(description="The node. Shown to admin keys only.")] | None = None
     ws_url: Annotated[_UrlText, _url("ws", "wss")] | None = None
     explorer_url: Annotated[_UrlText, _url("https", "http", credentials=False)] | None = None
