@@ -81,7 +81,7 @@ Expiry = Annotated[
 ]
 
 
-class Restrictions(Request):
+class RestrictionsSet(Request):
     """What is left out stays as it is, or as the key has it that makes another. `null` and `[]` take a restriction away."""
 
     ip_whitelist: Ranges | None = Field(default=None, description="IPv4 or IPv6 addresses or CIDR ranges. Empty: any address.")
@@ -105,7 +105,7 @@ class IpRestrictions(Request):
 
 
 class _KeyTerms(Request):
-    restrictions: Restrictions | None = None
+    restrictions: RestrictionsSet | None = None
     ip_restrictions: IpRestrictions | None = Field(default=None, description="In the place of `restrictions`.")
     expires_at: Expiry | None = Field(default=None)
 
