@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.domain.errors import InvalidParameter
+from chalicelib.encoding.json_depth import deeper_than
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
 """Objects and lists inside each other."""
 _SHORT_INTEGER = 40  # characters; longer ones keep their text: Python's own conversion stops at 4300 digits with an error
-_BRACKETS_AND_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _BAD_CHARACTER = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -33,8 +33,8 @@ def parse(raw: bytes, content_type: str | None) -> dict[str, Any]:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         _refuse("must be UTF-8")
-    if text.count("{") + text.count("[") > MAX_DEPTH:
-        _check_depth(text)
+    if deeper_than(text, MAX_DEPTH):
+        _refuse(f"must be at most {MAX_DEPTH} levels deep")
     try:
         value = json.loads(text, parse_float=JsonNumber, parse_int=_integer, parse_constant=_constant, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
@@ -75,20 +75,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidParameter.one(twice[:100], None, "must be there only once")
     return result
-
-
-def _check_depth(text: str) -> None:
-    """Before json.loads sees it: its C code goes down a level of the stack per bracket, and a library that raises Python's
-    recursion limit (py_ecc does) turns deep input from a RecursionError into a crash of the process."""
-    depth = 0
-    for match in _BRACKETS_AND_STRINGS.finditer(text):
-        first = match.group()[0]
-        if first in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                _refuse(f"must be at most {MAX_DEPTH} levels deep")
-        elif first in "]}":
-            depth -= 1
 
 
 def _check_inside(value: dict[str, Any]) -> None:

@@ -10,9 +10,11 @@ from typing import Any, NoReturn
 
 import urllib3
 
+from chalicelib.encoding.json_depth import deeper_than
 from chalicelib.usecases.ports import Unavailable
 
 MOST_BYTES = 2 * 1024 * 1024
+MOST_DEPTH = 32
 SECONDS = 10.0
 """For the whole answer."""
 _CHUNK = 64 * 1024
@@ -45,8 +47,11 @@ class JsonGet:
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"can not be reached ({type(error).__name__})") from None
         try:
-            return json.loads(body, parse_float=Decimal, parse_constant=_no_number)
-        except (ValueError, ArithmeticError, RecursionError) as error:
+            text = body.decode("utf-8")
+            if deeper_than(text, MOST_DEPTH):
+                raise ValueError("too deep")
+            return json.loads(text, parse_float=Decimal, parse_constant=_no_number)
+        except (ValueError, ArithmeticError) as error:
             raise Unavailable("answers what is no JSON") from error
 
     def _body(self, response: urllib3.BaseHTTPResponse, until: float) -> bytes:
