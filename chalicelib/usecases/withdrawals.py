@@ -64,7 +64,8 @@ class Withdrawals:
         catalogue = self._store.catalogue(network_parts(coin.network)[0])
         rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
         outputs = rules.recipients([Output(to_address, amount, address_field)])
-        withdrawal_id = new_id("wd", self._clock.now_ms())
+        asked_at = self._clock.now_ms()  # lists are in the order of ids: the record tells the same time
+        withdrawal_id = new_id("wd", asked_at)
 
         def decide() -> Withdrawal:
             now = self._clock.now_ms()
@@ -78,7 +79,7 @@ class Withdrawals:
                 amount=amount,
                 to_address=outputs[0].to_address,
                 fee_asset=catalogue.native(rules.network.slug).asset,
-                created_at=now,
+                created_at=asked_at,
                 updated_at=now,
                 pending_reason=None if approval is None else "approval",
                 priority=priority,
@@ -113,7 +114,8 @@ class Withdrawals:
         catalogue = self._store.catalogue(network_parts(coin.network)[0])
         rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
         asked = rules.recipients(outputs)
-        batch_id = group_id("wdb", self._clock.now_ms())
+        asked_at = self._clock.now_ms()
+        batch_id = group_id("wdb", asked_at)
 
         def decide() -> WithdrawalBatch:
             now = self._clock.now_ms()
@@ -132,7 +134,7 @@ class Withdrawals:
                     BatchOutput(o.to_address, o.amount, reasons, limited)
                     for o, reasons, limited in zip(asked, ruling.reasons, ruling.limited, strict=True)
                 ),
-                created_at=now,
+                created_at=asked_at,
                 charge=ruling.charge,
                 required=config.required_signatures if signed else 0,
                 signers=config.signers if signed else (),

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from chalicelib.api import resources
 from chalicelib.api.errors import STATUS, ExpiredApiKey, in_words, shaped
 from chalicelib.api.numbers import JsonNumber
-from chalicelib.api.paging import DEEPEST, ListQuery, listed
 from chalicelib.api.rendering import Answer, body_text, to_json
 from chalicelib.api.routes import ROUTES, endpoint
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, ServiceError
-from chalicelib.usecases.ports import Page
 
 NOW = 1_700_000_000_123
 AT = "2023-11-14T22:13:20.123Z"  # date -u -d @1700000000
@@ -103,82 +100,3 @@ def test_the_table_refuses_mistakes():
         endpoint("GET", "/coins", family="flat", summary="")
     with pytest.raises(ValueError, match="unknown permission"):
         endpoint("GET", "/new", family="flat", permission="coins:eat", summary="")
-
-
-class Records:
-    """A list of numbers as texts, read as the store reads: in order, behind a key."""
-
-    def __init__(self, count: int) -> None:
-        self.all = [f"{n:06d}" for n in range(count)]
-        self.reads = 0
-
-    def fetch(self, limit: int, after: str | None, newest_first: bool) -> Page[str]:
-        self.reads += 1
-        rows = sorted(self.all, reverse=newest_first)
-        if after is not None:
-            rows = [row for row in rows if (row < after if newest_first else row > after)]
-        return Page(rows[:limit], rows[limit - 1] if len(rows) > limit else None)
-
-
-def ask(records: Records, keep: Any = None, **query: Any) -> tuple[list[int], dict[str, Any]]:
-    found, pagination = listed(ListQuery.model_validate(query), records.fetch, lambda record: record, keep)
-    return [int(record) for record in found], pagination
-
-
-def test_pages():
-    records = Records(45)
-    found, pagination = ask(records, page=2)
-    assert found == list(range(24, 4, -1))
-    assert {name: pagination[name] for name in ("page", "limit", "total", "pages", "has_next", "has_prev")} == {
-        "page": 2, "limit": 20, "total": 45, "pages": 3, "has_next": True, "has_prev": True,
-    }  # fmt: skip
-    assert ask(records, page=3)[0] == [4, 3, 2, 1, 0]
-    assert ask(records, page=3)[1]["has_next"] is False
-    assert ask(records, page=4)[0] == []
-    assert ask(records, order="asc", limit=3)[0] == [0, 1, 2]
-    assert ask(Records(0))[1]["pages"] == 0
-
-
-@pytest.mark.parametrize("order", ["asc", "desc"])
-@pytest.mark.parametrize("keep", [None, lambda record: int(record) % 7 == 0])
-def test_cursors_show_everything_once(order, keep):
-    records = Records(3000)
-    expected = [n for n in sorted(range(3000), reverse=order == "desc") if keep is None or n % 7 == 0]
-    found, pagination = ask(records, keep, order=order, limit=100)
-    while pagination["next_cursor"]:
-        more, pagination = ask(records, keep, order=order, limit=100, cursor=pagination["next_cursor"])
-        found += more
-    assert found == expected
-
-
-def test_a_page_behind_a_cursor_costs_one_read_wherever_it_is():
-    records = Records(3000)
-    cursor = ask(records, limit=100)[1]["next_cursor"]
-    for _ in range(20):
-        records.reads = 0
-        cursor = ask(records, limit=100, cursor=cursor)[1]["next_cursor"]
-        assert records.reads == 1
-
-
-def test_totals_stop_counting_at_ten_thousand():
-    _, pagination = ask(Records(DEEPEST + 50), limit=100)
-    assert (pagination["total"], pagination["total_capped"], pagination["has_next"]) == (DEEPEST, True, True)
-    _, pagination = ask(Records(DEEPEST), limit=100)
-    assert pagination["total"] == DEEPEST
-    assert "total_capped" not in pagination
-
-
-def test_pages_beyond_ten_thousand_are_refused_and_the_last_one_leads_on_by_cursor():
-    records = Records(DEEPEST + 150)
-    with pytest.raises(InvalidParameter) as caught:
-        ask(records, limit=100, page=101)
-    assert "cursor" in caught.value.problems[0].constraints[0]
-    _, pagination = ask(records, limit=100, page=100)
-    assert ask(records, limit=100, cursor=pagination["next_cursor"])[0] == list(range(149, 49, -1))
-
-
-@pytest.mark.parametrize("cursor", ["!", "a", "é", "////", "AA", "x" * 1999])
-def test_cursors_that_no_list_gave(cursor):
-    with pytest.raises(InvalidParameter) as caught:
-        ask(Records(5), cursor=cursor)
-    assert caught.value.problems[0].field == "cursor"

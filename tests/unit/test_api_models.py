@@ -7,10 +7,12 @@ import json
 import pytest
 
 from chalicelib.api.body import parse
+from chalicelib.api.lists.fields import day
+from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.models import MAX_METADATA, shown, validated
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.resources.addresses import AddressCreate
-from chalicelib.api.resources.invoices import InvoiceCreate, InvoiceOverride, InvoicesQuery
+from chalicelib.api.resources.invoices import InvoiceCreate, InvoiceOverride
 from chalicelib.api.resources.withdrawals import WithdrawalCreate
 from chalicelib.domain.catalogue import Catalogue, default_coins, default_networks
 
@@ -103,10 +105,12 @@ def test_single_needs_a_coin():
 
 def test_queries_are_texts():
     made, problems = validated(
-        InvoicesQuery, {"page": "2", "perPage": "5", "status": ["a", "b,c"], "from": "2024-01-31"}, CATALOGUE
+        INVOICES.model, {"page": "2", "perPage": "5", "status": ["a", "b,c"], "from": "2024-01-31"}, CATALOGUE
     )
     assert not problems
-    assert (made.page, made.limit, made.status, made.from_.isoformat()) == (2, 5, ["a", "b", "c"], "2024-01-31")
+    assert (made.page, made.size) == (2, 5)
+    conditions = [(c.field.name, c.operator, c.value) for c in made.conditions]
+    assert conditions == [("status", "in", ("a", "b", "c")), ("createdAt", "gte", day("2024-01-31"))]
 
 
 @pytest.mark.parametrize(
@@ -119,16 +123,18 @@ def test_queries_are_texts():
         ({"page": ["1", "2"]}, "page"),
         ({"page": "9" * 400}, "page"),
         ({"limit": "5", "perPage": "5"}, "request"),
-        ({"sort": "amount"}, "sort"),
+        ({"sort": "colour"}, "sort"),
         ({"order": "up"}, "order"),
-        ({"amount[gt]": "1"}, "amount[gt]"),
+        ({"amount[gt]": "much"}, "amount[gt]"),
+        ({"amount[like]": "1"}, "amount[like]"),
+        ({"status[ne]": "Paid!"}, "status[ne]"),
         ({"from": "2024-02-30"}, "from"),
         ({"from": "yesterday"}, "from"),
         ({"currency": "doge"}, "currency"),
     ],
 )
 def test_queries_that_are_wrong(sent, field):
-    made, problems = validated(InvoicesQuery, sent, CATALOGUE)
+    made, problems = validated(INVOICES.model, sent, CATALOGUE)
     assert made is None
     assert [problem.field for problem in problems] == [field]
     assert all(not constraint.startswith("Input should") for problem in problems for constraint in problem.constraints)

@@ -76,7 +76,7 @@ class PageQuery(Query):
             return f"is not known; operators of {base} are: {', '.join(dict.fromkeys(operators))}"
         known = f"is not known; known are: {', '.join(sorted(cls.names))}"
         field = next((field for field, _ in cls.filters.values()), None)
-        return known if field is None else f"{known}; filters also take an operator, such as {field.name}[ne]"
+        return known if field is None else f"{known}; also with an operator, such as {field.name}[ne]"
 
     @property
     def size(self) -> int:
@@ -152,7 +152,8 @@ def query_model(
     model = cast(Any, create_model(name, __base__=ListQuery if cursor else PageQuery, **made))
     model.filters, model.sorts = filters, sorts
     known = (field.alias or own for own, field in model.model_fields.items())
-    model.names = tuple(name for name in known if "[" not in name)
+    others = {alias for field in fields for alias in field.aliases}
+    model.names = tuple(name for name in known if "[" not in name and name not in others)
     return cast(type[Any], model)
 
 

@@ -9,7 +9,6 @@ from chalicelib.api.context import MAX_PARAM
 from chalicelib.api.idempotency import HEADER, MAX_LENGTH
 from chalicelib.api.models import NETWORK_SCHEMA
 from chalicelib.api.openapi.schemas import Schema, properties
-from chalicelib.api.paging import ListQuery
 from chalicelib.api.routes import Route
 
 _PARTS: dict[str, str] = {
@@ -46,10 +45,6 @@ def _part(name: str) -> Schema:
 
 def _query(model: Any) -> list[Schema]:
     fields, required = properties(model)
-    if issubclass(model, ListQuery) and "limit" in fields and "perPage" not in fields:
-        per_page = {**fields["limit"], "description": "Another name for `limit`: send one of them."}
-        per_page.pop("default", None)
-        fields = {**fields, "perPage": per_page}
     return [_parameter(name, dict(schema), name in required) for name, schema in fields.items()]
 
 

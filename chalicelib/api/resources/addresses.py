@@ -9,8 +9,9 @@ from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import InsufficientPermissions
+from chalicelib.api.lists import ListQuery
+from chalicelib.api.lists.addresses import ADDRESSES
 from chalicelib.api.models import AddressText, CoinSlug, Label, Metadata, NetworkSlug, Query, Request, chosen_coin
-from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses import ROLE_OF, Address, Mode
 from chalicelib.domain.catalogue import Catalogue, Coin
@@ -65,11 +66,6 @@ class AddressValidate(Request):
         str, Field(max_length=1000, description="Any text.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
     ]
     network: NetworkSlug
-
-
-class AddressesQuery(ListQuery):
-    network: NetworkSlug | None = None
-    type: Kind | None = None
 
 
 class CoinBalanceQuery(Query):
@@ -131,21 +127,13 @@ def _address_of(ctx: Ctx) -> Any:
 
 
 @endpoint(
-    "GET", "/addresses", family="object", permission="addresses:read", query=AddressesQuery, envelope=True,
+    "GET", "/addresses", family="object", permission="addresses:read", query=ADDRESSES, envelope=True,
     answer="list[addresses.Address]", summary="The merchant's addresses, newest first",
 )  # fmt: skip
-def list_addresses(ctx: Ctx, query: AddressesQuery) -> Answer:
+def list_addresses(ctx: Ctx, query: ListQuery) -> Answer:
     """Archived ones are left out. Of type hot, cold and collector are those that the caller's own merchant registered."""
 
-    def wanted(address: Address) -> bool:
-        if query.type is not None and address.type != ROLE_OF[query.type]:
-            return False
-        return not address.archived and query.network in (None, network_parts(address.network)[1])
-
-    def fetch(limit: int, after: str | None, newest_first: bool) -> Any:
-        return ctx.services.store.page(Address, limit=limit, after=after, newest_first=newest_first, tenant=ctx.tenant)
-
-    found, pagination = listed(query, fetch, lambda address: address.id, wanted)
+    found, pagination = ADDRESSES.page(ctx, query)
     holdings = ctx.services.addresses.holdings_of(found)
     return Answer([ctx.views.address(address, there) for address, there in zip(found, holdings, strict=True)], pagination)
 

@@ -8,9 +8,10 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import Listing, choice, coin, hash_text, network, text, whole
+from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import CamelRequest, NetworkSlug, Query, amount_text, chosen_coin, coin_network, matching
 from chalicelib.api.numbers import JsonNumber
-from chalicelib.api.paging import MAX_LIMIT
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.coin_settings import AMOUNTS, PERCENTAGE, coin_and_usd, in_usd
@@ -126,9 +127,20 @@ class CoinChangeByBody(CoinChange):
     coin: Annotated[str, Field(min_length=1, max_length=100, description="The coin's slug.", examples=["usdt"])]
 
 
-class CoinsQuery(Query):
-    network: NetworkSlug | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Without it, all coins.")] | None = None
+COINS = Listing(
+    "coins",
+    (
+        coin(lambda r, _: r.slug),
+        network(lambda r, _: coin_network(r)),
+        text("symbol", lambda r, _: r.symbol, "The symbol."),
+        text("name", lambda r, _: r.name, "The name."),
+        choice("type", lambda r, _: r.type, ("NATIVE", "TOKEN"), "The network's own coin, or a token."),
+        choice("status", lambda r, _: r.status, ("ACTIVE", "INACTIVE"), "Whether it is in use."),
+        whole("decimals", lambda r, _: r.decimals, "Its decimals."),
+        hash_text("contractAddress", lambda r, _: r.contract, "A token's contract."),
+    ),
+    bare=True,
+)
 
 
 class CoinQuery(Query):
@@ -136,13 +148,12 @@ class CoinQuery(Query):
 
 
 @endpoint(
-    "GET", "/coins", family="flat", permission="coins:read", query=CoinsQuery, summary="All coins, or those of one network",
+    "GET", "/coins", family="flat", permission="coins:read", query=COINS, summary="All coins, or those of one network",
     answer="list[coins.Coin]",
 )  # fmt: skip
-def list_coins(ctx: Ctx, query: CoinsQuery) -> Answer:
+def list_coins(ctx: Ctx, query: PageQuery) -> Answer:
     """Native coins first. Settings are shown as they were set: in USD where `useUsdLimits` is true."""
-    coins = ctx.catalogue.coins.values() if query.network is None else ctx.catalogue.coins_of(query.network)
-    return Answer([shown(coin) for coin in coins][: query.limit])
+    return Answer([shown(found) for found in COINS.array(ctx, query, ctx.catalogue.coins.values())])
 
 
 @endpoint(

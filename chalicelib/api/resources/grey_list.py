@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import Listing, hash_text, network, text, time
+from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import AddressText, NetworkSlug, Query, Request, shown
-from chalicelib.api.paging import MAX_LIMIT
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.greylist import GreyListEntry
@@ -17,9 +18,16 @@ from chalicelib.usecases.views import iso, without_none
 Reason = Annotated[str, Field(max_length=500, description="Shown to merchants too.", examples=["reported as stolen"])]
 
 
-class GreyListQuery(Query):
-    network: NetworkSlug | None = None
-    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Without it, all entries.")] | None = None
+GREY_LIST = Listing(
+    "grey-list",
+    (
+        network(lambda r, _: r.network),
+        hash_text("address", lambda r, _: r.shown, "The address."),
+        text("reason", lambda r, _: r.reason, "Why it is on the list."),
+        time("createdAt", lambda r, _: r.created_at, "When it was put there.").known_as("created_at"),
+    ),
+    bare=True,
+)
 
 
 class GreyListAdd(Request):
@@ -41,13 +49,13 @@ class GreyListRemoveQuery(Query):
 
 
 @endpoint(
-    "GET", "/addresses/grey-list", family="object", permission="addresses:read", query=GreyListQuery,
+    "GET", "/addresses/grey-list", family="object", permission="addresses:read", query=GREY_LIST,
     answer="list[grey_list.Entry]", summary="All addresses of the grey list",
 )  # fmt: skip
-def grey_list(ctx: Ctx, query: GreyListQuery) -> Answer:
+def grey_list(ctx: Ctx, query: PageQuery) -> Answer:
     """One list for all merchants, by network and address. Every key that may read addresses sees all of it."""
-    entries = ctx.services.grey_list.entries(ctx.realm, query.network, query.limit)
-    return Answer([_entry(entry) for entry in entries])
+    entries = ctx.services.grey_list.entries(ctx.realm)
+    return Answer([_entry(entry) for entry in GREY_LIST.array(ctx, query, entries)])
 
 
 @endpoint(

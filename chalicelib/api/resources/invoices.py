@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -11,8 +10,9 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import ListQuery
+from chalicelib.api.lists.invoices import INVOICES, paid_to
 from chalicelib.api.models import (
-    AddressText,
     CamelRequest,
     CoinSlug,
     MoneyRequest,
@@ -24,17 +24,14 @@ from chalicelib.api.models import (
     positive_amount,
     shown,
 )
-from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.resources.invoice_settings import ExpirySeconds
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound
-from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.money import parse_units
 from chalicelib.domain.rates import FIATS
 from chalicelib.usecases.invoices import FiatPrice, Wishes
-from chalicelib.usecases.views import iso
 
 ExternalId = Annotated[
     str, Field(min_length=1, max_length=255, description="The merchant's own id, unique among its invoices.", examples=["order-7"])
@@ -130,24 +127,6 @@ class InvoiceByExternalId(Query, CamelRequest):
     external_id: ExternalId
 
 
-def _several(value: Any) -> Any:
-    """One value, a list of them, or a text with commas."""
-    texts = value if isinstance(value, list) else [value]
-    return [part for text in texts for part in text.split(",")] if all(isinstance(text, str) for text in texts) else value
-
-
-Day = Annotated[date, matching(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "must be a day such as 2024-05-31")]
-"""pydantic alone would take a number as seconds since 1970."""
-
-
-class InvoicesQuery(ListQuery):
-    status: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], BeforeValidator(_several)] | None = None
-    address: AddressText | None = None
-    currency: CoinSlug | None = None
-    from_: Annotated[Day | None, Field(alias="from", description="The first day, UTC.")] = None
-    to: Annotated[Day, Field(description="The last day, UTC, included.")] | None = None
-
-
 @endpoint(
     "POST", "/invoices", family="flat", permission="invoices:create", body=InvoiceCreate, status=201, creates=True,
     answer="invoices.Invoice", summary="Ask to be paid",
@@ -207,30 +186,25 @@ def get_by_external_id(ctx: Ctx, query: InvoiceByExternalId) -> Answer:
 
 
 @endpoint(
-    "GET", "/invoices/getAll", family="flat", permission="invoices:read", query=InvoicesQuery,
+    "GET", "/invoices/getAll", family="flat", permission="invoices:read", query=INVOICES,
     answer="invoices.InvoiceList", summary="The merchant's invoices, newest first",
 )  # fmt: skip
-def list_invoices(ctx: Ctx, query: InvoicesQuery) -> Answer:
+def list_invoices(ctx: Ctx, query: ListQuery) -> Answer:
     """`from` and `to` are inclusive days in UTC; `count` is how many invoices there are in all (see `pagination`)."""
-    filtered = any(value is not None for value in (query.status, query.address, query.currency, query.from_, query.to))
-
-    def wanted(invoice: Invoice) -> bool:
-        day = iso(invoice.created_at)[:10]
-        return (
-            (query.status is None or invoice.status in query.status)
-            and query.address in (None, invoice.address)
-            and query.currency in (None, asset_parts(invoice.asset)[1])
-            and (query.from_ is None or day >= query.from_.isoformat())
-            and (query.to is None or day <= query.to.isoformat())
-        )
-
-    def fetch(limit: int, after: str | None, newest_first: bool) -> Any:
-        return ctx.services.invoices.page(ctx.tenant, limit, after, newest_first)
-
-    found, pagination = listed(query, fetch, lambda invoice: invoice.id, wanted if filtered else None)
+    found, pagination = _paid_to(ctx, query) if paid_to(query) is not None else INVOICES.page(ctx, query)
     data = _shown(ctx, found)
     count = len(data) if pagination["total"] is None else pagination["total"]
     return Answer({"count": count, "data": data, "meta": {"pagination": pagination}})
+
+
+def _paid_to(ctx: Ctx, query: ListQuery) -> Any:
+    """A page of the invoice that is paid to the address in the query: one, or none."""
+    try:
+        made_for = ctx.services.addresses.find(ctx.tenant, paid_to(query) or "").invoice_id
+        found = [] if made_for is None else [ctx.services.invoices.get(ctx.tenant, made_for)]
+    except (NotFound, InvalidParameter):
+        found = []
+    return INVOICES.over(ctx, query, found)
 
 
 @endpoint(

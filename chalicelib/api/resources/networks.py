@@ -9,18 +9,19 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import Listing, amount, choice, flag, text, whole
+from chalicelib.api.lists import network as network_slug
+from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import (
     NOT_NULL,
     CamelRequest,
     NetworkSlug,
     PositiveAmount,
-    Query,
     Request,
     amount_text,
     known_network,
     shown,
 )
-from chalicelib.api.paging import MAX_LIMIT
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import Cursor
@@ -35,8 +36,21 @@ MOST_HEIGHT = 10**12
 _FEATURES = {"evm": ["evm", "tokens"], "tron": ["tokens"], "utxo": []}
 
 
-class NetworksQuery(Query):
-    limit: Annotated[int, Field(ge=1, le=MAX_LIMIT, description="Without it, all networks.")] | None = None
+_Scanned = tuple[Network, Cursor | None]
+NETWORKS = Listing(
+    "networks",
+    (
+        network_slug(lambda r, _: r[0].slug).known_as("id"),
+        text("name", lambda r, _: r[0].name, "The name."),
+        text("symbol", lambda r, _: r[0].symbol, "The native coin's symbol."),
+        choice("status", lambda r, _: r[0].status, ("active", "inactive"), "Whether it is in use."),
+        flag("isTestnet", lambda r, _: r[0].realm == "test", "Whether it is a simulated one."),
+        whole("confirmations", lambda r, _: r[0].confirmations, "Confirmations before a payment is credited."),
+        amount("blockTime", lambda r, _: r[0].block_time, "Seconds between blocks."),
+        whole("lastBlock", lambda r, _: None if r[1] is None else r[1].number, "The last block that was scanned."),
+    ),
+    bare=True,
+)
 
 
 def _url(*schemes: str, credentials: bool = True) -> AfterValidator:
@@ -75,12 +89,13 @@ class NetworkChange(CamelRequest):
 
 
 @endpoint(
-    "GET", "/networks", family="object", permission="networks:read", query=NetworksQuery, summary="All networks",
+    "GET", "/networks", family="object", permission="networks:read", query=NETWORKS, summary="All networks",
     answer="list[networks.Network]",
 )  # fmt: skip
-def list_networks(ctx: Ctx, query: NetworksQuery) -> Answer:
-    networks = list(ctx.catalogue.networks.values())[: query.limit]
-    return Answer([listed(network, cursor) for network, cursor in zip(networks, cursors(ctx, networks), strict=True)])
+def list_networks(ctx: Ctx, query: PageQuery) -> Answer:
+    networks = list(ctx.catalogue.networks.values())
+    scanned: list[_Scanned] = list(zip(networks, cursors(ctx, networks), strict=True))
+    return Answer([listed(network, cursor) for network, cursor in NETWORKS.array(ctx, query, scanned)])
 
 
 @endpoint(

@@ -7,12 +7,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import Listing, ListQuery, hash_text, network, text, time
 from chalicelib.api.models import AddressText, Label, NetworkSlug, Request, amount_schema, amount_text
-from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.money import format_units, parse_units
 from chalicelib.domain.whitelist import WhitelistEntry
+from chalicelib.store.schema import transaction_order
 from chalicelib.usecases.views import iso
 
 
@@ -47,6 +48,22 @@ class WhitelistChange(Request):
     monthly_limit: Annotated[PlainAmount, _MONTHLY] | None = None
 
 
+WHITELIST = Listing(
+    "whitelist",
+    (
+        time("created_at", lambda r, _: r.created_at, "When it was added.").known_as("createdAt").indexed("time"),
+        text("id", lambda r, _: r.id, "The entry's id.", sortable=False),
+        hash_text("address", lambda r, _: r.address, "The address."),
+        network(lambda r, _: network_parts(r.network)[1]),
+        text("label", lambda r, _: r.label, "Its label."),
+        time("updated_at", lambda r, _: r.updated_at, "When it changed last.").known_as("updatedAt"),
+    ),
+    family="wl",
+    indexes=frozenset({"time"}),
+    position=lambda ms: transaction_order(ms, ""),
+)
+
+
 def entry_view(entry: WhitelistEntry) -> dict[str, Any]:
     return {
         "id": entry.id,
@@ -77,14 +94,11 @@ def add_to_whitelist(ctx: Ctx, body: WhitelistAdd) -> Answer:
 
 
 @endpoint(
-    "GET", "/whitelist/addresses", family="envelope", permission="whitelist:read", query=ListQuery,
+    "GET", "/whitelist/addresses", family="envelope", permission="whitelist:read", query=WHITELIST,
     answer="list[whitelist.WhitelistAddress]", summary="All trusted addresses",
 )  # fmt: skip
 def list_whitelist(ctx: Ctx, query: ListQuery) -> Answer:
-    def fetch(limit: int, after: str | None, newest_first: bool) -> Any:
-        return ctx.services.whitelist.page(ctx.tenant, limit, after, newest_first)
-
-    found, pagination = listed(query, fetch, lambda entry: f"{entry.created_at:015d}#{entry.id}")
+    found, pagination = WHITELIST.page(ctx, query)
     return Answer([entry_view(entry) for entry in found], pagination)
 
 

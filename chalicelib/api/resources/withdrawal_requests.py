@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import ListQuery
+from chalicelib.api.lists.withdrawals import PENDING, WITHDRAWALS
 from chalicelib.api.models import Request
-from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.approvals import Approver
-from chalicelib.usecases.ports import Page
 
 
 class Decision(Request):
@@ -33,28 +32,14 @@ class Decision(Request):
 
 
 @endpoint(
-    "GET", "/withdrawals/requests", family="envelope", permission="withdrawals:read", query=ListQuery,
+    "GET", "/withdrawals/requests", family="envelope", permission="withdrawals:read", query=WITHDRAWALS,
     answer="list[withdrawals.Withdrawal]", summary="Withdrawals that wait for an approval",
 )  # fmt: skip
 def list_requests(ctx: Ctx, query: ListQuery) -> Answer:
-    """An admin key sees those of all merchants in its realm, a client key its merchant's own (of which the first 1,000)."""
-    approvals = ctx.services.approvals
-    if ctx.key.level == "admin":
-
-        def every(limit: int, after: str | None, newest_first: bool) -> Any:
-            return approvals.page(ctx.realm, limit, after, newest_first)
-
-        requests, pagination = listed(query, every, lambda request: request.id)
-        return Answer([ctx.views.withdrawal(w) for w in approvals.of(requests)], pagination)
-    waiting = approvals.waiting(ctx.tenant)
-
-    def own(limit: int, after: str | None, newest_first: bool) -> Page[Withdrawal]:
-        rows = sorted(waiting, key=lambda w: w.id, reverse=newest_first)
-        if after is not None:
-            rows = [w for w in rows if (w.id < after if newest_first else w.id > after)]
-        return Page(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
-
-    found, pagination = listed(query, own, lambda w: w.id)
+    """An admin key sees those of all merchants in its realm, a client key its merchant's own."""
+    listing = PENDING if ctx.key.level == "admin" else WITHDRAWALS
+    waiting = [listing.condition("status", "pending"), listing.condition("pending_reason", "approval")]
+    found, pagination = listing.page(ctx, query, also=waiting)
     return Answer([ctx.views.withdrawal(w) for w in found], pagination)
 
 

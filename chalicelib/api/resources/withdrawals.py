@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.lists import ListQuery
+from chalicelib.api.lists.withdrawals import WITHDRAWALS
 from chalicelib.api.models import (
     AddressText,
     CoinSlug,
@@ -24,16 +26,13 @@ from chalicelib.api.models import (
     coin_network,
     shown,
 )
-from chalicelib.api.paging import ListQuery, listed
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.batches import MOST_OUTPUTS, WithdrawalBatch
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
-from chalicelib.domain.ids import asset_parts, network_parts
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
 from chalicelib.domain.withdrawals import FEE_TENTHS, MINUTES, PRIORITIES, Priority, Withdrawal, fee_at
-from chalicelib.usecases.ports import Page
 from chalicelib.usecases.views import Views, iso
 from chalicelib.usecases.withdrawal_rules import Output
 
@@ -116,41 +115,6 @@ def _check_outputs(batch: Any, catalogue: Catalogue) -> list[FieldProblem]:
         except PydanticCustomError:
             continue
     return problems
-
-
-def moment(text: str, end: bool = False) -> int:
-    """Milliseconds since 1970 of an ISO 8601 day or time; without an offset it is UTC. `end`: a day's last millisecond.
-
-    Raises ValueError.
-    """
-    found = datetime.fromisoformat(text)
-    found = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-    at = (found - _EPOCH) // timedelta(milliseconds=1)
-    return at + 86_399_999 if end and "T" not in text and len(text) <= len("2026-05-01") else at
-
-
-def _moment_text(text: str) -> str:
-    try:
-        moment(text)
-    except (ValueError, OverflowError):
-        words = "must be a day or a time in ISO 8601, such as 2026-05-01 or 2026-05-01T12:00:00Z"
-        raise PydanticCustomError("constraint", "{text}", {"text": words}) from None
-    return text
-
-
-MomentText = Annotated[
-    str,
-    Field(max_length=40, description="ISO 8601: a day, or a time (UTC without an offset).", examples=["2026-05-01"]),
-    AfterValidator(_moment_text),
-]
-
-
-class WithdrawalsQuery(ListQuery):
-    status: Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"] | None = None
-    network: NetworkSlug | None = None
-    coin: CoinSlug | None = None
-    from_date: MomentText | None = None
-    to_date: MomentText | None = None
 
 
 class FeesQuery(Query):
@@ -267,28 +231,12 @@ def withdrawal_fees(ctx: Ctx, query: FeesQuery) -> Answer:
 
 
 @endpoint(
-    "GET", "/withdrawals", family="envelope", permission="withdrawals:read", query=WithdrawalsQuery,
+    "GET", "/withdrawals", family="envelope", permission="withdrawals:read", query=WITHDRAWALS,
     answer="list[withdrawals.Withdrawal]", summary="The merchant's withdrawals, newest first",
 )  # fmt: skip
-def list_withdrawals(ctx: Ctx, query: WithdrawalsQuery) -> Answer:
+def list_withdrawals(ctx: Ctx, query: ListQuery) -> Answer:
     """`from_date` and `to_date` are about `created_at` and inclusive; a day means all of it, in UTC."""
-    first = None if query.from_date is None else moment(query.from_date)
-    last = None if query.to_date is None else moment(query.to_date, end=True)
-    filtered = any(value is not None for value in (query.status, query.network, query.coin, first, last))
-
-    def wanted(w: Withdrawal) -> bool:
-        return (
-            query.status in (None, w.status)
-            and query.network in (None, network_parts(w.network)[1])
-            and query.coin in (None, asset_parts(w.asset)[1])
-            and (first is None or w.created_at >= first)
-            and (last is None or w.created_at <= last)
-        )
-
-    def fetch(limit: int, after: str | None, newest_first: bool) -> Page[Withdrawal]:
-        return ctx.services.withdrawals.page(ctx.tenant, limit, after, newest_first)
-
-    found, pagination = listed(query, fetch, lambda w: w.id, wanted if filtered else None)
+    found, pagination = WITHDRAWALS.page(ctx, query)
     return Answer([ctx.views.withdrawal(w) for w in found], pagination)
 
 

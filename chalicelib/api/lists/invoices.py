@@ -1,0 +1,57 @@
+"""The list of a merchant's invoices."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
+from chalicelib.api.lists.fields import ListField, amount, coin, day, hash_text, network, text, time
+from chalicelib.api.lists.listing import Listing
+from chalicelib.api.lists.query import Shortcut
+from chalicelib.domain.ids import asset_parts, first_id
+from chalicelib.domain.invoices import Invoice
+
+
+def _status(sent: str, _: Any) -> str:
+    """Any status there may be: besides our own, whatever was set by hand."""
+    if not re.fullmatch(r"[a-z0-9_-]{1,64}", sent, re.ASCII):
+        raise ValueError("must have 1 to 64 characters of a-z, 0-9, _ and -")
+    return sent
+
+
+def _status_field() -> ListField:
+    found = text("status", lambda r, _: r.status, "The status; several may be sent.", examples=("completed",))
+    return replace(found, parse=_status, operators=("eq", "ne", "in", "like")).taking_several().indexed("status")
+
+
+INVOICES = Listing(
+    "invoices",
+    (
+        time("createdAt", lambda r, _: r.created_at, "When it was made.").known_as("created_at").indexed("time"),
+        text("id", lambda r, _: r.id, "The invoice's id.", sortable=False),
+        _status_field(),
+        coin(lambda r, _: asset_parts(r.asset)[1], name="currency").indexed("asset", assets_of_coin),
+        network(lambda r, _: slug_of(r.network)).indexed("asset", assets_of_network),
+        amount("amount", lambda r, c: in_coin_units(r.amount, r.asset, c), "What is asked for, in coin units."),
+        amount("received", lambda r, c: in_coin_units(r.received, r.asset, c), "What was credited, in coin units."),
+        hash_text("address", lambda r, _: r.address, "The payment address."),
+        text("externalId", lambda r, _: r.external_id, "The merchant's own id."),
+        time("expiresAt", lambda r, _: r.expires_at, "When it expires."),
+    ),
+    (
+        Shortcut("from", "createdAt", "gte", "From this day on, UTC.", day, ("2026-05-01",)),
+        Shortcut("to", "createdAt", "lte", "Up to and with this day, UTC.", day, ("2026-05-31",)),
+    ),
+    kind=Invoice,
+    family="inv",
+    indexes=frozenset({"time", "status", "asset"}),
+    position=lambda ms: first_id("inv", ms),
+)
+
+
+def paid_to(query: Any) -> str | None:
+    """The address that a query asks for: it has one invoice at most, and no list has to be looked through."""
+    wanted = (c.value for c in query.conditions if c.field.name == "address" and c.operator == "eq")
+    return next(wanted, None)
