@@ -121,7 +121,7 @@ def test_unknown_names_are_answered_with_the_known_ones(edge):
 def test_unknown_query_fields_and_values(edge):
     for path, field in (
         ("/invoices/getAll?limit=101", "limit"),
-        ("/withdrawals?amount[gt]=1", "amount[gt]"),
+        ("/withdrawals?amount[gt]=much", "amount[gt]"),
         ("/withdrawals?status=lost", "status"),
         ("/events?sort=colour", "sort"),
         ("/transactions?page=0", "page"),
@@ -212,8 +212,8 @@ def test_what_is_not_published_is_a_500(edge, monkeypatch, error):
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(type(edge.services.withdrawals), "page", fail)
-    response = edge.call("GET", "/withdrawals")
+    monkeypatch.setattr(type(edge.services.withdrawals), "get", fail)
+    response = edge.call("GET", "/withdrawals/wd_1")
     assert response.status == 500
     assert response.json["error"] == {
         "code": "INTERNAL_ERROR",
