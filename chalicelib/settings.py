@@ -76,6 +76,16 @@ class Settings:
             public_url=_url("PUBLIC_URL"),
         )
 
+    @property
+    def realms(self) -> tuple[Literal["live", "test"], ...]:
+        """What there is in this deployment: the demo has only the sandbox (decisions §5)."""
+        return ("test",) if self.stage == "demo" else ("live", "test")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The `KEYS` that this deployment has: where there is no live realm, nothing could sign for it."""
+        return tuple(key for key in KEYS if key != "hot-live" or "live" in self.realms)
+
     def table(self, name: str) -> str:
         return f"{APP}-{self.stage}-{name}"
 

@@ -122,7 +122,7 @@ class Services:
     def gate(self) -> Access:
         from chalicelib.store.access import Access
 
-        return Access(self.store.models.connection.client, self.settings.table("tenants"))
+        return Access(self.store.models.connection.client, self.settings.table("tenants"), self.settings.realms)
 
     @cached_property
     def api_keys(self) -> ApiKeys:
@@ -361,6 +361,7 @@ class Services:
 
                 self._chains[key] = SandboxReader(network, self._sandbox_table, self.clock, self._ahead_ms)
             else:
+                self._demand_live(network)
                 from chalicelib.chains.evm.reader import EvmReader
 
                 self._chains[key] = EvmReader(network, self._rpc(network))
@@ -376,14 +377,21 @@ class Services:
 
                 self._chains[key] = SandboxPayer(network, self.simulated(network.id))
             else:
+                self._demand_live(network)
                 from chalicelib.chains.evm.payer import EvmPayer
 
                 self._chains[key] = EvmPayer(network, self._rpc(network))
         payer: ChainPayer = self._chains[key]
         return payer
 
+    def _demand_live(self, network: Network) -> None:
+        """Raises LookupError where this deployment has no real networks, whatever the catalogue says."""
+        if "live" not in self.settings.realms:
+            raise LookupError(f"{network.id}: the stage {self.settings.stage} has simulated networks only")
+
     def _rpc(self, network: Network, impatient: bool = False) -> Any:
         """The network's node. `impatient`: for a request that somebody waits for, whose function has 29 seconds in all."""
+        self._demand_live(network)
         from chalicelib.chains.rpc import JsonRpc
 
         if network.family != "evm" or network.rpc_url is None:

@@ -17,7 +17,7 @@ from chalicelib.custody.seed import SEED_ID, account_xpubs, create_seed, unlock_
 from chalicelib.custody.wallets import new_kms_wallet
 from chalicelib.domain.addresses import Wallet, Watched, Xpub
 from chalicelib.domain.catalogue import Coin, Network, default_coins, default_networks
-from chalicelib.domain.ids import REALMS, MerchantId, Realm, new_id
+from chalicelib.domain.ids import MerchantId, Realm, new_id
 from chalicelib.domain.merchants import PRESETS, Level, Merchant
 from chalicelib.settings import Settings
 from chalicelib.usecases.access import issue_key
@@ -49,7 +49,7 @@ def make_catalogue(wired: Services, nodes: Mapping[str, NodeInfo] | None = None)
     """Networks and coins of both realms. Live networks that have a node are active, with the tokens that the node has."""
     known = nodes or {}
     records: list[Network | Coin] = []
-    for realm in REALMS:
+    for realm in wired.settings.realms:
         for network in default_networks(realm):
             node = known.get(network.slug) if realm == "live" else None
             records.append(network if node is None else replace(network, rpc_url=node.rpc_url, status="active"))
@@ -72,7 +72,7 @@ def make_catalogue(wired: Services, nodes: Mapping[str, NodeInfo] | None = None)
 def make_seed(wired: Services, kms: Any) -> None:
     """The seed of the deposit addresses, once for ever; its xpubs, which is all that the API ever sees."""
     now = wired.clock.now_ms()
-    known = [wired.store.get(Xpub, realm=realm, pool=pool) for realm in REALMS for pool in POOLS]
+    known = [wired.store.get(Xpub, realm=realm, pool=pool) for realm in wired.settings.realms for pool in POOLS]
     if all(xpub is not None for xpub in known):
         return  # the seed stays shut
     if wired.store.get(EncryptedSeed, id=SEED_ID) is None:
@@ -82,7 +82,8 @@ def make_seed(wired: Services, kms: Any) -> None:
         raise LookupError("the seed that was just stored is not there")
     with unlock_seed(kms, wired.settings, stored) as seed:
         for xpub in account_xpubs(seed, now):
-            _absent(wired, [Save(xpub)])
+            if xpub.realm in wired.settings.realms:
+                _absent(wired, [Save(xpub)])
 
 
 def make_hot_wallets(wired: Services, kms: Any, realm: Realm, slugs: Sequence[str]) -> None:
@@ -122,6 +123,8 @@ def make_key(
     wired: Services, merchant: MerchantId, realm: Realm, level: Level, permissions: Sequence[str], name: str, **limits: Any
 ) -> str:
     """A new API key; the key itself, shown this once. Raises LookupError for an unknown merchant, ValueError."""
+    if realm not in wired.settings.realms:
+        raise ValueError(f"the stage {wired.settings.stage} has no {realm} keys")
     if wired.store.get(Merchant, id=merchant) is None:
         raise LookupError(f"there is no merchant {merchant}")
     record, plain = issue_key(
@@ -136,7 +139,7 @@ def prepare(wired: Services, kms: Any, nodes: Mapping[str, NodeInfo] | None = No
     wallets are funded, as a faucet would, so that test keys can withdraw."""
     make_catalogue(wired, nodes)
     make_seed(wired, kms)
-    for realm in REALMS:
+    for realm in wired.settings.realms:
         catalogue = wired.store.catalogue(realm)
         active = [n for n in catalogue.networks.values() if n.status == "active"]
         make_hot_wallets(wired, kms, realm, [n.slug for n in active])

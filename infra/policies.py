@@ -182,7 +182,7 @@ def _keys(settings: Settings) -> list[dict[str, Any]]:
     A key's ARN is not known before it is made, so keys are told apart by their aliases.
     https://docs.aws.amazon.com/kms/latest/developerguide/alias-authorization.html
     """
-    hot = [settings.key_alias("hot-live"), settings.key_alias("hot-test")]
+    hot = [settings.key_alias(key) for key in settings.keys if key.startswith("hot-")]
     keys = ["arn:aws:kms:*:*:key/*"]
     return [
         _allow("Signs", ("kms:Sign",), keys)

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.domain.ids import Realm
+from chalicelib.domain.ids import REALMS, Realm
 from chalicelib.domain.merchants import ApiKey
 from chalicelib.usecases.access import (
     CLASS_WINDOWS,
@@ -46,17 +46,23 @@ Item = dict[str, dict[str, Any]]
 
 
 class Access:
-    """`usecases.access.Gate` on DynamoDB. `client` is any botocore DynamoDB client, `table` the name of `tenants`."""
+    """`usecases.access.Gate` on DynamoDB. `client` is any botocore DynamoDB client, `table` the name of `tenants`.
 
-    def __init__(self, client: Any, table: str) -> None:
+    Keys of other realms than `realms` are not let in, whatever the table holds.
+    """
+
+    def __init__(self, client: Any, table: str, realms: Sequence[Realm] = REALMS) -> None:
         self._client = client
         self._table = table
+        self._realms = realms
 
     def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int) -> Admission | None:
         """Count one request of the key, unless it is revoked, expired or at a limit; None when there is no such key.
 
         `realm` is the one that the key's text names: it decides which windows the class has. Raises Unavailable.
         """
+        if realm not in self._realms:
+            return None
         extra = class_window(rate_class, realm)
         names = {w.name: _counter(w, now_ms) for w in (*_WINDOWS, *([extra] if extra else []))}
         limits = {name: f"l_{name}" for name in names}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.ids import REALMS, NetworkId, network_parts
+from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.usecases.clocks import in_realm
 from chalicelib.usecases.ports import Unavailable
 from chalicelib.wiring import services
@@ -22,7 +22,7 @@ def run() -> None:
     """
     wired = services()
     steps: list[Callable[[], Any]] = [wired.relay.sweep, wired.deliveries.sweep]
-    for realm in REALMS:
+    for realm in wired.settings.realms:
         for network in wired.store.catalogue(realm).networks.values():
             if network.status == "active":
                 steps.append(partial(_sweep_batches, network.id))

@@ -9,7 +9,6 @@ from typing import Any
 
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.ids import REALMS
 from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.clocks import in_realm
 from chalicelib.usecases.ports import Unavailable
@@ -30,7 +29,7 @@ def run(slug: str) -> None:
     until = time.monotonic() + SECONDS
     failures: list[Exception] = []
     polled: list[Network] = []
-    for realm in REALMS:
+    for realm in services().settings.realms:
         network = services().store.catalogue(realm).network(slug)
         if network is not None and network.status == "active":
             with in_realm(realm):
