@@ -84,6 +84,16 @@ def rates(event: CloudWatchEvent) -> None:
     worker.run()
 
 
+if _settings.stage == "demo":
+
+    @app.schedule(Rate(1, unit=Rate.HOURS))
+    def demo_reset(event: CloudWatchEvent) -> None:
+        """Put the demo's data back, once a day; every hour it is looked whether that is due, or was not finished."""
+        from chalicelib.workers import demo
+
+        demo.run()
+
+
 @app.on_sqs_message(queue=_settings.queue("relay"), batch_size=1)
 def relay(event: SQSEvent) -> None:
     """An outbox row wants to be told."""

@@ -15,6 +15,7 @@ from chalicelib.custody.derive import POOLS
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, account_xpubs, create_seed, unlock_seed
 from chalicelib.custody.wallets import new_kms_wallet
+from chalicelib.domain import demo
 from chalicelib.domain.addresses import Wallet, Watched, Xpub
 from chalicelib.domain.catalogue import Coin, Network, default_coins, default_networks
 from chalicelib.domain.ids import MerchantId, Realm, new_id
@@ -24,8 +25,6 @@ from chalicelib.usecases.access import issue_key
 from chalicelib.usecases.addresses import family_key, watched_key
 from chalicelib.usecases.changes import Change, Conflict, Save
 from chalicelib.wiring import Services, services
-
-FAUCET_COINS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def prepare(wired: Services, kms: Any, nodes: Mapping[str, NodeInfo] | None = No
         make_hot_wallets(wired, kms, realm, [n.slug for n in active])
         for network in active:
             wired.scanner(network).start()
-    fund_simulated(wired)
+    wired.sandbox.fund_hot_wallets()
 
 
 def first_keys(wired: Services) -> dict[str, str]:
@@ -163,6 +162,21 @@ def first_keys(wired: Services) -> dict[str, str]:
     }
 
 
+def demo_keys(wired: Services) -> dict[str, str]:
+    """The keys that a demo publishes, for merchants whose ids are always the same. They can make and revoke no keys: what is
+    published has to go on working. Run it once per deployment: each run makes new ones."""
+    for merchant, name in ((demo.OPERATOR, "Operator"), (demo.SHOP, "Demo Shop")):
+        _absent(wired, [Save(Merchant(merchant, name, wired.clock.now_ms()))])
+    rights = tuple(p for p in PRESETS["full"] if p != "keys:write")
+    return {
+        "admin_test": make_key(wired, demo.OPERATOR, "test", "admin", rights, "the demo's operator", **demo.LIMITS),
+        "client_test": make_key(wired, demo.SHOP, "test", "client", rights, "the demo's shop", **demo.LIMITS),
+        "read_only_test": make_key(
+            wired, demo.SHOP, "test", "client", PRESETS["read-only"], "the demo's shop, reading only", **demo.LIMITS
+        ),
+    }
+
+
 def first_start(settings: Settings, nodes: Mapping[str, NodeInfo] | None = None) -> dict[str, str]:
     """Prepare a fresh local stack; the keys by name."""
     wired = services()
@@ -170,16 +184,3 @@ def first_start(settings: Settings, nodes: Mapping[str, NodeInfo] | None = None)
         raise ValueError("the process was started with other settings than these")
     prepare(wired, boto3.client("kms"), nodes)
     return first_keys(wired)
-
-
-def fund_simulated(wired: Services) -> None:
-    """Give every simulated hot wallet coins from outside, once, deep enough in the chain to be counted at the next poll."""
-    catalogue = wired.store.catalogue("test")
-    for network in catalogue.networks.values():
-        wallet = wired.store.get(Wallet, network=network.id, role="hot")
-        if wallet is None or not network.simulated:
-            continue
-        for coin in catalogue.coins_of(network.slug):
-            units = FAUCET_COINS * 10**coin.decimals
-            wired.sandbox.deposit(network.id, wallet.address, coin, units, token=f"faucet {wallet.address} {coin.slug}")
-        wired.sandbox.blocks(network.id, network.confirmations)

@@ -63,12 +63,16 @@ def prepare(args: argparse.Namespace) -> int:
     """Make or update tables, queues, keys, logs, alarms, the catalogue, the seed. Running it again leaves what is there."""
     import boto3
 
+    from chalicelib.domain import demo
+    from chalicelib.domain.merchants import Merchant
     from infra import bootstrap
     from infra.deploy import create_stack
 
     wired = _services()
     create_stack(args.stage, alarm_topic=args.alarm_topic)
     bootstrap.prepare(wired, boto3.client("kms"))
+    if args.stage == "demo" and wired.store.get(Merchant, id=demo.SHOP) is None:
+        _say(bootstrap.demo_keys(wired))  # to be published: they are shown this once
     print(f"stage {args.stage} is prepared")
     return 0
 

@@ -134,10 +134,26 @@ FUNCTIONS: dict[str, Rights] = {
     ),
 }
 
+DEMO_FUNCTIONS: dict[str, Rights] = {
+    # Fills the demo through the use cases of requests and pollers, after it has emptied every table but tenants and custody.
+    # There is no such function, and no such policy, on any other stage.
+    "demo_reset": Rights(
+        {
+            "tenants": READ,
+            **dict.fromkeys(
+                ("records", "ledger", "chain", "payouts", "work", "events", "webhooks", "sandbox"),
+                (*READ, *PUT, "UpdateItem", "DeleteItem", "ConditionCheckItem", "Scan", "BatchWriteItem"),
+            ),
+        },
+        log_names=("-demo_reset",),
+        sends=("relay",),
+    ),
+}
+
 
 def policy(function: str, stage: str) -> dict[str, Any]:
     """The IAM policy of one function in one stage. Region and account stay open: a role reaches no further than its account."""
-    rights, settings = FUNCTIONS[function], Settings(stage=stage)
+    rights, settings = {**FUNCTIONS, **DEMO_FUNCTIONS}[function], Settings(stage=stage)
     statements = [
         _allow(
             "Logs",
@@ -223,9 +239,8 @@ def path(function: str, stage: str) -> Path:
 
 def rendered() -> dict[Path, str]:
     """Every policy file and what belongs in it."""
-    return {
-        path(function, stage): json.dumps(policy(function, stage), indent=2) + "\n" for function in FUNCTIONS for stage in STAGES
-    }
+    wanted = [(function, stage) for function in FUNCTIONS for stage in STAGES] + [(function, "demo") for function in DEMO_FUNCTIONS]
+    return {path(*each): json.dumps(policy(*each), indent=2) + "\n" for each in wanted}
 
 
 def stale() -> list[Path]:

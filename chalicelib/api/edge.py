@@ -96,6 +96,8 @@ def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]
     route = ctx.route
     if route.level != "public":
         ctx.caller, ctx.usage = auth.let_in(request, route, wired.gate, ctx.now_ms, headers)
+        if route.method != "GET" and wired.settings.stage == "demo":
+            wired.demo_resets.demand_rest()
     arguments = _arguments(ctx, request)
     if ctx.idempotency_key is not None:
         ctx.plain_key = auth.key_of(request)

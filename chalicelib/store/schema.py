@@ -18,6 +18,7 @@ from chalicelib.domain.approvals import ApprovalRequest
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.catalogue import Coin, Network, TokenContract
 from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote, SandboxClock
+from chalicelib.domain.demo import DemoState
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.invoice_settings import InvoiceSettings
@@ -183,6 +184,7 @@ RECORDS: dict[type, Kind] = {
     BlockDeposits: Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
     Rescan: Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
     Stake: Kind("chain", lambda r: f"stake#{r.network}", lambda r: r.id),
+    DemoState: Kind("chain", lambda r: f"demo#{r.id}"),
     FeeQuote: Kind("chain", lambda r: f"fees#{r.network}"),
     GreyListEntry: Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
     SandboxClock: Kind("chain", lambda r: f"clock#{r.id}"),

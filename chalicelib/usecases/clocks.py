@@ -78,6 +78,11 @@ class SandboxTime:
             self._known = (time.monotonic(), ahead_ms)
         return ahead_ms
 
+    def begin(self, seconds_behind: int) -> None:
+        """Let an empty sandbox begin in the past, so that what it is filled with has a history. Raises Conflict, Unavailable."""
+        self._store.commit([Save(SandboxClock("test", -1000 * seconds_behind))])
+        self._remember(-1000 * seconds_behind)
+
     def advance(self, seconds: int, also: Also = nothing_more) -> SandboxClock:
         """Move the test realm's time forward, for everybody in it. Two at once add up. Raises BusinessRule, Unavailable."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
+from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, network_parts, tenant_parts
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 Outcome = Literal["confirm", "fail", "stick"]
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 MOST_BLOCKS = 10_000
+FAUCET_COINS = 1_000_000
 STOCK_COINS = 1_000_000
 """What a simulated hot wallet is given of each coin."""
 
@@ -184,6 +186,18 @@ class Sandbox:
         if not 1 <= count <= MOST_BLOCKS:
             raise InvalidParameter.one("count", count, "must be an integer from 1 to 10000")
         return {"network": network_parts(network)[1], "mined": count, "blockNumber": chain.mine(count)}
+
+    def fund_hot_wallets(self) -> None:
+        """Give every hot wallet coins from outside, once, deep enough in the chain to be counted at the next poll."""
+        catalogue = self._store.catalogue("test")
+        for network in catalogue.networks.values():
+            wallet = self._store.get(Wallet, network=network.id, role="hot")
+            if wallet is None or not network.simulated:
+                continue
+            for coin in catalogue.coins_of(network.slug):
+                units = FAUCET_COINS * 10**coin.decimals
+                self.deposit(network.id, wallet.address, coin, units, token=f"faucet {wallet.address} {coin.slug}")
+            self.blocks(network.id, network.confirmations)
 
     def catch_up(self) -> None:
         """Let every active network have a block of the time to which the clock was moved. Where one does not answer, its poll

@@ -21,6 +21,8 @@ def run() -> None:
     One step's failure does not stop the next.
     """
     wired = services()
+    if wired.settings.stage == "demo" and wired.demo_resets.busy():
+        return
     steps: list[Callable[[], Any]] = [wired.relay.sweep, wired.deliveries.sweep]
     for realm in wired.settings.realms:
         for network in wired.store.catalogue(realm).networks.values():

@@ -26,6 +26,14 @@ def run(slug: str) -> None:
 
     One realm's failure does not keep the other from being polled, nor one step the next. Raises what went wrong, at the end.
     """
+    wired = services()
+    if wired.settings.stage == "demo" and wired.demo_resets.busy():
+        return
+    poll(slug)
+
+
+def poll(slug: str) -> None:
+    """The same, also while the demo is being filled anew."""
     until = time.monotonic() + SECONDS
     failures: list[Exception] = []
     polled: list[Network] = []

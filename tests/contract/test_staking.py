@@ -11,8 +11,8 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.stakes import Stake
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.sandbox import FAUCET_COINS
 from chalicelib.wiring import services
-from infra.bootstrap import FAUCET_COINS
 from tests.support.shop import Shop
 
 TRX = 10**6

@@ -105,3 +105,13 @@ def test_every_network_has_its_clock(monkeypatch: Any) -> None:
 
 def test_table_names_carry_the_stage() -> None:
     assert {Settings(stage="demo").table(t) for t in TABLES}.isdisjoint({Settings(stage="prod").table(t) for t in TABLES})
+
+
+def test_only_the_demo_has_a_reset() -> None:
+    """On every other stage there is no such function, so nothing could start it."""
+    names = (
+        "import os, json, sys; os.environ['STAGE'] = sys.argv[1]; import app; "
+        "print(json.dumps([source.name for source in app.app.event_sources]))"
+    )
+    found = {stage: "demo_reset" in json.loads(run_python(ROOT, "-c", names, stage)) for stage in ("local", "demo", "prod")}
+    assert found == {"local": False, "demo": True, "prod": False}

@@ -278,13 +278,15 @@ def test_every_dead_letter_queue_and_function_has_an_alarm(resources: dict[str, 
     dead = {json.dumps({"Fn::GetAtt": f"{name}.QueueName"}) for name in resources if name.endswith("DeadQueue")}
     functions = {json.dumps({"Fn::Sub": name}) for name in function_names("prod").values()}
     assert len(dead) == len(QUEUES)
-    assert sorted(watched) == sorted(dead | functions)
+    assert sorted(watched) == sorted(dead | functions | {json.dumps({"Fn::Sub": "gateway-prod-demo_reset"})})
 
 
 def test_every_function_has_a_log_group_that_is_listened_to(resources: dict[str, Any]) -> None:
     from tests.deploy.declared import config, function_names
 
-    groups = {name: r for name, r in resources.items() if r["Type"] == "AWS::Logs::LogGroup"}
+    # The demo's reset speaks to nobody at night: its alarm counts failures.
+    groups = {n: r for n, r in resources.items() if r["Type"] == "AWS::Logs::LogGroup" and n != "DemoResetLogs"}
+    assert resources["DemoResetLogs"]["Condition"] == resources["DemoResetErrorsAlarm"]["Condition"] == "Demo"
     names = {name: r["Properties"]["LogGroupName"]["Fn::Sub"].replace("${Stage}", "prod") for name, r in groups.items()}
     assert sorted(names.values()) == sorted(f"/aws/lambda/{function}" for function in function_names("prod").values())
     assert all(r["Properties"]["RetentionInDays"] == {"Fn::If": ["Prod", 90, 7]} for r in groups.values())

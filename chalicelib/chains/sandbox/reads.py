@@ -79,7 +79,7 @@ class Reads:
     def _view(self, item: Item | None) -> View:
         head = Head() if item is None else Head.from_doc(item.version, item.doc)
         # A machine that has not heard of the last jump yet takes the head's word for it: the network's time never goes back.
-        ahead = max(self._ahead(), head.ahead)
+        ahead = self._ahead() if head.version == 0 else max(self._ahead(), head.ahead)
         return View(head, self.clock.now_ms() + ahead, ahead=ahead)
 
     def reaching(self, view: View, lowest: int) -> View:

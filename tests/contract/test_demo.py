@@ -1,0 +1,205 @@
+"""The demo stage: a deployment that has only the sandbox, filled with something of everything, and put back every day."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.client import BaseClient
+
+from chalicelib import wiring
+from chalicelib.domain.catalogue import Coin, default_networks
+from chalicelib.domain.demo import EVERY_MS, LEASE_MS, OPERATOR, SHOP
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import tenant_id
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.settings import Settings
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.changes import Save
+from chalicelib.workers import demo
+from infra.bootstrap import demo_keys, make_key, prepare
+from infra.deploy import create_stack
+from infra.local.aws import LocalAws, Snapshot
+from tests.deploy.declared import CHALICE
+from tests.deploy.test_rights_suffice import Recorder, allowed
+from tests.support.stack import Client
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*not supported by moto's CloudFormation")
+WAITED: list[float] = []
+CALLS: set[tuple[str, str]] = set()
+
+
+def use(patch: pytest.MonkeyPatch) -> wiring.Services:
+    """A process of the stage demo."""
+    patch.setenv("STAGE", "demo")
+    wiring.forget()
+    return wiring.services()
+
+
+@pytest.fixture(scope="module")
+def filled(running_aws: LocalAws) -> Iterator[tuple[LocalAws, Snapshot, dict[str, str]]]:
+    """A demo deployment after its first reset."""
+    with running_aws.active(), pytest.MonkeyPatch.context() as patch:
+        running_aws.reset_data()
+        create_stack("demo")
+        wired = use(patch)
+        prepare(wired, boto3.client("kms"))
+        keys = demo_keys(wired)
+        recorder = Recorder()
+        send = BaseClient._make_api_call
+
+        def noted(self: Any, operation: str, sent: dict[str, Any]) -> Any:
+            recorder.note(self.meta.service_model.service_name, operation, sent)
+            return send(self, operation, sent)
+
+        with pytest.MonkeyPatch.context() as listening:
+            listening.setattr(BaseClient, "_make_api_call", noted)
+            assert demo.run(WAITED.append)
+        CALLS.update((action, arn) for _, action, arn in recorder.calls)
+        taken = running_aws.snapshot()
+        patch.undo()
+        wiring.forget()
+        yield running_aws, taken, keys
+        boto3.client("cloudformation").delete_stack(StackName="gateway-demo")
+
+
+@pytest.fixture
+def deployed(filled: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[wiring.Services, Client, dict[str, str]]]:
+    running, taken, keys = filled
+    from app import app
+
+    with running.active():
+        running.restore(taken)
+        yield use(monkeypatch), Client(app, "demo"), keys
+        monkeypatch.undo()
+        wiring.forget()
+
+
+def states(wired: wiring.Services, kind: Any) -> set[str]:
+    return {record.status for record in wired.store.every(kind)}
+
+
+def test_there_is_something_of_every_kind(deployed):
+    wired, client, keys = deployed
+    assert WAITED == [demo.NOTICE_SECONDS]
+    invoices = {i.status for i in wired.store.every(Invoice)}
+    assert invoices == {"pending", "partial", "confirming", "completed", "expired", "cancelled"}
+    assert any(i.late for i in wired.store.every(Invoice))
+    assert states(wired, Deposit) >= {"pending", "confirmed", "orphaned"}
+    assert any(d.flags for d in wired.store.every(Deposit))
+    for withdrawal in wired.store.every(Withdrawal):
+        wired.payouts.pay(withdrawal.tenant, withdrawal.id)  # what the payout function does
+    for network in ("ethereum", "litecoin"):
+        demo.poll.poll(network)
+    assert states(wired, Withdrawal) == {"pending", "confirming", "confirmed", "failed", "cancelled"}
+    assert {w.pending_reason for w in wired.store.every(Withdrawal) if w.status == "pending"} == {"approval"}
+    assert audit(wired.store) == []
+    assert wired.sandbox_time.look() == 0
+    listed = client.call("GET", "/v1/transactions?limit=100", keys["client_test"]).json["data"]
+    assert {t["status"] for t in listed} >= {"pending", "confirmed", "orphaned"}
+    shown = client.call("GET", "/v1/invoices/getAll", keys["client_test"]).json["data"]
+    assert "30" in {invoice.get("overpaid") for invoice in shown}
+
+
+def test_the_function_may_do_what_it_does_and_touches_no_other_stage(deployed):
+    policy = json.loads((CHALICE / "policy-demo_reset-demo.json").read_text())
+    assert CALLS
+    assert sorted(call for call in CALLS if not allowed(policy, *call)) == []
+    assert [file.name for file in CHALICE.glob("policy-demo_reset-*.json")] == ["policy-demo_reset-demo.json"]
+    assert all("gateway-demo" in arn for statement in policy["Statement"] for arn in statement["Resource"])
+    assert {action.split(":")[0] for statement in policy["Statement"] for action in statement["Action"]} == {
+        "logs",
+        "dynamodb",
+        "sqs",
+    }
+
+
+def test_nothing_of_it_is_live(deployed):
+    wired, client, keys = deployed
+    assert wired.store.catalogue("live").networks == {}
+    assert Settings(stage="demo").keys == ("data", "hot-test")
+    assert client.call("GET", "/v1/networks", "sk_live_" + "a" * 16).status == 401
+    with pytest.raises(ValueError, match="no live keys"):
+        make_key(wired, SHOP, "live", "client", ("full",), "live")
+    live = default_networks("live")[1]
+    for make in (wired.reader, wired.payer):
+        with pytest.raises(LookupError, match="simulated networks only"):
+            make(live)
+    assert all(network["isTestnet"] for network in client.call("GET", "/v1/networks", keys["client_test"]).json)
+    published = [key for who in (SHOP, OPERATOR) for key in wired.api_keys.every(tenant_id(who, "test"))]
+    assert len(published) == 3
+    assert not any("keys:write" in key.permissions for key in published)
+    answer = client.call("GET", "/v1/networks", keys["client_test"])
+    assert answer.headers["x-ratelimit-limit"] == "60"
+
+
+def test_the_clock_is_moved_by_a_week_at_most(deployed):
+    _, client, keys = deployed
+    moved = client.call("POST", "/v1/sandbox/clock", keys["client_test"], json={"advance": 7 * 86_400})
+    assert moved.status == 201
+    assert client.call("POST", "/v1/sandbox/clock", keys["client_test"], json={"advance": 1}).status == 400
+
+
+def test_a_day_later_everything_is_put_back_and_keys_go_on_working(deployed):
+    wired, client, keys = deployed
+    before = {i.external_id for i in wired.store.every(Invoice)}
+    ethereum = wired.catalogue("test").networks["ethereum"]
+    client.call("PUT", "/v1/networks", keys["admin_test"], json={"network": "bsc", "status": "inactive", "name": "Mine"})
+    wired.store.commit([Save(Coin(ethereum.id, "mine", "MINE", "Mine", 6, demo.PAYEE))])
+    made = client.call("POST", "/v1/invoices", keys["client_test"], json={"currency": "eth", "amount": 1})
+    assert made.status == 201
+    assert not demo.run(WAITED.append)
+    wired.clock.shift_ms = EVERY_MS + 1
+    assert demo.run(lambda _: None)
+    assert {i.external_id for i in wired.store.every(Invoice)} == before
+    networks = {n["network"]: n for n in client.call("GET", "/v1/networks", keys["client_test"]).json}
+    assert (networks["bsc"]["status"], networks["bsc"]["name"]) == ("active", "BNB Smart Chain")
+    assert wired.catalogue("test").coin("ethereum", "mine") is None
+    assert client.call("GET", f"/v1/invoices?id={made.json['id']}", keys["client_test"]).status == 400
+    assert audit(wired.store) == []
+
+
+@pytest.mark.parametrize("where", ["wipe_demo", "fill"])
+def test_a_reset_that_dies_is_done_again(deployed, monkeypatch, where):
+    wired, client, keys = deployed
+    wired.clock.shift_ms = EVERY_MS + 1
+
+    class Died(BaseException):
+        pass
+
+    def dies(*_: Any) -> None:
+        raise Died
+
+    with monkeypatch.context() as patch:
+        if where == "wipe_demo":
+            patch.setattr(wired, "wipe_demo", dies)
+        else:
+            patch.setattr(demo._Filling, "confirmed", dies)
+        with pytest.raises(Died):
+            demo.run(lambda _: None)
+    wired = use(monkeypatch)
+    wired.clock.shift_ms = EVERY_MS + 1
+    # Requests get sane answers meanwhile: reads go on, nothing is changed; nobody else begins the same at once.
+    assert client.call("GET", "/v1/invoices/getAll", keys["client_test"]).status == 200
+    refused = client.call("POST", "/v1/invoices", keys["client_test"], json={"currency": "eth", "amount": 1})
+    assert (refused.status, refused.json["code"]) == (400, "VALIDATION_ERROR")
+    assert "being reset" in refused.json["error"]
+    assert not demo.run(lambda _: None)
+    wired.clock.shift_ms += LEASE_MS
+    assert demo.run(lambda _: None)
+    assert len(list(wired.store.every(Invoice))) == 9
+    assert audit(wired.store) == []
+    made = client.call("POST", "/v1/invoices", keys["client_test"], json={"currency": "eth", "amount": 1})
+    assert made.status == 201
+
+
+def test_two_resets_at_once_are_one(deployed):
+    wired, _, _ = deployed
+    wired.clock.shift_ms = EVERY_MS + 1
+    assert wired.demo_resets.begin()
+    assert not wired.demo_resets.begin()
+    assert not demo.run(lambda _: None)
