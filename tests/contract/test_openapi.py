@@ -65,6 +65,14 @@ def test_enforcement_and_document_read_the_same_table(made: dict[str, Any]) -> N
         assert ("Idempotency-Key" in sent) == route.creates
 
 
+def test_every_endpoint_says_what_it_answers() -> None:
+    """Those that are still missing have lists and filters to come; an endpoint that is new has none of this excuse."""
+    missing = {route.path for route in document.documented() if route.answer is None}
+    assert {path for path in missing if not path.endswith(("/transactions", "/release"))} <= {
+        "/balances", "/events", "/transactions/{txId}", "/transactions/address/{address}",
+    }  # fmt: skip
+
+
 def test_every_error_example_has_the_shape_that_it_is_an_example_of(made: dict[str, Any]) -> None:
     seen: set[str] = set()
     for name, response in made["components"]["responses"].items():

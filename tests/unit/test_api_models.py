@@ -41,8 +41,11 @@ def test_everything_that_is_wrong_is_told_at_once():
     assert wrong == {
         "amount": ["must have at most 6 decimals (USDT on ethereum)"],
         "expiresIn": ["must be a whole number"],
-        "redirectUrl": ["must be an http or https URL"],
-        "extra": ["is not known; known are: amount, currency, description, expiresIn, externalId, network, redirectUrl"],
+        "redirectUrl": ["must be an http or https URL without user name, blanks and control characters"],
+        "extra": [
+            "is not known; known are: amount, currency, description, expiresIn, externalId, fiatAmount, fiatCurrency, network, "
+            "redirectUrl"
+        ],
     }
 
 
