@@ -75,7 +75,7 @@ def test_routes(standing: dict[str, Any]) -> None:
 def test_schedules(standing: dict[str, Any]) -> None:
     names = function_names(STAGE)
     declared = [{"rate": rate, "state": "ENABLED", "function": names[f]} for f, rate in schedules().items()]
-    assert len(declared) == 9
+    assert len(declared) == 10
     assert sorted(standing["schedules"], key=str) == sorted(declared, key=str)
     assert {s["rate"] for s in standing["schedules"]} == {"rate(1 minute)"}
 
@@ -95,4 +95,4 @@ def test_logs_of_every_function_end_some_day(standing: dict[str, Any]) -> None:
 def test_the_second_deployment_changes_what_is_there(deployed: list[dict[str, Any]]) -> None:
     first, second = ([api["id"] for api in found["apis"]] for found in deployed)
     assert first == second
-    assert len(functions()) == len(deployed[1]["functions"]) == 13
+    assert len(functions()) == len(deployed[1]["functions"]) == 14
