@@ -23,7 +23,8 @@ MOST_KEYS = 2 * DEEPEST
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Entries in order. `more`: there are some behind `resume`, or may be."""
+    """Entries in order. `more`: there are some behind `resume`, or may be: fewer than asked for, with `more`, is all that one
+    request may look for."""
 
     entries: list[tuple[str, Any]]
     more: bool
@@ -198,10 +199,12 @@ class _Walk:
         return heapq.merge(*streams, key=lambda place: place.position, reverse=self.of.newest_first)
 
     def _stream(self, listed: Listed) -> Iterator[Place]:
-        after, size = self.after, self.first
+        after, size, begun = self.after, self.first, False
         while True:
-            if self.seen >= MOST_KEYS:
+            # Every list is read once: so the heads are compared, and whoever goes on begins further on.
+            if begun and self.seen >= MOST_KEYS:
                 raise _Spent
+            begun = True
             found = self.of.store.places(listed, limit=size, after=after, newest_first=self.of.newest_first, span=self.of.span)
             self.seen += len(found.places)
             yield from found.places

@@ -50,14 +50,15 @@ def looked_through(source: Source, fits: Fits, page: int, size: int) -> Entries:
     chosen: list[tuple[str, Any]] = []
     total, seen, after = 0, 0, None
     while True:
-        chunk = source.read(after, min(_CHUNK, DEEPEST - seen))
+        asked = min(_CHUNK, DEEPEST - seen)
+        chunk = source.read(after, asked)
         for entry in chunk.entries:
             if fits(entry[1]):
                 if first <= total < end:
                     chosen.append(entry)
                 total += 1
         seen, after = seen + len(chunk.entries), chunk.resume
-        if not chunk.more or seen >= DEEPEST:
+        if not chunk.more or seen >= DEEPEST or len(chunk.entries) < asked:
             break
     # Where nothing that fits was found behind the page, it goes on behind the last candidate: nobody has to look at them again.
     resume = chosen[-1][0] if chosen and total > end else after
@@ -69,7 +70,8 @@ def behind(source: Source, fits: Fits, position: str, size: int) -> Entries:
     chosen: list[tuple[str, Any]] = []
     seen, after, step = 0, position, size
     while True:
-        chunk = source.read(after, min(step, DEEPEST - seen))
+        asked = min(step, DEEPEST - seen)
+        chunk = source.read(after, asked)
         for entry in chunk.entries:
             if fits(entry[1]):
                 if len(chosen) == size:
@@ -80,7 +82,7 @@ def behind(source: Source, fits: Fits, position: str, size: int) -> Entries:
             return Entries(chosen, False, None)
         if seen == size == len(chosen):
             return Entries(chosen, True, after)  # every candidate fits: there is no need to look for one more
-        if seen >= DEEPEST:
+        if seen >= DEEPEST or len(chunk.entries) < asked:
             return Entries(chosen, True, after)
         step = _GENTLE if step == size else _CHUNK
 
@@ -90,10 +92,11 @@ def everything(source: Source, fits: Fits, sort: str) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     seen, after = 0, None
     while True:
-        chunk = source.read(after, min(_CHUNK, DEEPEST + 1 - seen))
+        asked = min(_CHUNK, DEEPEST + 1 - seen)
+        chunk = source.read(after, asked)
         found += [entry for entry in chunk.entries if fits(entry[1])]
         seen, after = seen + len(chunk.entries), chunk.resume
-        if seen > DEEPEST or (chunk.more and not chunk.entries):
+        if seen > DEEPEST or (chunk.more and len(chunk.entries) < asked):
             words = (
                 f"can sort at most {DEEPEST} entries: narrow the list by time or by another filter, or leave it in order of time"
             )
