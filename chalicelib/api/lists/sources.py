@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from chalicelib.api.lists.query import DEEPEST
 from chalicelib.usecases.ports import Listed, Place, Span, Store
 
-_KEYS = 1000
-"""Keys of one read while several lists are compared."""
+_KEYS, _MOST_AT_ONCE = 1000, 6000
+"""Keys of the first read while several lists are compared, and of later ones: what a query gives at once (1 MB)."""
 MOST_KEYS = 2 * DEEPEST
 """Keys that one request looks at in all where several lists are compared."""
 
@@ -210,4 +210,4 @@ class _Walk:
             yield from found.places
             if not found.more:
                 return
-            after, size = found.places[-1].position, _KEYS
+            after, size = found.places[-1].position, min(max(_KEYS, 4 * size), _MOST_AT_ONCE)

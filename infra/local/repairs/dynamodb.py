@@ -138,8 +138,9 @@ def queries_cost_their_page() -> None:
         last_key = self._get_last_evaluated_key(page[-1], index_name) if stopped else None
         results = page
         if index_name is not None:
-            index = self.get_index(index_name)
-            results = [index.project(item) for item in results]
+            index, keys = self.get_index(index_name), rows.keys_only(index_name)
+            # A count of ten thousand keys goes through here: moto's own way takes twenty times as long for keys alone.
+            results = [index.project(item) if keys is None else _of_keys(item, keys) for item in results]
         if filter_expression is not None:
             results = [item for item in results if filter_expression.expr(item)]
         if projection_expressions:
@@ -147,6 +148,16 @@ def queries_cost_their_page() -> None:
         return results, len(page), last_key
 
     Table.query = query  # type: ignore[method-assign, assignment]
+
+
+def _of_keys(item: Item, keys: list[str]) -> Item:
+    """The part of `item` that an index of keys alone holds."""
+    found = cast(Item, object.__new__(Item))
+    found.hash_key, found.range_key = item.hash_key, item.range_key
+    found.attrs = LimitedSizeDict()
+    for name in keys:
+        dict.__setitem__(found.attrs, name, item.attrs[name])
+    return found
 
 
 def items_and_answers_cost_their_size() -> None:

@@ -215,16 +215,23 @@ class Rows(dict[DynamoType, Any]):
             else:
                 high = min(high, bisect_left(ordered.keys, position))
         page: list[Item] = []
-        size = 0
+        size, keys = 0, self.keys_only(index)
         for place in range(low, high) if forward else range(high - 1, low - 1, -1):
             item = ordered.items[ordered.keys[place]]
-            size += item.size()
+            size += item.size() if keys is None else sum(len(name) + item.attrs[name].size() for name in keys)
             if page and size > RESULT_SIZE_LIMIT:
                 return page, True
             page.append(item)
             if len(page) == limit:
                 return page, True
         return page, False
+
+    def keys_only(self, index: str | None) -> list[str] | None:
+        """The attributes of an index that holds keys alone; what a query reads of it are these. None: it reads whole items."""
+        if index is None or self.table.get_index(index).projection.get("ProjectionType") != "KEYS_ONLY":
+            return None
+        names = (self.table.hash_key_attr, self.table.range_key_attr, *self._specs[index])
+        return sorted({name for name in names if name is not None})
 
     def freeze(self) -> tuple[Any, ...]:
         """A copy of the structure (not of the items) for `thaw`."""

@@ -1,0 +1,91 @@
+"""A page costs the same calls of AWS at ten records and at a hundred thousand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from moto.dynamodb.models.dynamo_type import DynamoType, Item
+
+from chalicelib.domain.ids import TenantId, first_id
+from chalicelib.domain.invoices import Invoice
+from infra.local.repairs.dynamodb import LOCK, rows_of
+from tests.support.edge import PREPARED, Edge
+
+START = 1_767_225_600_000
+MANY = 100_000
+
+
+@pytest.fixture
+def edge(aws) -> Edge:
+    return PREPARED.edge(aws)
+
+
+def fill(edge: Edge, count: int) -> None:
+    """`count` invoices, a second apart, every tenth completed: put into moto's rows as they would be after a commit each."""
+    store = edge.services.store
+    made = Invoice(
+        id="inv_", tenant=TenantId(f"{edge.shop}:test"), network="test:ethereum", asset="test:ethereum:eth", address="0x0",
+        address_id="addr_0", amount=10**18, created_at=START, expires_at=START,
+    )  # type: ignore[arg-type]  # fmt: skip
+    shapes = [_attributes(store, replace(made, status=status)) for status in ("pending", "completed")]
+    table = _table(store)
+    with LOCK:
+        for n in range(count):
+            at = START + n * 1000
+            sk = DynamoType({"S": f"{first_id('inv', at)}{n:016d}"})
+            plain = shapes[n % 10 == 0]
+            item: Any = Item.__new__(Item)
+            item.hash_key, item.range_key = plain["pk"], sk
+            item.attrs = dict(plain, sk=sk, id=sk, created_at=DynamoType({"N": str(at)}))
+            rows_of(table).store(plain["pk"], sk, item)
+
+
+def _attributes(store: Any, record: Invoice) -> dict[str, DynamoType]:
+    return {name: DynamoType(value) for name, value in store.models.item(record).to_dynamodb_dict().items()}
+
+
+def _table(store: Any) -> Any:
+    from moto.dynamodb.models import dynamodb_backends
+
+    (account,) = dynamodb_backends
+    region = store.models.connection.region
+    return dynamodb_backends[account][region].tables[store._settings.table("records")]
+
+
+def calls_of(edge: Edge, **query: Any) -> tuple[list[str], Any]:
+    edge.call("GET", "/coins")  # warm
+    counted = edge.calls()
+    answer = edge.call("GET", "/invoices/getAll", query={"limit": 5, **query})
+    assert answer.status == 200, answer.body
+    return list(counted.made), answer.json
+
+
+QUERIES: dict[str, dict[str, Any]] = {
+    "the first page": {},
+    "of one status": {"status": "completed"},
+    "of one status and coin": {"status": "completed", "currency": "eth"},
+    "since a day": {"from": "2026-01-01", "to": "2026-01-01"},
+    "the second page": {"page": 2},
+}
+
+
+@pytest.mark.slow
+def test_pages_cost_the_same_calls_at_a_hundred_thousand(edge):
+    fill(edge, 20)
+    few = {name: calls_of(edge, **query)[0] for name, query in QUERIES.items()}
+    fill(edge, MANY)
+    for name, query in QUERIES.items():
+        calls, answer = calls_of(edge, **query)
+        # A query stops at 1 MB: counting ten thousand keys takes two, comparing twenty thousand of two lists a few.
+        assert calls[: len(few[name])] == few[name] or "coin" in name, name
+        assert len(calls) <= len(few[name]) + (8 if "coin" in name else 2), (name, calls)
+        pagination = answer["meta"]["pagination"]
+        assert len(answer["data"]) == 5
+        again, _ = calls_of(edge, cursor=pagination["next_cursor"], **{k: v for k, v in query.items() if k != "page"})
+        assert len(again) == {"of one status": 3, "of one status and coin": 5}.get(name, 2), (name, again)
+    assert answer["meta"]["pagination"] | {"next_cursor": None} == {
+        "page": 2, "limit": 5, "total": 10_000, "pages": 2_000, "has_next": True, "has_prev": True, "next_cursor": None,
+        "total_capped": True,
+    }  # fmt: skip
