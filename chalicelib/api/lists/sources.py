@@ -70,13 +70,22 @@ class Partition:
 
     def read(self, after: str | None, limit: int) -> Chunk:
         entries: list[tuple[str, Any]] = []
+        # Where some records are hidden, only another one that is not says that there is more.
+        wanted = limit if self.visible is None else limit + 1
         while True:
             page = self.store.page(
-                self.kind, limit=limit - len(entries), after=after, newest_first=self.newest_first, span=self.span, **self.fields
+                self.kind,
+                limit=wanted - len(entries),
+                after=after,
+                newest_first=self.newest_first,
+                span=self.span,
+                **self.fields,
             )
             entries += [(record.id, record) for record in page.items if self.visible is None or self.visible(record)]
             after = page.next
-            if after is None or len(entries) == limit:
+            if len(entries) > limit:
+                return Chunk(entries[:limit], True, entries[limit - 1][0])
+            if after is None or len(entries) == wanted:
                 return Chunk(entries, after is not None, after)
 
     def skip(self, count: int) -> Skipped:

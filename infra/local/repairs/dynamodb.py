@@ -152,7 +152,7 @@ def queries_cost_their_page() -> None:
 
 def _of_keys(item: Item, keys: list[str]) -> Item:
     """The part of `item` that an index of keys alone holds."""
-    found = cast(Item, object.__new__(Item))
+    found = object.__new__(Item)
     found.hash_key, found.range_key = item.hash_key, item.range_key
     found.attrs = LimitedSizeDict()
     for name in keys:
