@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.addresses import Addresses
     from chalicelib.usecases.api_keys import ApiKeys
     from chalicelib.usecases.approvals import Approvals
+    from chalicelib.usecases.checkout import Checkouts
     from chalicelib.usecases.clocks import SandboxTime
     from chalicelib.usecases.coins import Coins
     from chalicelib.usecases.deliveries import Deliveries
@@ -215,6 +216,12 @@ class Services:
 
         url = self.settings.public_url
         return Invoices(self.store, self.addresses, self.realm_clock, self.invoice_settings, self.rates, url)
+
+    @cached_property
+    def checkouts(self) -> Checkouts:
+        from chalicelib.usecases.checkout import Checkouts
+
+        return Checkouts(self.store, self.clock_of)
 
     @cached_property
     def invoice_settings(self) -> InvoiceSettingsBook:

@@ -31,7 +31,7 @@ class Route:
 
     `family` is the shape of errors, `envelope` whether a success is wrapped. `creates`: Idempotency-Key counts here.
     `realm`: keys of the other realm are refused. `status` is that of a success. `answer` names the record in it (`api.records`).
-    `media` is the content type of a success; what is not JSON belongs to the explorer page and not in its document.
+    `media` is the content type of a success; what is not JSON is a page, or its file, and not in the document.
     """
 
     method: Method

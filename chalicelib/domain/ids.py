@@ -75,6 +75,15 @@ def first_id(prefix: str, at_ms: int) -> str:
     return f"{prefix}_{_base32(max(0, at_ms), 10)}"
 
 
+def made_at(id: str) -> int:
+    """When an id of `new_id` was made, in milliseconds since 1970. Raises ValueError for what is none."""
+    digits = id.partition("_")[2][:10]
+    value = 0
+    for digit in digits:
+        value = value * 32 + _CROCKFORD.index(digit)
+    return value
+
+
 def derived_id(prefix: str, *parts: str) -> str:
     """The id that belongs to `parts`: the same parts always give the same id, so that doing a thing twice finds the first."""
     digest = hashlib.sha256("\x1f".join(parts).encode()).digest()

@@ -112,6 +112,11 @@ class Invoice:
     def overpaid(self) -> int:
         return max(0, self.confirmed - self.amount)
 
+    @property
+    def missing(self) -> int:
+        """What is still to be paid in time: what has been seen counts, in units."""
+        return max(0, self.amount - self.confirmed - self.unconfirmed)
+
     def settled_status(self) -> str:
         """The status that the payments give now. Enough money in time beats expiry and cancellation; a manual status beats all."""
         if self.manual_status is not None:

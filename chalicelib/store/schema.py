@@ -72,6 +72,8 @@ INDEXES: dict[tuple[str, str], Index] = {
     ("tx", "asset"): Index("records", "tx_by_asset", "tx_asset_pk", "time_sk"),
     ("tx", "address"): Index("records", "tx_by_address", "tx_address_pk", "time_sk"),
     ("tx", "hash"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
+    # Whose invoice it is, by its id alone: for who pays it, who has no key.
+    ("inv", "id"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
     ("dlv", "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk"),
 }
 """Where a list lies: by its family (what its partitions begin with) and by what it is looked up."""
@@ -93,6 +95,8 @@ def _invoice_lists(r: Any) -> dict[str, str | None]:
         "list_pk": listed_under("inv", r.tenant),
         "status_pk": listed_under("inv", r.tenant, r.status),
         "asset_pk": listed_under("inv", r.tenant, r.asset),
+        "tx_hash_pk": listed_under("inv", r.id),
+        "time_sk": r.id,
     }
 
 

@@ -1,4 +1,4 @@
-"""Files of the page, each under a name with the first digits of its hash: a name never changes what it stands for."""
+"""Files of the pages, each under a name with the first digits of its hash: a name never changes what it stands for."""
 
 from __future__ import annotations
 
@@ -28,17 +28,25 @@ class File:
     tag: str
 
 
+@lru_cache(maxsize=32)
+def _file(on_disk: str) -> File:
+    """Packed ones are unpacked here, once per process."""
+    path = STATIC / on_disk
+    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    plain = Path(path.name.removesuffix(".gz"))
+    tag = hashlib.sha256(raw).hexdigest()
+    return File(f"{plain.stem}.{tag[:_DIGITS]}{plain.suffix}", raw.decode("utf-8"), _TYPES[plain.suffix], tag)
+
+
+def named(plain: str) -> str:
+    """The name that a small file of ours (`checkout.css`) is served under; nothing else is read for it."""
+    return _file(plain).name
+
+
 @lru_cache(maxsize=1)
 def files() -> dict[str, File]:
-    """Every file in `static`, by the name without hash (`swagger-ui.css`). Packed ones are unpacked here, once per process."""
-    found: dict[str, File] = {}
-    for path in sorted(STATIC.iterdir()):
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        plain = Path(path.name.removesuffix(".gz"))
-        tag = hashlib.sha256(raw).hexdigest()
-        name = f"{plain.stem}.{tag[:_DIGITS]}{plain.suffix}"
-        found[plain.name] = File(name, raw.decode("utf-8"), _TYPES[plain.suffix], tag)
-    return found
+    """Every file in `static`, by the name without hash (`swagger-ui.css`)."""
+    return {path.name.removesuffix(".gz"): _file(path.name) for path in sorted(STATIC.iterdir())}
 
 
 def by_name(name: str) -> File | None:

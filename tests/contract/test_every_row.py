@@ -613,6 +613,21 @@ def _(a: Caller) -> None:
     assert (document.status, document.json["openapi"]) == (200, "3.1.0")
 
 
+@row("Decisions", "GET", "/pay/{invoiceId}")
+def _(a: Caller) -> None:
+    made = a.invoice()
+    page = a.stack.call("GET", f"/pay/{made['id']}")
+    assert (page.status, page.headers["content-type"].partition(";")[0]) == (200, "text/html")
+    assert made["address"] in page.body.decode()
+
+
+@row("Decisions", "GET", "/pay/{invoiceId}/status")
+def _(a: Caller) -> None:
+    made = a.invoice()
+    shown = a.stack.call("GET", f"/v1/pay/{made['id']}/status").json
+    assert (shown["address"], shown["status"], shown["paymentUri"]) == (made["address"], "pending", made["paymentUri"])
+
+
 @row("Decisions", "GET", "/health")
 def _(a: Caller) -> None:
     assert a.stack.call("GET", "/health").json["status"] == "ok"

@@ -21,7 +21,7 @@ def edge(aws):
 def test_the_files_are_those_of_the_pinned_package() -> None:
     """Byte for byte; and nothing is there that comes from nowhere."""
     assert assets.stale() == []
-    ours = {"explorer.js", "explorer.css", "icon.svg"}
+    ours = {"explorer.js", "explorer.css", "icon.svg", "checkout.js", "checkout.css"}
     assert {path.name for path in assets.STATIC.iterdir()} == ours | {f"{name}.gz" for name in assets.FILES}
     assert sum(path.stat().st_size for path in assets.STATIC.iterdir()) < 500_000
     assert "Apache License" in files.files()["swagger-ui-license.txt"].text

@@ -248,6 +248,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
             "/withdrawals/{id}": withdrawal["id"],
             "/withdrawals/fees": "?coin=eth",
             "/whitelist/addresses/{id}": trusted["id"],
+            "/pay/{invoiceId}/status": f"{invoice['id']}/status",
         }
     )
     journey.api("PUT", f"/v1/addresses/{invoice['address']}", {"label": "till 3"})

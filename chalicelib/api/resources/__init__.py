@@ -5,8 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 _MODULES = (
-    "addresses", "api_keys", "balances", "coins", "event", "events", "grey_list", "health", "invoices", "merchant", "networks",
-    "openapi", "sandbox", "transactions", "wallets", "webhooks", "whitelist", "withdrawal_requests", "withdrawals", "withdraws",
+    "addresses", "api_keys", "balances", "checkout", "coins", "event", "events", "grey_list", "health", "invoices", "merchant",
+    "networks", "openapi", "sandbox", "transactions", "wallets", "webhooks", "whitelist", "withdrawal_requests", "withdrawals",
+    "withdraws",
 )  # fmt: skip
 
 

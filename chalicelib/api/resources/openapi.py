@@ -39,9 +39,9 @@ def get_explorer(ctx: Ctx) -> Answer:
     return Answer(None, text=text, headers={**explorer.HEADERS, **headers})
 
 
-@endpoint("GET", "/openapi/{file}", family="object", level="public", media="text/*", summary="A file of the explorer page")
+@endpoint("GET", "/openapi/{file}", family="object", level="public", media="text/*", summary="A file of the pages")
 def get_explorer_file(ctx: Ctx) -> Answer:
-    """Only the names that the page links to. Each has its content's hash in it, so that it may be kept for ever."""
+    """Only the names that the explorer and the checkout link to. Each has its content's hash in it: it may be kept for ever."""
     from chalicelib.web import explorer, files
 
     name = ctx.param("file")

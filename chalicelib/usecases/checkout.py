@@ -1,0 +1,108 @@
+"""What somebody who is to pay an invoice may know of it. Who knows its id may look, without a key, and change nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.errors import NotFound
+from chalicelib.domain.ids import Realm, asset_parts, network_parts
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.money import format_units
+from chalicelib.usecases.ports import Clock, Listed, Store
+from chalicelib.usecases.views import iso, payment_uri, without_none
+
+INVOICE_ID = re.compile(r"inv_[0-9a-hjkmnp-tv-z]{26}", re.ASCII)
+_PAYABLE = ("pending", "partial")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """An invoice as its payer sees it. `tip` is the chain's height, None where nothing is paid; `seconds_left` until its time is
+    over, by the clock of its realm."""
+
+    invoice: Invoice
+    coin: Coin
+    network: Network
+    tip: int | None
+    seconds_left: int
+
+    @property
+    def confirmations(self) -> int:
+        """Blocks on the payment that has the fewest: the one that is waited for. 0 where nothing is paid."""
+        counted = [
+            max(self.network.confirmations if payment.confirmed else 1, (self.tip or payment.block) - payment.block + 1)
+            for payment in self.invoice.payments
+        ]
+        return min(counted, default=0)
+
+    def payment_uri(self, catalogue: Catalogue) -> str | None:
+        """Asks a wallet for what is missing, and no more; None where nothing is to be paid (any more)."""
+        invoice = self.invoice
+        if invoice.status not in _PAYABLE or not invoice.missing or not self.seconds_left:
+            return None
+        return payment_uri(replace(invoice, amount=invoice.missing), self.coin, catalogue)
+
+
+class Checkouts:
+    def __init__(self, store: Store, clock_of: Callable[[Realm], Clock]) -> None:
+        self._store, self._clock_of = store, clock_of
+
+    def find(self, invoice_id: str) -> Checkout:
+        """The invoice of that id, whoever's it is: at most three reads. Raises NotFound, Unavailable.
+
+        What has no id of ours is not looked for. The index that knows the owner follows the invoice by a moment.
+        """
+        if not INVOICE_ID.fullmatch(invoice_id):
+            raise _unknown(invoice_id)
+        places = self._store.places(Listed("inv", "id", invoice_id), limit=1).places
+        invoice: Invoice | None = next(iter(self._store.at(places)), None) if places else None
+        if invoice is None:
+            raise _unknown(invoice_id)
+        realm, slug = network_parts(invoice.network)
+        catalogue = self._store.catalogue(realm)
+        coin = catalogue.coin(slug, asset_parts(invoice.asset)[1])
+        if coin is None:
+            raise LookupError(f"{invoice.asset} is not in the catalogue")
+        cursor = self._store.get(Cursor, network=invoice.network) if invoice.payments else None
+        left = invoice.expires_at - self._clock_of(realm).now_ms()
+        return Checkout(invoice, coin, catalogue.networks[slug], None if cursor is None else cursor.tip, max(0, left // 1000))
+
+    def public(self, checkout: Checkout) -> dict[str, Any]:
+        """The public record of it: nothing of the merchant but what it wrote for its payer."""
+        invoice, coin = checkout.invoice, checkout.coin
+        late = invoice.late + invoice.late_unconfirmed
+
+        def amount(units: int) -> str:
+            return format_units(units, coin.decimals)
+
+        return without_none(
+            {
+                "amount": amount(invoice.amount),
+                "received": amount(invoice.received),
+                "unconfirmed": amount(invoice.unconfirmed + invoice.late_unconfirmed),
+                "missing": amount(invoice.missing),
+                "overpaid": amount(invoice.overpaid) if invoice.overpaid else None,
+                "late": amount(late) if late else None,
+                "currency": coin.slug,
+                "symbol": coin.symbol,
+                "network": checkout.network.slug,
+                "address": invoice.address,
+                "status": invoice.status,
+                "paymentUri": checkout.payment_uri(self._store.catalogue(checkout.network.realm)),
+                "expiresAt": iso(invoice.expires_at),
+                "expiresIn": checkout.seconds_left,
+                "description": invoice.description,
+                "redirectUrl": invoice.redirect_url,
+                "confirmations": checkout.confirmations,
+                "requiredConfirmations": checkout.network.confirmations,
+            }
+        )
+
+
+def _unknown(invoice_id: str) -> NotFound:
+    return NotFound(f"No invoice {invoice_id[:80]}", {"id": invoice_id[:80]})

@@ -1,0 +1,198 @@
+"""The page to pay an invoice on, made of the record that its payer may see and of nothing else.
+
+All that is to be known is in the HTML: the script only asks whether it has changed, and then takes the new HTML's parts over.
+Everything that it loads comes from its own origin; what the merchant wrote is text, and at most a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+from urllib.parse import urlsplit
+
+from chalicelib.web.files import named
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        # In nobody's frame: a page around it could cover the address with another one.
+        "base-uri 'self'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Robots-Tag": "noindex",
+}
+PAGE_TYPE = "text/html; charset=utf-8"
+_PAYABLE = ("pending", "partial")
+_TONES = {"completed": "good", "confirming": "busy", "pending": "calm", "partial": "warn", "expired": "bad", "cancelled": "bad"}
+_ICONS = {
+    "good": '<path d="M6 12.5l4 4 8-9"/>',
+    "busy": '<path d="M12 7v5l3.5 2"/>',
+    "calm": '<path d="M12 7v5l3.5 2"/>',
+    "warn": '<path d="M12 6.5v7M12 17v.5"/>',
+    "bad": '<path d="M8 8l8 8M16 8l-8 8"/>',
+}
+
+
+def page(root: str, invoice_id: str, shown: Mapping[str, Any], state: str, network: str, testnet: bool) -> str:
+    """The page of an invoice below `root`. `shown` is its public record, `state` that record as text but for what every second
+    changes, `network` the network's name."""
+    title, words = _in_words(shown, network)
+    tone = _TONES.get(shown["status"], "calm")
+    badge = '<span class="badge">Test network: no real money</span>' if testnet else ""
+    # Without the script, the browser itself asks again.
+    again = '<noscript><meta http-equiv="refresh" content="15"></noscript>' if tone in ("calm", "warn", "busy") else ""
+    body = f"""<main class="card {"two" if "paymentUri" in shown else "one"}" id="checkout"
+ data-ask="{escape(f"pay/{invoice_id}/status")}" data-shown="{escape(state)}" data-left="{shown["expiresIn"]}">
+<section class="info">
+<p class="label">Pay{badge}</p>
+<p class="amount">{escape(shown["amount"])} <span>{escape(shown["symbol"])}</span></p>
+{_described(shown)}<div class="state {tone}" role="status" data-part="state">
+{_icon(tone)}
+<div><h1>{escape(title)}</h1>{"".join(f"<p>{escape(each)}</p>" for each in words)}{_progress(shown)}</div>
+</div>
+<dl data-part="facts">{_facts(shown, network)}</dl>
+<div data-part="back">{_back(shown)}</div>
+</section>
+<section class="pay" data-part="pay">{_to_pay(shown, network, testnet)}</section>
+</main>
+<p class="away" id="away" hidden>The connection is interrupted. This page goes on as soon as it is back.</p>"""
+    return _whole(root, f"{shown['amount']} {shown['symbol']}: {title}", again, body)
+
+
+def unknown(root: str) -> str:
+    """The page of an id that no invoice has."""
+    return _whole(
+        root,
+        "No such invoice",
+        "",
+        f"""<main class="card one"><section class="info">
+<div class="state bad">{_icon("bad")}
+<div><h1>No such invoice</h1><p>There is nothing to pay here. Look at the link again, or ask the shop for a new one.</p></div>
+</div></section></main>""",
+    )
+
+
+def _icon(tone: str) -> str:
+    return f'<svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="12" cy="12" r="11"/>{_ICONS[tone]}</svg>'
+
+
+def _whole(root: str, title: str, head: str, body: str) -> str:
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{escape(title)}</title>
+<base href="{escape(root)}/">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">{head}
+<link rel="icon" href="openapi/{named("icon.svg")}" type="image/svg+xml">
+<link rel="stylesheet" href="openapi/{named("checkout.css")}">
+<script src="openapi/{named("checkout.js")}" defer></script>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def _in_words(shown: Mapping[str, Any], network: str) -> tuple[str, list[str]]:
+    """What is the case, and what it means for who pays."""
+    symbol, status = shown["symbol"], shown["status"]
+    more = []
+    if "overpaid" in shown:
+        more.append(f"You paid {shown['overpaid']} {symbol} more than was asked. Ask the shop to send it back.")
+    if "late" in shown:
+        more.append(f"{shown['late']} {symbol} came after the time was over. Ask the shop what becomes of it.")
+    if status in _PAYABLE and "paymentUri" not in shown:
+        return "The time to pay is over", [
+            "Do not send anything any more. What was sent in time still counts once it is seen.",
+            *more,
+        ]
+    match status:
+        case "pending":
+            return "Waiting for your payment", [
+                f"Send {shown['missing']} {symbol} on {network}. This page follows by itself.",
+                *more,
+            ]
+        case "partial":
+            return f"{shown['missing']} {symbol} are missing", ["A part has arrived. Send the rest to the same address.", *more]
+        case "confirming":
+            return "Your payment has been seen", ["The network is confirming it. You may close this page.", *more]
+        case "completed":
+            return "Paid", ["Thank you. The payment is complete.", *more]
+        case "expired":
+            return "The time to pay is over", ["Do not send anything any more. Ask the shop for a new invoice.", *more]
+        case "cancelled":
+            return "Cancelled", ["The shop has cancelled this invoice. Do not send anything any more.", *more]
+    return f"Status: {status}", ["The shop looks after this invoice by hand. Do not send anything any more.", *more]
+
+
+def _described(shown: Mapping[str, Any]) -> str:
+    text = shown.get("description")
+    return f'<p class="what" dir="auto">{escape(text)}</p>\n' if text else ""
+
+
+def _progress(shown: Mapping[str, Any]) -> str:
+    if shown["status"] != "confirming":
+        return ""
+    needed = shown["requiredConfirmations"]
+    have = min(shown["confirmations"], needed)
+    return f'<progress value="{have}" max="{needed}"></progress><p>{have} of {needed} confirmations</p>'
+
+
+def _facts(shown: Mapping[str, Any], network: str) -> str:
+    facts = [("Network", escape(network))]
+    if shown["unconfirmed"] != "0":
+        facts.append(("Seen, not confirmed", escape(f"{shown['unconfirmed']} {shown['symbol']}")))
+    if shown["received"] != "0":
+        facts.append(("Received", escape(f"{shown['received']} {shown['symbol']}")))
+    if "paymentUri" in shown:
+        minutes = shown["expiresIn"] // 60
+        left = f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours"
+        until = escape(shown["expiresAt"])
+        facts.append(("Time left", f'<time id="left" datetime="{until}" title="until {until}">{left}</time>'))
+    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
+
+
+def _back(shown: Mapping[str, Any]) -> str:
+    """The way back to the shop, for who has paid. Looked at once more: only a page of the web is linked to."""
+    target = shown.get("redirectUrl", "")
+    try:
+        parts = urlsplit(target)
+    except ValueError:
+        return ""
+    if shown["status"] != "completed" or parts.scheme not in ("http", "https") or not parts.hostname:
+        return ""
+    return f'<a class="button" href="{escape(target)}" rel="noreferrer noopener">Back to {escape(parts.hostname)}</a>'
+
+
+def _to_pay(shown: Mapping[str, Any], network: str, testnet: bool) -> str:
+    """Where to pay to, while something is to be paid."""
+    if "paymentUri" not in shown:
+        return ""
+    uri, address, symbol = shown["paymentUri"], shown["address"], escape(shown["symbol"])
+    care = "This network is simulated: send no real money." if testnet else "Payments can not be called back: check the address."
+    return f"""<div class="qr">{_qr(uri)}</div>
+<a class="button" href="{escape(uri)}">Open in wallet</a>
+{_copied("send", f"Amount in {symbol}", shown["missing"])}
+{_copied("address", f"{escape(network)} address", address)}
+<p class="only">Send only {symbol} on {escape(network)}. {care}</p>"""
+
+
+def _copied(name: str, label: str, value: str) -> str:
+    return (
+        f'<div class="field"><span class="label">{label}</span><code id="{name}">{escape(value)}</code>'
+        f'<button type="button" class="copy" data-copy="{name}" aria-label="Copy: {label}">Copy</button></div>'
+    )
+
+
+def _qr(text: str) -> str:
+    import segno
+
+    drawn: str = segno.make(text, error="m", micro=False).svg_inline(
+        border=2, omitsize=True, svgclass=None, lineclass=None, title="The payment as a QR code, for a wallet's camera"
+    )
+    return drawn
