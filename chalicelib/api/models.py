@@ -36,9 +36,14 @@ _SECRET_FIELDS = frozenset({"secret", "privateKey", "private_key", "rpcUrl", "ws
 
 
 class Request(BaseModel):
-    """A body with field names as written here. `cross` looks at fields together."""
+    """A body with field names as written here. `cross` looks at fields together.
+
+    Where a body changes something, `selecting` are the names that say what is changed: a body without any other changes nothing
+    and is refused. None: it is no such body.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid", defer_build=True, frozen=True)
+    selecting: ClassVar[frozenset[str] | None] = None
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
@@ -46,10 +51,31 @@ class Request(BaseModel):
         return []
 
     @classmethod
+    def known_names(cls) -> list[str]:
+        """The names that a body may have."""
+        return sorted(field.alias or own for own, field in cls.model_fields.items())
+
+    @classmethod
+    def changes_nothing(cls, sent: Mapping[str, Any]) -> list[FieldProblem]:
+        """The problem of a body that should change something and names nothing to change."""
+        if cls.selecting is None or not sent.keys() <= cls.selecting:
+            return []
+        known = ", ".join(name for name in cls.known_names() if name not in cls.selecting)
+        return [FieldProblem("body", None, (f"must name something to change: {known}",))]
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Says of a body that changes something that it is not empty."""
+        schema = handler(core_schema)
+        if cls.selecting is not None:
+            body = handler.resolve_ref_schema(schema)
+            body["minProperties"] = 1 + len(cls.selecting.intersection(body.get("required", ())))
+        return schema
+
+    @classmethod
     def unknown(cls, name: str) -> str:
         """The constraint that a field nobody knows breaks."""
-        known = sorted(field.alias or own for own, field in cls.model_fields.items())
-        return f"is not known; known are: {', '.join(known) or 'none'}"
+        return f"is not known; known are: {', '.join(cls.known_names()) or 'none'}"
 
 
 class CamelRequest(Request):
@@ -200,7 +226,7 @@ AddressText = Annotated[
         examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"],
     ),
 ]
-Label = Annotated[str, Field(max_length=200)]
+Label = Annotated[str, Field(max_length=200, examples=["Till 3"])]
 Metadata = Annotated[
     dict[str, Any],
     BeforeValidator(_metadata),
@@ -264,13 +290,14 @@ def known_network(catalogue: Catalogue, slug: str) -> Network:
 
 
 def validated(model: type[Any], sent: Mapping[str, Any], catalogue: Catalogue | None) -> tuple[Any, list[FieldProblem]]:
-    """`sent` as `model`, or None and everything that is wrong with it, one entry per field."""
+    """`sent` as `model` (a Request), or None and everything that is wrong with it, one entry per field."""
     problems: list[FieldProblem] = []
     result = None
     try:
         result = model.model_validate(sent, context=catalogue)
     except ValidationError as error:
         problems = _collected(error, model)
+    problems += model.changes_nothing(sent)
     if catalogue is not None:
         wrong = frozenset(problem.field.split(".")[0] for problem in problems)
         problems += model.cross(sent, wrong, catalogue)

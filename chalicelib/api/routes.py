@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from chalicelib.api.errors import Family
+from chalicelib.api.errors import STATUS, Family
 from chalicelib.domain.ids import Realm
 from chalicelib.domain.merchants import PERMISSIONS
 from chalicelib.usecases.access import RateClass
@@ -31,6 +31,7 @@ class Route:
 
     `family` is the shape of errors, `envelope` whether a success is wrapped. `creates`: Idempotency-Key counts here.
     `realm`: keys of the other realm are refused. `status` is that of a success. `answer` names the record in it (`api.records`).
+    `errors` are codes that it answers beyond those which every route of its kind does (`api.openapi.errors.codes`).
     `media` is the content type of a success; what is not JSON is a page, or its file, and not in the document.
     """
 
@@ -49,6 +50,7 @@ class Route:
     creates: bool = False
     realm: Realm | None = None
     answer: str | None = None
+    errors: tuple[str, ...] = ()
     media: str = "application/json"
 
     @property
@@ -76,15 +78,18 @@ def endpoint(
     creates: bool = False,
     realm: Realm | None = None,
     answer: str | None = None,
+    errors: tuple[str, ...] = (),
     media: str = "application/json",
 ) -> Callable[[H], H]:
     """Put the decorated function in the table. `envelope` follows the family where it is not given.
 
-    Raises ValueError for a permission that no key can have, and for a second function at the same place: both are mistakes
-    that must not wait for a request.
+    Raises ValueError for a permission that no key can have, for a code that no error has, and for a second function at the same
+    place: mistakes that must not wait for a request.
     """
     if permission is not None and permission not in PERMISSIONS:
         raise ValueError(f"{method} {path}: unknown permission {permission}")
+    if not STATUS.keys() >= set(errors):
+        raise ValueError(f"{method} {path}: unknown codes in {errors}")
     if any(route.method == method and route.path == path for route in ROUTES):
         raise ValueError(f"{method} {path} is there twice")
 
@@ -106,6 +111,7 @@ def endpoint(
                 creates=creates,
                 realm=realm,
                 answer=answer,
+                errors=errors,
                 media=media,
             )
         )

@@ -249,11 +249,12 @@ def test_a_coin_is_changed_by_body_or_by_path(edge: Edge) -> None:
     assert put(edge, "/v1/coins/btc", status="INACTIVE", maxValue="2").status == 200
     coin = get(edge, "btc")
     assert (coin["name"], coin["status"], coin["settings"]["maxValue"]) == ("Bitcoin (BTC)", "INACTIVE", 2)
-    assert put(edge, "/v1/coins/btc", coin="btc").status == 200
-    refused(put(edge, "/v1/coins/btc", coin="ltc"), "INVALID_PARAMETER", "coin")
+    assert put(edge, "/v1/coins/btc", coin="btc", name="Bitcoin").status == 200
+    refused(put(edge, "/v1/coins/btc", coin="btc"), "INVALID_PARAMETER", "must name something to change")
+    refused(put(edge, "/v1/coins/btc", coin="ltc", name="x"), "INVALID_PARAMETER", "coin")
     refused(put(edge, name="x"), "INVALID_PARAMETER", "coin")
-    refused(put(edge, coin="nothing"), "INVALID_PARAMETER", "coin")
-    refused(put(edge, coin="btc", network="tron"), "INVALID_PARAMETER", "bitcoin")
+    refused(put(edge, coin="nothing", name="x"), "INVALID_PARAMETER", "coin")
+    refused(put(edge, coin="btc", network="tron", name="x"), "INVALID_PARAMETER", "bitcoin")
     refused(put(edge, coin="btc", status="PAUSED"), "INVALID_PARAMETER", "status")
     refused(put(edge, coin="btc", contractAddress=USDT), "INVALID_PARAMETER", "contractAddress")
     assert edge.call("GET", "/v1/coins/nothing").status == 400

@@ -177,7 +177,10 @@ def test_settings_begin_with_defaults_and_are_changed_field_by_field(edge):
     third = edge.call("PUT", SETTINGS, json={"settings": {"minimumAmounts": {"ltc": "0"}, "autoConfirmThreshold": "0"}})
     last = {"defaultExpirationTime": 60, "autoConfirmThreshold": 0, "supportedCurrencies": ["eth"], "minimumAmounts": {}}
     assert third.json["settings"] == edge.call("GET", SETTINGS).json["settings"] == last
-    assert edge.call("PUT", SETTINGS, json={"settings": {}}).json["settings"] == last
+    empty = edge.call("PUT", SETTINGS, json={"settings": {}})
+    assert empty.status == 400
+    assert "settings: must name something to change" in empty.json["details"]
+    assert edge.call("GET", SETTINGS).json["settings"] == last
     for key in ("other", "live"):
         assert edge.call("GET", SETTINGS, key=key).json == {"settings": defaults}
     assert edge.call("PUT", SETTINGS, key="reader", json={"settings": {}}).status == 403

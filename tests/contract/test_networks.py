@@ -81,7 +81,8 @@ def test_an_operator_changes_a_live_network(edge):
     assert "hunter2" not in client.body.decode()
     assert (client.json["name"], client.json["explorerUrl"]) == ("Ethereum mainnet", "https://explorer.example/eth")
     assert put(edge, "admin_live", network="ethereum", status="inactive", rpcUrl=None).json["rpcUrl"] is None
-    assert put(edge, "admin_live", network="ethereum").json["name"] == "Ethereum mainnet"
+    assert put(edge, "admin_live", network="ethereum").status == 400, "nothing to change"
+    assert edge.call("GET", "/networks/ethereum", key="live").json["name"] == "Ethereum mainnet"
     assert edge.call("GET", "/networks/ethereum").json["name"] == "Ethereum"
 
 

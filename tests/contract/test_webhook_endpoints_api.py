@@ -72,7 +72,8 @@ def test_changing_an_endpoint(shop: Shop, receiver: Receiver) -> None:
     hook = shop.hook("http://127.0.0.1:8099/old")
     changed = shop.done("PUT", f"/webhooks/{hook['id']}", {"url": receiver.url("/new"), "events": ["*", "*"]})
     assert (changed["url"], changed["events"], changed["status"]) == (receiver.url("/new"), ["*"], "active")
-    assert shop.done("PUT", f"/webhooks/{hook['id']}", {}) == changed
+    assert shop.refused("PUT", f"/webhooks/{hook['id']}", {}) == (400, "INVALID_PARAMETER")
+    assert shop.done("PUT", f"/webhooks/{hook['id']}", {"enabled": True}) == changed
     assert shop.done("GET", f"/webhooks/{hook['id']}") == changed
     shop.invoice()
     shop.work()
@@ -274,7 +275,7 @@ def test_what_is_gone_or_foreign_is_not_found(shop: Shop, receiver: Receiver) ->
     sent = shop.done("POST", f"/webhooks/{hook['id']}/test")
     shop.work()
     asked = [
-        ("PUT", f"/webhooks/{hook['id']}", {}),
+        ("PUT", f"/webhooks/{hook['id']}", {"enabled": True}),
         ("POST", f"/webhooks/{hook['id']}/test", None),
         ("POST", f"/webhooks/{hook['id']}/rotate-secret", {}),
         ("GET", f"/webhooks/{hook['id']}/deliveries", None),

@@ -2,7 +2,7 @@
 
 Every request that tests make through `tests.support.stack.Client` comes through here, so a test of anything is also a test of
 the document. Where an answer is right and the document is not: fields and their types are in `chalicelib/api/records`, error codes
-beyond the usual ones in `MORE` of `chalicelib/api/openapi/errors.py`.
+beyond the usual ones are named where the route is (`errors=` of `@endpoint`).
 
 Validators are compiled once per endpoint and status (jsonschema_rs: some 20 µs an answer).
 """

@@ -6,6 +6,7 @@ fields of the model, whose aliases are the parameters' names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, cast
@@ -164,6 +165,9 @@ def _parameter(
     extra: dict[str, Any] = {}
     if field.values and operator in ("eq", "ne") and not several:
         extra["enum"] = list(field.values)
+    if field.values and operator == "in":
+        one = f" *({'|'.join(map(re.escape, field.values))}) *"
+        extra["pattern"] = f"^{one}(,{one})*$"
     shown = list(examples or field.examples)
     if operator == "in" and shown:
         shown = [",".join((field.values or tuple(shown))[:2])]

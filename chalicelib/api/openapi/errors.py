@@ -24,17 +24,6 @@ _AT = 1_777_636_800_000  # 2026-05-01T12:00:00.000Z
 _REQUEST_ID = "3f0c3f3e-8a52-4a0e-9d0c-1f6a4d4b8f5e"
 _PAYOUT = ("INSUFFICIENT_BALANCE", "INVALID_ADDRESS", "DAILY_LIMIT_EXCEEDED")
 
-MORE: dict[tuple[str, str], tuple[str, ...]] = {
-    ("DELETE", "/addresses/grey-list"): ("NOT_FOUND",),
-    ("GET", "/merchant"): ("NOT_FOUND",),
-    ("POST", "/sandbox/deposits"): ("INVALID_ADDRESS",),
-    ("POST", "/whitelist/addresses"): ("INVALID_ADDRESS",),
-    ("PUT", "/withdrawals/request/accept"): ("NOT_FOUND",),
-    ("PUT", "/withdrawals/request/reject"): ("NOT_FOUND",),
-    ("POST", "/networks/tron/stake"): ("INSUFFICIENT_BALANCE",),
-}
-"""Codes that an endpoint answers beyond what its place in the route table says."""
-
 _EXAMPLES: dict[str, ServiceError] = {
     "INVALID_PARAMETER": InvalidParameter(
         [
@@ -74,7 +63,7 @@ _WORDS = {
 
 def codes(route: Route) -> dict[int, tuple[str, ...]]:
     """Every code that `route` can answer, by status."""
-    found = ["INTERNAL_ERROR", *MORE.get((route.method, route.path), ())]
+    found = ["INTERNAL_ERROR", *route.errors]
     if route.level != "public":
         found += ["INVALID_API_KEY", "EXPIRED_API_KEY", "INSUFFICIENT_PERMISSIONS", "IP_NOT_WHITELISTED", "RATE_LIMIT_EXCEEDED"]
     if "{" in route.path:

@@ -60,7 +60,7 @@ def operation(route: Route, schemas: Schema, responses: Schema, taken: set[str])
     if route.body is not None:
         schema = ref(route.body.__name__)
         made["requestBody"] = {
-            "required": bool(schemas[route.body.__name__].get("required")),
+            "required": bool({"required", "minProperties"} & schemas[route.body.__name__].keys()),
             "content": {"application/json": {"schema": schema, "example": example(schema, schemas)}},
         }
     made["responses"] = {str(route.status): _success(route), **_failures(route, responses)}

@@ -56,7 +56,7 @@ def of_answer(answer: Any) -> Schema:
 
 
 def example(schema: Schema, schemas: Schema) -> Any:
-    """A value for `schema`: its own example; else that of each required field, or of every field that has one."""
+    """A value for `schema`: its own example; else that of each required field, and of all that have one where those are too few."""
     if "$ref" in schema:
         return example(schemas[schema["$ref"].rsplit("/", 1)[1]], schemas)
     for name in ("examples", "enum"):
@@ -70,7 +70,9 @@ def example(schema: Schema, schemas: Schema) -> Any:
     match schema.get("type"):
         case "object":
             fields = schema.get("properties", {})
-            wanted = schema.get("required") or [name for name, field in fields.items() if field.get("examples")]
+            wanted = schema.get("required", [])
+            if len(wanted) < schema.get("minProperties", 1):
+                wanted = [*wanted, *(name for name, field in fields.items() if _has_example(field))]
             return {name: example(fields[name], schemas) for name in fields if name in wanted}
         case "array":
             return [example(schema.get("items", {}), schemas)] if schema.get("minItems", 1) else []
@@ -81,3 +83,7 @@ def example(schema: Schema, schemas: Schema) -> Any:
         case "string":
             return "string"
     return None
+
+
+def _has_example(field: Schema) -> bool:
+    return bool(field.get("examples")) or any(kind.get("examples") for kind in field.get("anyOf", ()))

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 from pydantic import BaseModel
 
-from chalicelib.api import records
 from chalicelib.api.openapi.schemas import Schema, ref
+from chalicelib.api.records.balances import Balance
+from chalicelib.api.records.invoices import Invoice
+from chalicelib.api.records.transactions import Transaction
+from chalicelib.api.records.webhooks import TestEvent
+from chalicelib.api.records.withdrawals import Withdrawal
 from chalicelib.domain.events import EVENT_NAMES
+from chalicelib.domain.webhooks import TEST_EVENT
 
-_RECORDS = {
-    "transaction": "transactions.Transaction",
-    "withdrawal": "withdrawals.Withdrawal",
-    "balance": "balances.Balance",
-    "invoice": "invoices.Invoice",
+_RECORDS: dict[str, type[BaseModel]] = {
+    "transaction": Transaction,
+    "withdrawal": Withdrawal,
+    "balance": Balance,
+    "invoice": Invoice,
+    "webhook": TestEvent,
 }
 """`data` is the public record of the object that the event is about, by the first part of the event's name."""
-_TX_ID: Schema = {"type": "string", "description": "The same as `id`."}
-_PREVIOUS: Schema = {"type": "string", "description": "The status before this change."}
+_TX_ID: Schema = {"type": "string", "description": "The transaction's hash on the chain: the same as `hash`."}
 _WORDS = {
     "transaction.detected": "A payment was seen in a block; on bitcoin and litecoin in the mempool",
     "transaction.confirmed": "A payment has its confirmations and is credited",
@@ -35,6 +39,7 @@ _WORDS = {
     "invoice.expired": "Time is over and not enough was paid",
     "invoice.late_payment": "A payment came after the invoice had ended; it is credited all the same",
     "invoice.reverted": "A reorganisation took a payment back",
+    TEST_EVENT: "A test that was asked for (`POST /v1/webhooks/{id}/test`); its endpoint alone is told",
 }
 SIGNATURES: list[Schema] = [
     {
@@ -64,13 +69,13 @@ SIGNATURES: list[Schema] = [
 
 def models() -> list[type[BaseModel]]:
     """The records that events carry."""
-    return [found for name in _RECORDS.values() if (found := _record(name)) is not None]
+    return list(_RECORDS.values())
 
 
 def webhooks(schemas: Schema) -> Schema:
     """The section `webhooks` of the document. Puts the payloads into `schemas`."""
     section: Schema = {}
-    for event in EVENT_NAMES:
+    for event in (*EVENT_NAMES, TEST_EVENT):
         name = "".join(part.capitalize() for part in event.replace("_", ".").split(".")) + "Event"
         schemas[name] = _payload(event, schemas)
         section[event] = {
@@ -91,11 +96,10 @@ def webhooks(schemas: Schema) -> Schema:
 
 def _payload(event: str, schemas: Schema) -> Schema:
     kind = event.split(".", maxsplit=1)[0]
-    record = _record(_RECORDS[kind])
-    data: Schema = {"type": "object"} if record is None else ref(record.__name__)
-    more = {"txId": _TX_ID} if kind == "transaction" else {"previous_status": _PREVIOUS} if event.endswith("status_changed") else {}
-    if record is not None and more:
-        data = copy.deepcopy(schemas[record.__name__])
+    name = _RECORDS[kind].__name__
+    data, more = ref(name), _beyond_the_record(event, schemas)
+    if more:
+        data = copy.deepcopy(schemas[name])
         data["properties"] |= more
         data["required"] = [*data.get("required", ()), *more]
     return {
@@ -104,7 +108,7 @@ def _payload(event: str, schemas: Schema) -> Schema:
             "id": {"type": "string", "description": "The same event has the same id, however often it is sent."},
             "event": {"const": event},
             "data": data,
-            "timestamp": {"type": "string", "format": "date-time"},
+            "timestamp": schemas["Meta"]["properties"]["timestamp"],
             "sequence": {"type": "integer", "minimum": 1, "description": "Counts the events of one object, from 1."},
         },
         "required": ["id", "event", "data", "timestamp", "sequence"],
@@ -112,8 +116,11 @@ def _payload(event: str, schemas: Schema) -> Schema:
     }
 
 
-def _record(name: str) -> Any:
-    try:
-        return records.find(name)
-    except LookupError:
-        return None
+def _beyond_the_record(event: str, schemas: Schema) -> Schema:
+    """What the `data` of some events has beside the public record (decisions §10)."""
+    if event.startswith("transaction."):
+        return {"txId": _TX_ID}
+    if event == "withdrawal.status_changed":
+        status = schemas[Withdrawal.__name__]["properties"]["status"]
+        return {"previous_status": {**status, "description": "The status before this change."}}
+    return {}

@@ -54,3 +54,9 @@ class Delivery(CamelRecord):
     next_attempt_at: Time | None = Field(default=None, description="While it is pending.")
     created_at: Time
     finished_at: Time | None = None
+
+
+class TestEvent(CamelRecord):
+    """What the event `webhook.test` is about."""
+
+    webhook_id: str = Field(description="The endpoint that is tested.", examples=["wh_01jd2w3x4y5z6a7b8c9d0e1f2g"])

@@ -57,6 +57,8 @@ class AddressCreate(Request):
 class AddressChange(Request):
     """What is not sent stays as it is; null takes it away."""
 
+    selecting = frozenset()
+
     label: Label | None = None
     metadata: Metadata | None = None
 
@@ -155,8 +157,6 @@ def get_address(ctx: Ctx) -> Answer:
 )  # fmt: skip
 def update_address(ctx: Ctx, body: AddressChange) -> Answer:
     """`metadata` replaces what was there as a whole."""
-    if not body.model_fields_set:
-        raise InvalidParameter.one("label", None, "is required where metadata is not sent")
     address, holdings = ctx.services.addresses.change(
         ctx.tenant,
         ctx.param("address"),

@@ -148,6 +148,8 @@ class KeyCreate(_KeyTerms):
 
 
 class KeyUpdate(_KeyTerms):
+    selecting = frozenset()
+
     name: KeyName | None = None
     permissions: Permissions | None = None
 

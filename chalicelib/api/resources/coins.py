@@ -117,6 +117,8 @@ class CoinPrecreate(CamelRequest):
 
 
 class CoinChange(CoinSettings):
+    selecting = frozenset({"coin", "network"})
+
     coin: Annotated[str, Field(min_length=1, max_length=100, description="The coin's slug.", examples=["usdt"])] | None = None
     network: NetworkSlug | None = None
     name: CoinName | None = None

@@ -30,6 +30,7 @@ EVENTS = Listing(
     family="envelope",
     permission="events:read",
     query=EVENTS,
+    answer="list[event.Event]",
     summary="Events of the last 30 days, newest first",
 )
 def list_events(ctx: Ctx, query: ListQuery) -> Answer:

@@ -74,7 +74,8 @@ def add_to_grey_list(ctx: Ctx, body: GreyListAdd) -> Answer:
 
 @endpoint(
     "DELETE", "/addresses/grey-list", family="object", level="admin", permission="addresses:write", body=GreyListRemove,
-    query=GreyListRemoveQuery, answer="grey_list.Removed", summary="Take an address off the grey list",
+    query=GreyListRemoveQuery, answer="grey_list.Removed", errors=("NOT_FOUND",),
+    summary="Take an address off the grey list",
 )  # fmt: skip
 def remove_from_grey_list(ctx: Ctx, body: GreyListRemove, query: GreyListRemoveQuery) -> Answer:
     """`network` and `address` are required, in the query string or in the body; where they are in both they have to be the same.
@@ -92,7 +93,7 @@ def remove_from_grey_list(ctx: Ctx, body: GreyListRemove, query: GreyListRemoveQ
 
 @endpoint(
     "POST", "/transactions/{txId}/release", family="envelope", level="admin", permission="addresses:write",
-    summary="Release a deposit that is held",
+    answer="transactions.Transaction", summary="Release a deposit that is held",
 )  # fmt: skip
 def release_transaction(ctx: Ctx) -> Answer:
     """For a deposit of any merchant of the key's realm, by its id (`tx_…`): its money becomes available and counts for its invoice.

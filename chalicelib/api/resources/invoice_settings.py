@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -22,6 +23,8 @@ ExpirySeconds = Annotated[int, Field(ge=1, le=MAX_EXPIRY, description="Seconds."
 
 
 class InvoiceSettingsFields(CamelRequest):
+    selecting = frozenset()
+
     default_expiration_time: ExpirySeconds | None = None
     auto_confirm_threshold: Annotated[Amount, Field(description="US dollars; 0: off.", examples=[25])] | None = None
     supported_currencies: (
@@ -41,7 +44,8 @@ class InvoiceSettingsChange(CamelRequest):
         """Whether each of the minimumAmounts is one of a coin that there is. Those that are no amounts are named already."""
         settings = sent.get("settings")
         least = settings.get("minimumAmounts") if isinstance(settings, dict) else None
-        problems = []
+        empty = InvoiceSettingsFields.changes_nothing(settings) if isinstance(settings, dict) else []
+        problems = [replace(problem, field="settings") for problem in empty]
         for slug, value in least.items() if isinstance(least, dict) else ():
             field = f"settings.minimumAmounts.{slug}"[:200]
             try:

@@ -100,7 +100,7 @@ class SettingsChange(Request):
 
 @endpoint(
     "GET", "/merchant", family="envelope", permission="merchant:read", answer="merchant.Merchant",
-    summary="The merchant that the key belongs to",
+    errors=("NOT_FOUND",), summary="The merchant that the key belongs to",
 )  # fmt: skip
 def get_merchant(ctx: Ctx) -> Answer:
     merchant = ctx.services.store.get(Merchant, id=ctx.key.merchant)

@@ -69,6 +69,8 @@ _UrlText = Annotated[str, Field(min_length=1, max_length=MAX_URL)]
 class NetworkChange(CamelRequest):
     """What is not sent stays as it is; null takes a URL or the gas limit away."""
 
+    selecting = frozenset({"network"})
+
     network: NetworkSlug
     name: Annotated[Annotated[str, Field(min_length=1, max_length=100, examples=["Ethereum"])] | None, NOT_NULL] = None
     status: Annotated[Literal["active", "inactive"] | None, NOT_NULL] = None
@@ -187,7 +189,7 @@ class StakeRequest(Request):
 
 @endpoint(
     "POST", "/networks/tron/stake", family="object", level="admin", permission="networks:write", body=StakeRequest, status=201,
-    creates=True, summary="Stake TRX of the hot wallet", answer="networks.Stake",
+    creates=True, summary="Stake TRX of the hot wallet", answer="networks.Stake", errors=("INSUFFICIENT_BALANCE",),
 )  # fmt: skip
 def stake(ctx: Ctx, body: StakeRequest) -> Answer:
     """The answer is `pending`: the next poll hands it to the chain, and it is `confirmed` when its block has the network's

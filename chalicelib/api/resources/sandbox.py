@@ -14,6 +14,7 @@ from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.money import parse_units
 from chalicelib.usecases.clocks import MOST_AT_ONCE
 from chalicelib.usecases.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
+from chalicelib.usecases.networks import MOST_CONFIRMATIONS
 from chalicelib.usecases.ports import TokenFacts
 from chalicelib.usecases.views import iso
 
@@ -40,7 +41,15 @@ class SandboxBlocks(Request):
 
 class SandboxReorg(Request):
     network: NetworkSlug
-    depth: Annotated[int, Field(ge=1, description="At most as deep as the service follows the network.", examples=[3])]
+    depth: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=2 * MOST_CONFIRMATIONS,
+            description="At most twice the network's confirmations, or 64 where that is more; polygon: 256.",
+            examples=[3],
+        ),
+    ]
     remine: Annotated[bool, Field(description="Mine what falls out again, in the new blocks of the same numbers.")] = False
 
 
@@ -55,7 +64,7 @@ class SandboxAdvance(Request):
 @endpoint(
     "POST", "/sandbox/deposits", family="envelope", permission="sandbox:write", realm="test", body=SandboxDeposit, status=201,
     creates=True, summary="Pay into any address of a simulated network",
-    answer="sandbox.Deposit",
+    answer="sandbox.Deposit", errors=("INVALID_ADDRESS",),
 )  # fmt: skip
 def sandbox_deposit(ctx: Ctx, body: SandboxDeposit) -> Answer:
     """Mined at once, in a block of its own; credited after the network's confirmations (`POST /sandbox/blocks`)."""

@@ -64,7 +64,7 @@ TRANSACTIONS = Listing(
 
 @endpoint(
     "GET", "/transactions", family="envelope", permission="transactions:read", query=TRANSACTIONS,
-    summary="The merchant's transactions, newest first",
+    answer="list[transactions.Transaction]", summary="The merchant's transactions, newest first",
 )  # fmt: skip
 def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
     """A withdrawal is listed from the moment that its transaction is signed, at the place of the time when it was asked for."""
@@ -74,7 +74,7 @@ def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
 
 @endpoint(
     "GET", "/transactions/{txId}", family="envelope", permission="transactions:read",
-    summary="One transaction, by its id or by its hash on the chain",
+    answer="transactions.Transaction", summary="One transaction, by its id or by its hash on the chain",
 )  # fmt: skip
 def get_transaction(ctx: Ctx) -> Answer:
     """Where several movements to the merchant share a hash, the newest is shown; `GET /transactions?hash=` lists them all."""
@@ -87,7 +87,7 @@ def get_transaction(ctx: Ctx) -> Answer:
 
 @endpoint(
     "GET", "/transactions/address/{address}", family="envelope", permission="transactions:read", query=TRANSACTIONS,
-    summary="The transactions of one of the merchant's addresses, newest first",
+    answer="list[transactions.Transaction]", summary="The transactions of one of the merchant's addresses, newest first",
 )  # fmt: skip
 def list_transactions_of_address(ctx: Ctx, query: ListQuery) -> Answer:
     """`address` is the address itself or its id. One that is not the merchant's is 404."""
@@ -96,7 +96,7 @@ def list_transactions_of_address(ctx: Ctx, query: ListQuery) -> Answer:
 
 @endpoint(
     "GET", "/addresses/{address}/transactions", family="object", permission="transactions:read", query=TRANSACTIONS, envelope=True,
-    summary="The transactions of one of the merchant's addresses, newest first",
+    answer="list[transactions.Transaction]", summary="The transactions of one of the merchant's addresses, newest first",
 )  # fmt: skip
 def list_transactions_under_address(ctx: Ctx, query: ListQuery) -> Answer:
     """The same as `GET /transactions/address/{address}`."""

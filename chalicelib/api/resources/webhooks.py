@@ -76,6 +76,8 @@ class WebhookCreate(Request):
 class WebhookUpdate(Request):
     """What is left out stays. The secret changes by rotation alone."""
 
+    selecting = frozenset()
+
     url: Annotated[Any, _URL] = None
     events: Annotated[Any, _EVENTS] = None
     status: Literal["active", "disabled", "paused"] | None = Field(

@@ -43,6 +43,8 @@ class WhitelistAdd(Request):
 class WhitelistChange(Request):
     """What is not sent stays; a limit of null is taken away."""
 
+    selecting = frozenset()
+
     label: Annotated[Label, _LABEL] = ""
     daily_limit: Annotated[PlainAmount, _DAILY] | None = None
     monthly_limit: Annotated[PlainAmount, _MONTHLY] | None = None
@@ -79,7 +81,7 @@ def entry_view(entry: WhitelistEntry) -> dict[str, Any]:
 
 @endpoint(
     "POST", "/whitelist/addresses", family="envelope", permission="whitelist:write", body=WhitelistAdd, status=201, creates=True,
-    answer="whitelist.WhitelistAddress", summary="Trust an address",
+    answer="whitelist.WhitelistAddress", errors=("INVALID_ADDRESS",), summary="Trust an address",
 )  # fmt: skip
 def add_to_whitelist(ctx: Ctx, body: WhitelistAdd) -> Answer:
     """The limits count for every coin by itself, in its own units, over rolling 24 hours and 30 days, whether the whitelist is

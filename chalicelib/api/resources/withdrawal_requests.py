@@ -49,7 +49,7 @@ def _approver(ctx: Ctx, body: Decision) -> Approver:
 
 @endpoint(
     "PUT", "/withdrawals/request/accept", family="envelope", permission="withdrawals:write", body=Decision,
-    answer="withdrawals.Withdrawal", summary="Agree to a withdrawal that waits for an approval",
+    answer="withdrawals.Withdrawal", errors=("NOT_FOUND",), summary="Agree to a withdrawal that waits for an approval",
 )  # fmt: skip
 def accept_request(ctx: Ctx, body: Decision) -> Answer:
     """Where multisig asks for signatures, `required_signatures` different signers have to send theirs, through any key that may
@@ -61,7 +61,7 @@ def accept_request(ctx: Ctx, body: Decision) -> Answer:
 
 @endpoint(
     "PUT", "/withdrawals/request/reject", family="envelope", permission="withdrawals:write", body=Decision,
-    answer="withdrawals.Withdrawal", summary="Refuse a withdrawal that waits for an approval",
+    answer="withdrawals.Withdrawal", errors=("NOT_FOUND",), summary="Refuse a withdrawal that waits for an approval",
 )  # fmt: skip
 def reject_request(ctx: Ctx, body: Decision) -> Answer:
     """The withdrawal fails (`failure_reason` begins with `rejected`) and the money is available again. An admin key, or one

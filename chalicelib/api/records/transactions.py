@@ -1,0 +1,51 @@
+"""What answers about transactions look like: deposits, and what pays withdrawals."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from chalicelib.api.records.addresses import Slug
+from chalicelib.api.records.base import CamelRecord, Money, Time
+
+Flag = Literal["grey_listed", "held", "below_minimum"]
+FLAGS = (
+    "`grey_listed`: it came from an address of the grey list. `held`: it is credited and waits for the operator's release. "
+    "`below_minimum`: less than the coin's `minDepositAmount`; it is recorded and not credited."
+)
+
+
+class Transaction(CamelRecord):
+    """One movement on a chain, to the merchant or from it. Where a hash has several, each is a transaction of its own."""
+
+    id: Annotated[
+        str, Field(description="`tx_…` of a deposit, `txw_…` of a withdrawal.", examples=["tx_3k9x7m2p5q8r1t4v6w0y3z5a7b"])
+    ]
+    hash: Annotated[str, Field(description="The transaction's hash on the chain.", examples=["0x5c50…"])]
+    network: Slug
+    coin: Annotated[str, Field(examples=["usdt"])]
+    symbol: Annotated[str, Field(examples=["USDT"])]
+    contract_address: Annotated[str | None, Field(description="Null for the network's own coin.")]
+    type: Literal["deposit", "withdrawal", "collection", "topup", "stake"]
+    address: Annotated[str, Field(description="The address that received it.")]
+    from_: Annotated[str | None, Field(alias="from", description="Null for a withdrawal whose wallet is not chosen yet.")]
+    to: Annotated[str, Field(description="The same as `address`.")]
+    amount: Money
+    fee: Annotated[
+        Money | None,
+        Field(description="What the network takes, in its own coin; null for a deposit, whose fee was paid by whoever sent it."),
+    ]
+    status: Annotated[
+        Literal["pending", "confirmed", "failed", "orphaned"],
+        Field(description="`orphaned`: a reorganisation took it out of the chain."),
+    ]
+    confirmations: Annotated[int, Field(ge=0, description="Blocks on it, its own included.", examples=[12])]
+    required_confirmations: Annotated[int, Field(ge=1, examples=[12])]
+    block_number: Annotated[int | None, Field(ge=0, description="Null while it is in no block.", examples=[120])]
+    block_hash: Annotated[str | None, Field(description="Null where it is in no block, and for withdrawals.")]
+    invoice_id: Annotated[str | None, Field(description="The invoice that it paid.")]
+    withdrawal_id: Annotated[str | None, Field(description="The withdrawal that it pays.")]
+    flags: Annotated[list[Flag], Field(description=FLAGS)]
+    created_at: Annotated[Time, Field(description="When it was first seen; of a withdrawal, when that was asked for.")]
+    confirmed_at: Time | None

@@ -1,0 +1,65 @@
+"""What merchants are really told, held against the section `webhooks` of the document."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema_rs
+
+from chalicelib.api.openapi import document
+from chalicelib.domain.events import EVENT_NAMES
+from chalicelib.domain.webhooks import TEST_EVENT, EventRecord
+from chalicelib.wiring import services
+from tests.support.shop import CONFIRMATIONS, Shop, open_shop
+from tests.support.stack import Stack
+
+
+def tell_everything(shop: Shop) -> None:
+    """A day of a shop on which every event happens."""
+    parts = shop.invoice("1")
+    shop.pay(parts["address"], "0.4")
+    shop.mine()
+    shop.turn()
+    shop.pay(parts["address"], "0.6")
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    late = shop.invoice("1", expiresIn=60)
+    shop.wait(61)
+    shop.turn("housekeeping")
+    shop.pay(late["address"], "1")
+    shop.mine()
+    shop.turn()
+    withdrawal = shop.withdraw("0.5")
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    assert shop.withdrawal(withdrawal)["status"] == "confirmed"
+    taken_back = shop.invoice("1", coin="usdt")
+    shop.pay(taken_back["address"], "1", "usdt")
+    shop.mine()
+    shop.turn()
+    shop.reorg(CONFIRMATIONS + 2)
+    shop.turn()
+    hook = shop.post("/v1/webhooks", {"url": "https://shop.example/hook", "events": ["*"]}).json["data"]
+    assert shop.post(f"/v1/webhooks/{hook['id']}/test", None).status == 201
+
+
+def test_every_event_is_as_documented(stack: Stack) -> None:
+    made = document.document()
+    validators = {
+        name: jsonschema_rs.Draft202012Validator(
+            {**said["post"]["requestBody"]["content"]["application/json"]["schema"], "components": made["components"]}
+        )
+        for name, said in made["webhooks"].items()
+    }
+    with open_shop(stack) as shop:
+        tell_everything(shop)
+        told = [(event.name, json.loads(event.body)) for event in services().store.every(EventRecord)]
+        listed = shop.get("/v1/events", limit="100")["data"]
+    assert {name for name, _ in told} == {*EVENT_NAMES, TEST_EVENT}
+    for name, body in told:
+        validators[name].validate(body)
+    for body in listed:
+        validators[body["event"]].validate(body)
+    assert not validators["invoice.created"].is_valid(next(body for name, body in told if name == "invoice.expired"))
