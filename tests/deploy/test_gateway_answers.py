@@ -28,6 +28,7 @@ def test_the_command_sets_every_answer_and_publishes_them(
     api: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STAGE", "local")  # the command sets it for its process: it is put back at the end
     folder = tmp_path / ".chalice" / "deployed"
     folder.mkdir(parents=True)
     resources = [{"name": "api_handler", "resource_type": "lambda_function"}, {"resource_type": "rest_api", "rest_api_id": api}]
@@ -51,5 +52,6 @@ def test_without_a_deployment_it_says_so(
     aws: LocalAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STAGE", "local")
     assert main(["--stage", "prod", "gateway"]) == 1
     assert "chalice deploy --stage prod" in capsys.readouterr().err
