@@ -117,7 +117,7 @@ def welcome(base_url: str, keys: Mapping[str, str], nodes: Mapping[str, str], se
         "",
         *[f"  {slug:20} {url}" for slug, url in nodes.items()],
         *([""] if nodes else []),
-        "  1. Ask for a payment, and keep its address",
+        "  1. Ask for a payment, and keep its address; the answer has a checkoutUrl, too: a page to pay it on",
         f"     address=$(curl -s {base_url}/v1/invoices {post} {invoice} | {address}); echo $address",
         "  2. Pay it, as a customer in the sandbox would",
         f"     curl -s {base_url}/v1/sandbox/deposits {post} {deposit}; echo",
