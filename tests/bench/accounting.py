@@ -3,9 +3,10 @@
 moto bills every call half a unit, so units are computed here from the sizes of the real items, by AWS's rules:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html (sizes)
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html (units)
-A write costs a unit for each KB of the item before or after it, whichever is larger, twice that in a transaction; as much again
-for the index `listing` where the item is listed. A condition on an item that is not written is counted like a write of it. A read
-costs half a unit for each 4 KB, one when consistent; a query is charged for the sum of its items. Refused calls count too.
+A write costs a unit for each KB of the item before or after it, whichever is larger, twice that in a transaction. An index holds
+keys alone: to put an item in or to take it out costs a unit, to move it two, and to leave it where it is nothing.
+A condition on an item that is not written is counted like a write of it. A read costs half a unit for each 4 KB, one when
+consistent; a query is charged for the sum of its items. Refused calls count too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import Any
 import boto3
 from botocore.client import BaseClient
 from moto.core.botocore_stubber import BotocoreStubber
+
+from chalicelib.store.schema import INDEXES, Index
 
 _send = BaseClient._make_api_call
 _answer = BotocoreStubber.__call__
@@ -55,7 +58,7 @@ def accounted(*, units: bool = False) -> Iterator[Account]:
         account.calls[f"{service}:{operation}"] += 1
         account.sent.append((service, operation, sent))
         before = _written(operation, sent) if units and service == "dynamodb" else []
-        sizes = [_size(_stored(table, key)) for table, key, _ in before]
+        olds = [_stored(table, key) for table, key, _ in before]
         began, other = time.thread_time(), account.moto
         found: Any = None
         try:
@@ -64,7 +67,7 @@ def accounted(*, units: bool = False) -> Iterator[Account]:
         finally:
             account.seconds += time.thread_time() - began - (account.moto - other)
             if units and service == "dynamodb":
-                _charge(account, operation, sent, before, sizes, found)
+                _charge(account, operation, sent, before, olds, found)
 
     BaseClient._make_api_call, BotocoreStubber.__call__ = send, answer  # type: ignore[method-assign]
     try:
@@ -83,14 +86,14 @@ def again(sent: list[tuple[str, str, dict[str, Any]]]) -> float:
         return time.thread_time() - began - account.moto
 
 
-def _charge(account: Account, operation: str, sent: dict[str, Any], before: list[Any], sizes: list[int], found: Any) -> None:
+def _charge(account: Account, operation: str, sent: dict[str, Any], before: list[Any], olds: list[Any], found: Any) -> None:
     twice = 2 if operation == "TransactWriteItems" else 1
-    for (table, key, _), size in zip(before, sizes, strict=True):
+    for (table, key, _), old in zip(before, olds, strict=True):
         item = _stored(table, key)
-        largest = max(size, _size(item), 1)
+        largest = max(_size(old), _size(item), 1)
         account.writes[table] += twice * math.ceil(largest / 1024)
-        if item is not None and "list_pk" in item:
-            account.writes[table] += math.ceil(largest / 1024)
+        for index in {index for index in INDEXES.values() if table.endswith(f"-{index.table}")}:
+            account.writes[table] += len(_entries(index, old) ^ _entries(index, item))
     if before or found is None:
         return
     if operation == "GetItem":
@@ -102,9 +105,18 @@ def _charge(account: Account, operation: str, sent: dict[str, Any], before: list
             for item in [*items, *absent]:
                 _read(account, table, [item], wanted)
     elif operation == "Query":
-        _read(account, sent["TableName"], found["Items"], sent)
+        # What is only counted is read all the same: keys, of which none is longer than this.
+        counted = [{"pk": {"S": "x" * 180}}] * (found["Count"] if sent.get("Select") == "COUNT" else 0)
+        _read(account, sent["TableName"], found.get("Items", counted), sent)
     else:
         raise ValueError(f"what {operation} costs is not known here")
+
+
+def _entries(index: Index, item: dict[str, Any] | None) -> set[tuple[str, str]]:
+    """Where an item lies in an index: in one place, or in none."""
+    if item is None or index.pk not in item or index.sk not in item:
+        return set()
+    return {(item[index.pk]["S"], item[index.sk]["S"])}
 
 
 def _read(account: Account, table: str, items: list[Any], how: dict[str, Any]) -> None:
