@@ -6,6 +6,7 @@ https://chromedevtools.github.io/devtools-protocol/
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import re
@@ -38,12 +39,16 @@ def chromium() -> tuple[str, dict[str, str]]:
     Raises NoBrowser.
     """
     tried: list[str] = []
-    for attempt in (_on_path, _installed, _unpacked):
-        try:
-            return attempt()
-        except (OSError, subprocess.CalledProcessError, NoBrowser) as error:
-            said = getattr(error, "stderr", None) or str(error)
-            tried.append(f"{attempt.__name__.strip('_')}: {str(said).strip()[-500:]}")
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    # Test processes run side by side, and apt lets one in at a time: the others wait, and find it installed.
+    with (_CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for attempt in (_on_path, _installed, _unpacked):
+            try:
+                return attempt()
+            except (OSError, subprocess.CalledProcessError, NoBrowser) as error:
+                said = getattr(error, "stderr", None) or str(error)
+                tried.append(f"{attempt.__name__.strip('_')}: {str(said).strip()[-500:]}")
     raise NoBrowser("Chromium is needed and could not be installed. " + " | ".join(tried))
 
 
@@ -58,7 +63,7 @@ def _on_path() -> tuple[str, dict[str, str]]:
 def _installed() -> tuple[str, dict[str, str]]:
     if os.geteuid() != 0:
         raise NoBrowser("not root, so apt-get install is not tried")
-    install = ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]
+    install = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "install", "-y", "--no-install-recommends", "chromium"]
     try:
         _run(install)
     except subprocess.CalledProcessError:  # package lists that are missing or old
