@@ -52,7 +52,8 @@ _SIMULATED = (*READ, *PUT, "DeleteItem", "ConditionCheckItem")
 FUNCTIONS: dict[str, Rights] = {
     "api": Rights(
         {
-            "tenants": (*READ, *PUT, "UpdateItem"),
+            # ConditionCheckItem: that the key which makes another is not revoked meanwhile.
+            "tenants": (*READ, *PUT, "UpdateItem", "ConditionCheckItem"),
             # UpdateItem: the sums over a merchant's invoices.
             "records": (*READ, *PUT, "UpdateItem"),
             # Journal and merchants' balances. UpdateItem: what is on hold at an address, when an operator releases it.

@@ -126,7 +126,8 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
     problems: list[FieldProblem] = []
     arguments: list[Any] = []
     catalogue = None if route.level == "public" else ctx.catalogue
-    raw = request.raw_body if route.body is not None else b""
+    # Also where the route reads none: another body is another request.
+    raw = request.raw_body if route.body is not None or route.creates else b""
     raw = raw.encode() if isinstance(raw, str) else raw
     if route.creates:
         try:
@@ -134,7 +135,7 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
         except InvalidParameter as error:
             problems += error.problems
         path = route.path.format_map(ctx.path)
-        ctx.request_hash = idempotency.hash_of(route.method, path, raw)
+        ctx.request_hash = idempotency.hash_of(route.method, path, _parameters(request), raw)
     if route.body is not None:
         content_type = auth.header_values(request, "content-type")
         try:
@@ -157,9 +158,14 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
 def _query(request: Request) -> dict[str, Any]:
     """Text where a name is there once, a list where it is there several times. `status[]` is `status`."""
     values: dict[str, list[str]] = {}
-    for name, several in (request.to_original_event().get("multiValueQueryStringParameters") or {}).items():
+    for name, several in _parameters(request).items():
         values.setdefault(name.removesuffix("[]"), []).extend(several)
     return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
+
+
+def _parameters(request: Request) -> Mapping[str, list[str]]:
+    """The query as it was sent."""
+    return request.to_original_event().get("multiValueQueryStringParameters") or {}
 
 
 def _unexpected(error: Exception, request_id: str, path: str) -> ServiceError:

@@ -6,7 +6,8 @@ The same key with the same request within 24 hours is answered with the stored b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.api import sealing
@@ -42,9 +43,10 @@ def key_from(values: Sequence[str]) -> str | None:
     return key
 
 
-def hash_of(method: str, path: str, body: bytes) -> str:
-    """What makes two requests the same: method, path without version, and the bytes of the body."""
-    return hashlib.sha256(b"\n".join((method.encode(), path.encode(), body))).hexdigest()
+def hash_of(method: str, path: str, query: Mapping[str, Sequence[str]], body: bytes) -> str:
+    """What makes two requests the same: method, path without version, query (in whatever order) and the bytes of the body."""
+    parameters = json.dumps(sorted((name, list(values)) for name, values in query.items()))
+    return hashlib.sha256(b"\n".join((method.encode(), path.encode(), parameters.encode(), body))).hexdigest()
 
 
 def stored(ctx: Ctx) -> StoredAnswer | None:

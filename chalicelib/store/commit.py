@@ -19,7 +19,21 @@ from chalicelib.domain.work import outbox_work
 from chalicelib.store import access
 from chalicelib.store.models import Models
 from chalicelib.store.schema import RECORDS, key_of, work_key
-from chalicelib.usecases.changes import Add, AtEpoch, Beside, Change, Close, Conflict, Delete, Emit, Enforce, Open, Post, Save
+from chalicelib.usecases.changes import (
+    Add,
+    AtEpoch,
+    Beside,
+    Change,
+    Close,
+    Conflict,
+    Delete,
+    Emit,
+    Enforce,
+    Open,
+    Post,
+    Save,
+    Still,
+)
 
 MOST_ITEMS = 10
 
@@ -128,6 +142,10 @@ def _put_in(plan: _Plan, change: Change) -> None:
         case AtEpoch(network, epoch):
             model: Any = models.of(Cursor)
             plan.check(change, model, key_of(Cursor, {"network": network}), model.f_epoch == epoch)
+        case Still(record):
+            kind_of: Any = models.of(type(record))
+            where = RECORDS[type(record)]
+            plan.check(change, kind_of, (where.pk(record), where.sk(record)), kind_of.f_version == record.version)
         case Enforce(api_key):
             plan.raw(change, *access.enforcing(models.table("tenants"), api_key))
 

@@ -175,6 +175,7 @@ def issue_key(
     daily_limit: int | None = None,
     expires_at: int | None = None,
     enterprise: bool = False,
+    created_by: str | None = None,
 ) -> tuple[ApiKey, str]:
     """A new key: the record to store, and the key itself, to be shown once and kept nowhere.
 
@@ -201,5 +202,6 @@ def issue_key(
         daily_limit=daily_limit,
         expires_at=expires_at,
         enterprise=enterprise,
+        created_by=created_by,
     )
     return record, plain

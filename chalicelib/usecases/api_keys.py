@@ -1,7 +1,9 @@
 """Managing API keys: making, changing, revoking and rotating them, by the operator or by another key.
 
-By another key: nobody gets more by it than it has. What a key makes has no permission, no address, no limit and no life
-beyond its own, so that a key which was stolen, or given to a junior, can not be turned into a better one.
+By another key: nobody gets more by it than it has. What a key makes, and what it makes wider, has no permission, no address, no
+limit and no life beyond its own, so that a key which was stolen, or given to a junior, can not be turned into a better one. A key
+with a request limit of its own makes none at all: each would count from nothing. Whoever makes or changes a key is looked at once
+more in the transaction that does it: what a revoked key had under way comes too late.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from typing import Any, TypedDict
 from chalicelib.domain.errors import BusinessRule, NotFound, ServiceError
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.merchants import ApiKey, Level, Tally
-from chalicelib.usecases.access import issue_key, limits_of, networks_of
-from chalicelib.usecases.changes import Change, Enforce, Save
+from chalicelib.usecases.access import alive, issue_key, limits_of, networks_of
+from chalicelib.usecases.changes import Change, Enforce, Save, Still
 from chalicelib.usecases.ports import Clock, Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import iso, without_none
@@ -40,6 +42,15 @@ class NotHeld(ServiceError):
         )
 
 
+class NoLongerValid(ServiceError):
+    """The key that asks was revoked or ran out while its request was under way."""
+
+    code = "INVALID_API_KEY"
+
+    def __init__(self, key: ApiKey) -> None:
+        super().__init__("This API key is not valid any more", {"key_prefix": key.prefix})
+
+
 class Terms(TypedDict, total=False):
     """What a request says of a key, in the words of `ApiKey`. What it leaves out is the maker's, or stays as it is."""
 
@@ -60,7 +71,7 @@ class ApiKeys:
         """Raises NotFound."""
         key = self._store.get(ApiKey, tenant=tenant, id=id)
         if key is None:
-            raise NotFound("API key not found")
+            raise NotFound("API key not found", {"id": id})
         return key
 
     def every(self, tenant: TenantId) -> Iterator[ApiKey]:
@@ -84,47 +95,50 @@ class ApiKeys:
     def create(self, maker: ApiKey, terms: Terms, level: Level, also: Also) -> Made:
         """A new key of the maker's merchant and realm, the maker's limits where `terms` name none.
 
-        `also` gives what commits together with it. Raises NotHeld, BusinessRule.
+        `also` gives what commits together with it. Raises NotHeld, BusinessRule, NoLongerValid.
         """
-        inherited = Terms(
-            ip_whitelist=maker.ip_whitelist,
-            rate_limit=maker.rate_limit,
-            daily_limit=maker.daily_limit,
-            expires_at=maker.expires_at,
-        )
-        asked: dict[str, Any] = {**inherited, **terms}
 
         def decide() -> Made:
             now = self._clock.now_ms()
+            by = self._standing(maker, now)
+            _check_unlimited(by)
+            inherited = Terms(ip_whitelist=by.ip_whitelist, expires_at=by.expires_at)
+            asked: dict[str, Any] = {**inherited, **terms}
             made = issue_key(
-                merchant=maker.merchant, realm=maker.realm, level=level, now_ms=now, enterprise=maker.enterprise, **asked
+                merchant=by.merchant, realm=by.realm, level=level, now_ms=now, enterprise=by.enterprise, created_by=by.id, **asked
             )
             _check_future(made[0], now)
-            _check_level(maker, made[0])
-            _check_within(maker, made[0])
+            _check_level(by, made[0])
+            _check_within(by, made[0])
             tally = self._tally(maker.tenant)
             if tally.count >= MAX_KEYS:
                 raise BusinessRule("name", f"at most {MAX_KEYS} keys may be in use: revoke those that are not needed")
-            self._store.commit([*_saved(made[0]), Save(tally.plus(1)), *also(made)])
+            self._store.commit([Still(by), *_saved(made[0]), Save(tally.plus(1)), *also(made)])
             return made
 
         return until_settled(decide)
 
     def update(self, changer: ApiKey, id: str, terms: Terms) -> ApiKey:
-        """Change what `terms` say. What becomes wider must be the changer's to give. Raises NotFound, NotHeld, BusinessRule."""
+        """Change what `terms` say. What becomes wider by it must be a key that the changer could make, all of it.
+
+        Raises NotFound, NotHeld, BusinessRule, NoLongerValid.
+        """
         wanted: dict[str, Any] = {**terms}
 
         def decide() -> ApiKey:
+            now = self._clock.now_ms()
             before = self.get(changer.tenant, id)
-            _check_level(changer, before)
-            _check_in_use(before)
+            by = before if id == changer.id else self._standing(changer, now)
+            _check_level(by, before)
+            _check_in_use(before, now)
             after = replace(before, **wanted, version=before.version + 1)
             if "expires_at" in wanted:
-                _check_future(after, self._clock.now_ms())
-            _check_within(changer, after, before)
+                _check_future(after, now)
+            if _wider(before, after):
+                _check_within(by, after)
             if replace(after, version=before.version) == before:
                 return before
-            self._store.commit(_saved(after))
+            self._store.commit([*_unless_itself(by, before), *_saved(after)])
             return after
 
         return until_settled(decide)
@@ -152,21 +166,21 @@ class ApiKeys:
     def rotate(self, changer: ApiKey, id: str, overlap: int, also: Also) -> Made:
         """A successor with the same terms. The key itself stays valid for `overlap` seconds, without any it is revoked at once.
 
-        Raises NotFound, NotHeld, BusinessRule; also where the key was rotated before: two successors would live then.
+        Raises NotFound, NotHeld, NoLongerValid, BusinessRule; that also where the key was rotated before: two would live.
         """
 
         def decide() -> Made:
-            before = self.get(changer.tenant, id)
             now = self._clock.now_ms()
-            _check_level(changer, before)
-            _check_in_use(before)
-            if before.expires_at is not None and before.expires_at <= now:
-                raise BusinessRule("id", "this key has expired")
-            _check_within(changer, before)
+            before = self.get(changer.tenant, id)
+            by = before if id == changer.id else self._standing(changer, now)
+            _check_level(by, before)
+            _check_in_use(before, now)
+            _check_unlimited(by)
+            _check_within(by, before)
             made = issue_key(
                 merchant=before.merchant, realm=before.realm, level=before.level, name=before.name,
                 permissions=before.permissions, now_ms=now, ip_whitelist=before.ip_whitelist, rate_limit=before.rate_limit,
-                daily_limit=before.daily_limit, expires_at=before.expires_at, enterprise=before.enterprise,
+                daily_limit=before.daily_limit, expires_at=before.expires_at, enterprise=before.enterprise, created_by=by.id,
             )  # fmt: skip
             until = now + overlap * 1000
             left = replace(before, replaced_by=made[0].id, version=before.version + 1)
@@ -174,10 +188,17 @@ class ApiKeys:
             after = (
                 replace(left, expires_at=min(until, before.expires_at or until)) if overlap > 0 else replace(left, revoked_at=now)
             )
-            self._store.commit([*_saved(after), *_saved(made[0]), *also(made)])
+            self._store.commit([*_unless_itself(by, before), *_saved(after), *_saved(made[0]), *also(made)])
             return made
 
         return until_settled(decide)
+
+    def _standing(self, key: ApiKey, now: int) -> ApiKey:
+        """The key that asks, as it is now. Raises NoLongerValid."""
+        found = self._store.get(ApiKey, tenant=key.tenant, id=key.id)
+        if found is None or not alive(found, now):
+            raise NoLongerValid(key)
+        return found
 
     def _tally(self, tenant: TenantId) -> Tally:
         return self._store.get(Tally, tenant=tenant, of="keys") or Tally(tenant, "keys", 0, 0)
@@ -192,11 +213,24 @@ def _check_future(key: ApiKey, now: int) -> None:
         raise BusinessRule("expires_at", "must be in the future")
 
 
-def _check_in_use(key: ApiKey) -> None:
+def _unless_itself(by: ApiKey, key: ApiKey) -> list[Change]:
+    """That `by` is still what was looked at. Where it changes itself, the version of what is saved says so already."""
+    return [] if by.id == key.id else [Still(by)]
+
+
+def _check_unlimited(maker: ApiKey) -> None:
+    """Each key has a count of its own, so whoever makes keys could ask as often as it likes."""
+    if limits_of(maker) != limits_of(replace(maker, rate_limit=None, daily_limit=None)):
+        raise BusinessRule("restrictions", "a key with a request limit of its own makes no other keys")
+
+
+def _check_in_use(key: ApiKey, now: int) -> None:
     if key.revoked_at is not None:
         raise BusinessRule("id", "this key is revoked")
     if key.replaced_by is not None:
         raise BusinessRule("id", f"this key was replaced by {key.replaced_by}")
+    if not alive(key, now):
+        raise BusinessRule("id", "this key has expired")
 
 
 def _check_level(changer: ApiKey, key: ApiKey) -> None:
@@ -204,21 +238,29 @@ def _check_level(changer: ApiKey, key: ApiKey) -> None:
         raise NotHeld(["admin"], [changer.level, *changer.permissions])
 
 
-def _check_within(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> None:
-    """Everything of `key` that goes beyond `before` must be within what `giver` has itself. Raises NotHeld, BusinessRule."""
-    had = () if before is None else before.permissions
-    missing = [p for p in key.permissions if p not in had and p not in giver.permissions]
+def _wider(before: ApiKey, after: ApiKey) -> bool:
+    """Whether `after` may do anything that `before` may not."""
+    return (
+        not set(after.permissions) <= set(before.permissions)
+        or not _covers(before.ip_whitelist, after.ip_whitelist)
+        or any(new.limit > old.limit for new, old in zip(limits_of(after), limits_of(before), strict=True))
+        or not _no_later(after.expires_at, before.expires_at)
+    )
+
+
+def _check_within(giver: ApiKey, key: ApiKey) -> None:
+    """Everything of `key` must be within what `giver` has itself. Raises NotHeld, BusinessRule."""
+    missing = [p for p in key.permissions if p not in giver.permissions]
     if missing:
         raise NotHeld(missing, giver.permissions)
-    if not _covers(giver.ip_whitelist, key.ip_whitelist) and not (before and _covers(before.ip_whitelist, key.ip_whitelist)):
+    if not _covers(giver.ip_whitelist, key.ip_whitelist):
         allowed = ", ".join(giver.ip_whitelist)
         raise BusinessRule("restrictions.ip_whitelist", f"must lie within the addresses of the key that asks for it: {allowed}")
     mine, wanted = limits_of(giver), limits_of(key)
-    stood = None if before is None else limits_of(before)
     for place, field in ((0, "rate_limit"), (2, "daily_limit")):
-        if wanted[place].limit > max(mine[place].limit, stood[place].limit if stood else 0):
+        if wanted[place].limit > mine[place].limit:
             raise BusinessRule(f"restrictions.{field}", f"may be at most {mine[place].limit}, as that of the key that asks for it")
-    if not _no_later(key.expires_at, giver.expires_at) and not (before and _no_later(key.expires_at, before.expires_at)):
+    if not _no_later(key.expires_at, giver.expires_at):
         raise BusinessRule("expires_at", f"must not be after {iso(giver.expires_at or 0)}, when the key that asks for it expires")
 
 
@@ -255,6 +297,7 @@ def key_view(key: ApiKey, now: int, used: int | None = None) -> dict[str, Any]:
             "permissions": list(key.permissions),
             "restrictions": {"ip_whitelist": list(key.ip_whitelist), "rate_limit": minute.limit, "daily_limit": day.limit},
             "created_at": iso(key.created_at),
+            "created_by": key.created_by,
             "revoked_at": None if key.revoked_at is None else iso(key.revoked_at),
             "replaced_by": key.replaced_by,
             "last_used_at": None if used is None else iso(used),

@@ -96,13 +96,20 @@ class AtEpoch:
 
 
 @dataclass(frozen=True, slots=True)
+class Still:
+    """Commit only while `record` is stored as it was read: with its version. For what a decision rests on and does not change."""
+
+    record: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Enforce:
     """What lets requests in follows `key`: goes beside `Save(key)`, whose version guards both. Counted requests stay counted."""
 
     key: ApiKey
 
 
-Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Enforce
+Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Still | Enforce
 
 
 class Conflict(Exception):

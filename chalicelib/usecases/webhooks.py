@@ -85,7 +85,7 @@ class Webhooks:
         """Raises NotFound."""
         endpoint = self._store.get(WebhookEndpoint, tenant=tenant, id=id)
         if endpoint is None:
-            raise NotFound("Webhook not found")
+            raise NotFound("Webhook not found", {"id": id})
         return endpoint
 
     def update(
@@ -171,7 +171,7 @@ class Webhooks:
         def decide() -> Delivery:
             before = self._store.get(Delivery, tenant=tenant, id=delivery_id)
             if before is None:
-                raise NotFound("Delivery not found")
+                raise NotFound("Delivery not found", {"id": delivery_id})
             endpoint, event = self._store.get_many(
                 [
                     (WebhookEndpoint, {"tenant": tenant, "id": before.endpoint_id}),
@@ -179,7 +179,7 @@ class Webhooks:
                 ]
             )
             if endpoint is None or event is None:
-                raise NotFound("Delivery not found")
+                raise NotFound("Delivery not found", {"id": delivery_id})
             _check_enabled(endpoint)
             now = self._clock.now_ms()
             if before.status != "pending":

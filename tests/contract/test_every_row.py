@@ -548,7 +548,7 @@ def _(a: Caller) -> None:
 
 @row("Other", "GET", "/merchant")
 def _(a: Caller) -> None:
-    has(enveloped(a.ok(200, "GET", "/v1/merchant")), "id", "name")
+    has(enveloped(a.ok(200, "GET", "/v1/merchant")), "id", "name", "createdAt")
 
 
 @row("Other", "POST", "/webhooks")

@@ -284,6 +284,8 @@ def test_what_is_gone_or_foreign_is_not_found(shop: Shop, receiver: Receiver) ->
     ]
     for method, path, body in [*asked, ("GET", f"/events/{sent['eventId']}", None)]:
         assert shop.refused(method, path, body, key="other_merchant_test") == (404, "NOT_FOUND"), path
+    for id in (hook["id"], "whe_never"):
+        assert shop.ask("GET", f"/webhooks/{id}", key="other_merchant_test").json["error"]["details"] == {"id": id}
     shop.done("DELETE", f"/webhooks/{hook['id']}")
     for method, path, body in asked:
         assert shop.refused(method, path, body) == (404, "NOT_FOUND"), path

@@ -29,6 +29,11 @@ class ApiKey(Record):
     permissions: list[str] = Field(examples=[["addresses:read", "addresses:create"]])
     restrictions: Restrictions
     created_at: Time
+    created_by: str | None = Field(
+        default=None,
+        description="The key that made it, or rotated the one before it; not there where the operator did.",
+        examples=["key_01jd2w3x4y5z6a7b8c9d0e1f2e"],
+    )
     expires_at: Annotated[Time | None, Field(description="null: never.")]
     revoked_at: Time | None = None
     replaced_by: str | None = Field(

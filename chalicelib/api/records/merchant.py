@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from chalicelib.api.records.base import Money, Record, Time
+from chalicelib.api.records.base import CamelRecord, Money, Record, Time
 
 
-class Merchant(Record):
+class Merchant(CamelRecord):
     """The merchant that the key belongs to."""
 
     id: Annotated[str, Field(examples=["mch_01kab7n3q2w8z5r6t4y1v9c0x3"])]

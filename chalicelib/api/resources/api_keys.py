@@ -201,8 +201,9 @@ def list_api_keys(ctx: Ctx, query: ListQuery) -> Answer:
 def create_api_key(ctx: Ctx, body: KeyCreate) -> Answer:
     """`key` is in this answer and in none after it. A key is of the environment of the key that makes it, and nobody hands out
     more than they have: permissions that the maker lacks are `INSUFFICIENT_PERMISSIONS`; addresses beyond the maker's own
-    restriction, higher limits, and a later expiry are `VALIDATION_ERROR`. What is left out is the maker's. An `admin` key is
-    made by an admin key that asks for it. At most 100 keys per environment are in use. An answer under an `Idempotency-Key` is
+    restriction, higher limits, and a later expiry are `VALIDATION_ERROR`. What is left out is the maker's. A key that has a
+    `rate_limit` or `daily_limit` below its type's makes no keys: each would count from nothing. An `admin` key is made by an admin
+    key that asks for it. At most 100 keys per environment are in use. An answer under an `Idempotency-Key` is
     kept encrypted, and repeated to the same API key alone.
     """
     _check_type(ctx, body.type)
@@ -225,9 +226,10 @@ def get_api_key(ctx: Ctx) -> Answer:
     summary="Change a key",
 )  # fmt: skip
 def update_api_key(ctx: Ctx, body: KeyUpdate) -> Answer:
-    """Name, permissions, restrictions, expiry; what is left out stays. It counts from the next request on. What becomes wider by
-    it must be within what the changing key has itself, also where a key changes itself. A key that is revoked or replaced can
-    not be changed, nor an admin key by a client key.
+    """Name, permissions, restrictions, expiry; what is left out stays. It counts from the next request on. A change that
+    makes a key wider in anything (permissions, addresses, limits, expiry) must leave one that the changing key could make: within
+    what it has itself, every permission of it. A key that is revoked, replaced or expired can not be changed, nor an admin key by a
+    client key.
     """
     return Answer(key_view(ctx.services.api_keys.update(ctx.key, ctx.param("id"), body.terms()), ctx.now_ms))
 
@@ -246,8 +248,8 @@ def revoke_api_key(ctx: Ctx) -> Answer:
 )  # fmt: skip
 def rotate_api_key(ctx: Ctx, body: KeyRotate) -> Answer:
     """The answer is the new key, with the terms of the old one (its expiry too: a key can not prolong its own life). The old one
-    stays valid for `overlap` seconds. Who rotates must hold all that the key holds. A key is rotated once. Without an overlap, a
-    key that rotates itself can not have this answer repeated: it is revoked by then.
+    stays valid for `overlap` seconds. Who rotates must hold all that the key holds, and have no request limit of its own. A key is
+    rotated once. Without an overlap, a key that rotates itself can not have this answer repeated: it is revoked by then.
     """
     answer = ctx.once(lambda made: {**key_view(made[0], ctx.now_ms), "key": made[1]}, secret=True)
     ctx.services.api_keys.rotate(ctx.key, ctx.param("id"), body.overlap, answer.also)

@@ -112,7 +112,7 @@ def get_merchant(ctx: Ctx) -> Answer:
             "name": merchant.name,
             "plan": merchant.plan,
             "environment": ctx.realm,
-            "created_at": iso(merchant.created_at),
+            "createdAt": iso(merchant.created_at),
         }
     )
 

@@ -53,11 +53,11 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
     operator's. It is also an address of the operator's merchant, listed by `GET /v1/addresses?type=…`.
 
     A private key, sent or generated, is encrypted at once; this interface can not decrypt it, only the payouts can. A generated
-    one is in this answer and in no other: with an Idempotency-Key the repeated answer is the stored one, which was stored
-    without it. Whoever needs a copy for certain makes the key himself and sends it.
+    one is in this answer and in none after it. An answer under an `Idempotency-Key` is kept encrypted, and repeated to the same API
+    key alone.
     """
-    stored = ctx.once(_service_wallet)
-    made = ctx.services.wallets.register(
+    stored = ctx.once(_service_wallet, secret=True)
+    ctx.services.wallets.register(
         ctx.tenant,
         ctx.catalogue.networks[body.network],
         ROLE_OF[body.type],
@@ -65,16 +65,16 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
         private_key=body.private_key,
         also=stored.also,
     )
-    answer = stored.answer
-    return answer if made.generated is None else Answer({**answer.data, "privateKey": made.generated})
+    return stored.answer
 
 
 def _service_wallet(made: Registered) -> dict[str, Any]:
-    return {
+    shown = {
         "address": made.wallet.address,
         "network": made.wallet.network.split(":", 1)[1],
         "type": SERVICE_TYPE[made.wallet.role],
     }
+    return shown if made.generated is None else {**shown, "privateKey": made.generated}
 
 
 @endpoint(
