@@ -25,6 +25,7 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_sc
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.domain.catalogue import NETWORK_ORDER, Catalogue, Coin, Network
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
+from chalicelib.domain.ids import network_parts
 from chalicelib.domain.money import NotAnAmount, parse_units
 
 MAX_METADATA = 8 * 1024
@@ -258,7 +259,7 @@ class MoneyRequest(Request):
 
 
 def coin_network(coin: Coin) -> str:
-    return coin.network.split(":", 1)[1]
+    return network_parts(coin.network)[1]
 
 
 def chosen_coin(catalogue: Catalogue, field: str, slug: str, network: str | None) -> Coin:
@@ -335,10 +336,6 @@ _WORDS = {
     "string_too_long": "must have at most {max_length} characters",
     "too_short": "must have at least {min_length} entries",
     "too_long": "must have at most {max_length} entries",
-    "date_from_datetime_parsing": "must be a day such as 2024-05-31",
-    "date_parsing": "must be a day such as 2024-05-31",
-    "date_type": "must be a day such as 2024-05-31",
-    "date_from_datetime_inexact": "must be a day such as 2024-05-31",
     "constraint": "{text}",
 }
 

@@ -82,11 +82,6 @@ def coin_and_usd(coin: Coin, name: str, rates: Rates, now_ms: int) -> tuple[str 
     return text, format_units(int(cents.scaleb(2)), USD_DECIMALS)
 
 
-def hot_basis_points(coin: Coin) -> int | None:
-    """`collectPercentageHot` in hundredths of a per cent (0 to 10,000); None where it is not set."""
-    return None if PERCENTAGE not in coin.settings else parse_units(str(coin.settings[PERCENTAGE]), 2)
-
-
 def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mapping[str, str | bool]) -> dict[str, str | bool]:
     """The settings after `changed`, in their one spelling. Amounts that `changed` does not name stay the numbers that they are,
     also where `useUsdLimits` gives them another unit.

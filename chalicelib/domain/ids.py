@@ -84,6 +84,11 @@ def made_at(id: str) -> int:
     return value
 
 
+def place_in_time(at_ms: int, id: str) -> str:
+    """Where something whose id does not tell its time stands in lists by time. `at_ms` in milliseconds since 1970."""
+    return f"{at_ms:015d}#{id}"
+
+
 def derived_id(prefix: str, *parts: str) -> str:
     """The id that belongs to `parts`: the same parts always give the same id, so that doing a thing twice finds the first."""
     digest = hashlib.sha256("\x1f".join(parts).encode()).digest()

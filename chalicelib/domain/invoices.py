@@ -6,11 +6,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
-from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-
-AutomaticStatus = Literal["pending", "partial", "confirming", "completed", "expired", "cancelled"]
 
 PAYMENTS_KEPT = 50
 """An invoice shows its newest payments; all of them are in the transactions."""

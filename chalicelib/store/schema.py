@@ -21,6 +21,7 @@ from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote, SandboxCloc
 from chalicelib.domain.demo import DemoState
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.ids import place_in_time
 from chalicelib.domain.invoice_settings import InvoiceSettings
 from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import ExternalId, Invoice
@@ -107,11 +108,6 @@ def _address_lists(r: Any) -> dict[str, str | None]:
     return {"list_pk": listed_under("addr", r.tenant), "asset_pk": listed_under("addr", r.tenant, r.network)}
 
 
-def transaction_order(created_at: int, id: str) -> str:
-    """Where a transaction stands in lists; `created_at` in milliseconds since 1970."""
-    return f"{created_at:015d}#{id}"
-
-
 def _deposit_lists(r: Any) -> dict[str, str | None]:
     """What came to the operator's own wallets is in no merchant's list."""
     return {} if r.tenant is None else _transaction_lists(r, r.status, r.address, r.txid)
@@ -137,7 +133,7 @@ def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str
         "tx_asset_pk": listed_under("tx", r.tenant, r.asset),
         "tx_address_pk": listed_under("tx", r.tenant, address),
         "tx_hash_pk": listed_under("tx", r.tenant, txid),
-        "time_sk": transaction_order(r.created_at, r.id),
+        "time_sk": place_in_time(r.created_at, r.id),
     }
 
 
@@ -150,11 +146,11 @@ def _whitelist_lists(r: Any) -> dict[str, str | None]:
     """What was removed is in no list."""
     if r.removed_at is not None:
         return {}
-    return {"time_pk": listed_under("wl", r.tenant), "time_sk": transaction_order(r.created_at, r.id)}
+    return {"time_pk": listed_under("wl", r.tenant), "time_sk": place_in_time(r.created_at, r.id)}
 
 
 def _delivery_lists(r: Any) -> dict[str, str | None]:
-    return {"list_pk": listed_under("dlv", r.tenant, r.endpoint_id), "list_sk": transaction_order(r.created_at, r.id)}
+    return {"list_pk": listed_under("dlv", r.tenant, r.endpoint_id), "list_sk": place_in_time(r.created_at, r.id)}
 
 
 RECORDS: dict[type, Kind] = {

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.errors import BusinessRule, NotFound
-from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.ports import Store
 from chalicelib.usecases.trying import until_settled
@@ -63,7 +63,9 @@ class Networks:
             self._store.commit([Save(after)])
             return after
 
-        return until_settled(decide)
+        changed = until_settled(decide)
+        self._store.catalogue(network_parts(network)[0], fresh=True)
+        return changed
 
 
 def _check(network: Network) -> None:

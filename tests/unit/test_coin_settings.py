@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.coin_settings import NoFreshRate, coin_and_usd, hot_basis_points, limit_units, merged, units_of
+from chalicelib.domain.coin_settings import NoFreshRate, coin_and_usd, limit_units, merged, units_of
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.money import usd_cents
@@ -96,9 +96,8 @@ def test_numbers_stay_when_their_unit_changes_unless_they_do_not_fit_it() -> Non
         merged(18, {"minValue": "0.0001"}, {"useUsdLimits": True})
 
 
-def test_the_percentage_is_read_in_hundredths() -> None:
-    assert hot_basis_points(ETH) is None
-    assert hot_basis_points(replace(ETH, settings=merged(18, {}, {"collectPercentageHot": "12.50"}))) == 1_250
+def test_the_percentage_has_one_spelling() -> None:
+    assert merged(18, {}, {"collectPercentageHot": "12.50"}) == {"collectPercentageHot": "12.5"}
 
 
 @given(

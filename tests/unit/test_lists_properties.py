@@ -24,10 +24,10 @@ from chalicelib.domain.addresses import Address
 from chalicelib.domain.catalogue import Catalogue, default_coins, default_networks
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.errors import InvalidParameter
-from chalicelib.domain.ids import first_id
+from chalicelib.domain.ids import first_id, place_in_time
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.store.schema import INDEXES, RECORDS, listed_under, partition_of, transaction_order
+from chalicelib.store.schema import INDEXES, RECORDS, listed_under, partition_of
 from chalicelib.usecases.ports import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
 
 TENANT = "mch_a:test"
@@ -167,7 +167,7 @@ MAKERS: dict[str, tuple[Listing, Any]] = {
 
 def key(record: Any) -> str:
     if isinstance(record, (Deposit, Withdrawal)):
-        return transaction_order(record.created_at, record.id)
+        return place_in_time(record.created_at, record.id)
     return str(record.id)
 
 

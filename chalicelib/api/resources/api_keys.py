@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -12,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, choice, text, time
+from chalicelib.api.lists.fields import instant
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue
@@ -23,7 +22,6 @@ from chalicelib.usecases.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view
 
 MAX_RANGES = 100
 _MOST = 2**31 - 1
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 
 
 def _problem(text: str) -> PydanticCustomError:
@@ -46,18 +44,13 @@ def _range(value: Any) -> Any:
 
 
 def _time(value: Any) -> Any:
-    """ISO 8601 as milliseconds since 1970. Without an offset it is UTC, as all times here."""
-    if value is None or not isinstance(value, str):
-        return value
-    try:
-        if not _TIME.fullmatch(value):
-            raise ValueError(value)
-        moment = datetime.fromisoformat(value)
-        at = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        int(at.timestamp())
-    except (ValueError, OverflowError):
-        raise _problem("must be a time such as 2027-01-31T12:00:00Z") from None
-    return at.astimezone(UTC).isoformat()
+    """ISO 8601. Without an offset it is UTC, as all times here; a day alone is its beginning."""
+    if isinstance(value, str):
+        try:
+            instant(value)
+        except ValueError as reason:
+            raise _problem(str(reason)) from None
+    return value
 
 
 KeyName = Annotated[str, Field(min_length=1, max_length=100, examples=["Webshop"])]
@@ -133,7 +126,7 @@ class _KeyTerms(Request):
             terms["ip_whitelist"] = tuple(dict.fromkeys(self.ip_restrictions.whitelist))
         if "expires_at" in self.model_fields_set:
             at = self.expires_at
-            terms["expires_at"] = None if at is None else int(datetime.fromisoformat(at).timestamp() * 1000)
+            terms["expires_at"] = None if at is None else instant(at).low
         return terms
 
 

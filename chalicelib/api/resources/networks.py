@@ -125,7 +125,6 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
     names = {"confirmation_blocks": "confirmations"}
     wanted = {names.get(name, name): getattr(body, name) for name in body.model_fields_set if name != "network"}
     changed = ctx.services.networks.change(ctx.catalogue.networks[body.network].id, wanted)
-    ctx.services.store.forget_catalogue()
     return Answer(detailed(ctx, changed))
 
 

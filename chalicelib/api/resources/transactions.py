@@ -11,9 +11,8 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.errors import NotFound
-from chalicelib.domain.ids import NetworkId, asset_parts
+from chalicelib.domain.ids import NetworkId, asset_parts, place_in_time
 from chalicelib.domain.withdrawals import Withdrawal, transaction_status
-from chalicelib.store.schema import transaction_order
 from chalicelib.usecases.ports import Listed
 from chalicelib.usecases.views import transaction_id, withdrawal_of
 
@@ -58,7 +57,7 @@ TRANSACTIONS = Listing(
     ),
     family="tx",
     indexes=frozenset({"time", "status", "asset", "hash", "address"}),
-    position=lambda ms: transaction_order(ms, ""),
+    position=lambda ms: place_in_time(ms, ""),
 )
 
 

@@ -11,6 +11,7 @@ from chalicelib.api.models import AddressText, CamelRequest, CoinSlug, NetworkSl
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses import ROLE_OF, SERVICE_TYPE, Role
 from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.ids import network_parts
 from chalicelib.usecases.wallets import Registered
 
 ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"]
@@ -71,7 +72,7 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
 def _service_wallet(made: Registered) -> dict[str, Any]:
     shown = {
         "address": made.wallet.address,
-        "network": made.wallet.network.split(":", 1)[1],
+        "network": network_parts(made.wallet.network)[1],
         "type": SERVICE_TYPE[made.wallet.role],
     }
     return shown if made.generated is None else {**shown, "privateKey": made.generated}

@@ -14,8 +14,8 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.events import EVENT_NAMES
+from chalicelib.domain.ids import place_in_time
 from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS
-from chalicelib.store.schema import transaction_order
 from chalicelib.usecases.ports import Listed
 from chalicelib.usecases.webhooks import delivery_view, endpoint_view
 
@@ -61,7 +61,7 @@ DELIVERIES = Listing(
     ),
     family="dlv",
     by="endpoint",
-    position=lambda ms: transaction_order(ms, ""),
+    position=lambda ms: place_in_time(ms, ""),
 )
 
 

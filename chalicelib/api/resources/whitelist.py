@@ -10,10 +10,9 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, hash_text, network, text, time
 from chalicelib.api.models import AddressText, Label, NetworkSlug, Request, amount_schema, amount_text
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.ids import network_parts
+from chalicelib.domain.ids import network_parts, place_in_time
 from chalicelib.domain.money import format_units, parse_units
 from chalicelib.domain.whitelist import WhitelistEntry
-from chalicelib.store.schema import transaction_order
 from chalicelib.usecases.views import iso
 
 
@@ -62,7 +61,7 @@ WHITELIST = Listing(
     ),
     family="wl",
     indexes=frozenset({"time"}),
-    position=lambda ms: transaction_order(ms, ""),
+    position=lambda ms: place_in_time(ms, ""),
 )
 
 

@@ -13,8 +13,6 @@ from chalicelib.api.models import AddressText, CoinSlug, MoneyRequest, NetworkSl
 from chalicelib.api.resources.withdrawals import create_one
 from chalicelib.api.routes import endpoint
 
-_PENDING_SEEN = 1000  # pending withdrawals of one network that the operator's list looks at
-
 
 class WithdrawCreate(MoneyRequest):
     network: NetworkSlug
