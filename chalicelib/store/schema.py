@@ -21,7 +21,7 @@ from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote, SandboxCloc
 from chalicelib.domain.demo import DemoState
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.greylist import GreyListEntry
-from chalicelib.domain.ids import place_in_time
+from chalicelib.domain.ids import network_parts, place_in_time
 from chalicelib.domain.invoice_settings import InvoiceSettings
 from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import ExternalId, Invoice
@@ -75,6 +75,10 @@ INDEXES: dict[tuple[str, str], Index] = {
     ("tx", "hash"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
     # Whose invoice it is, by its id alone: for who pays it, who has no key.
     ("inv", "id"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
+    # Withdrawals by where they go. Deposits by their hash in a realm, whosever they are: for the operator; they are few and
+    # have no order.
+    ("wd", "address"): Index("records", "lookup", "lookup_pk", "sk"),
+    ("dep", "hash"): Index("records", "lookup", "lookup_pk", "sk"),
     ("dlv", "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk"),
 }
 """Where a list lies: by its family (what its partitions begin with) and by what it is looked up."""
@@ -108,9 +112,12 @@ def _address_lists(r: Any) -> dict[str, str | None]:
     return {"list_pk": listed_under("addr", r.tenant), "asset_pk": listed_under("addr", r.tenant, r.network)}
 
 
-def _deposit_lists(r: Any) -> dict[str, str | None]:
+def _deposit_lists(r: Any) -> Mapping[str, str | None]:
     """What came to the operator's own wallets is in no merchant's list."""
-    return {} if r.tenant is None else _transaction_lists(r, r.status, r.address, r.txid)
+    if r.tenant is None:
+        return {}
+    found = {"lookup_pk": listed_under("dep", network_parts(r.network)[0], r.txid)}
+    return found | _transaction_lists(r, r.status, r.address, r.txid)
 
 
 def _withdrawal_lists(r: Any) -> dict[str, str | None]:
@@ -119,6 +126,7 @@ def _withdrawal_lists(r: Any) -> dict[str, str | None]:
         "list_pk": listed_under("wd", r.tenant),
         "status_pk": listed_under("wd", r.tenant, r.status),
         "asset_pk": listed_under("wd", r.tenant, r.asset),
+        "lookup_pk": listed_under("wd", r.tenant, r.to_address),
         "pending_pk": listed_under("wd", r.tenant.rsplit(":", 1)[1]) if r.status == "pending" else None,
     }
     if r.txid is None:

@@ -25,7 +25,7 @@ from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Refused,
 from chalicelib.usecases.trying import until_settled
 
 OPEN_AT_ONCE = 100
-SHOWN = 100
+_PAGE = 1000
 
 
 class StakingChain(Protocol):
@@ -64,9 +64,16 @@ class Staking:
         self._store.commit([Save(made), Open(stake_work(made)), *also(made)])
         return made
 
-    def recent(self, network: Network) -> list[Stake]:
-        """The newest stakes, newest first."""
-        return self._store.page(Stake, limit=SHOWN, newest_first=True, network=network.id).items
+    def all(self, network: Network) -> list[Stake]:
+        """All stakes of a network, oldest first: only the operator makes them, one by one. Raises Unavailable."""
+        found: list[Stake] = []
+        after: str | None = None
+        while True:
+            page = self._store.page(Stake, limit=_PAGE, after=after, network=network.id)
+            found += page.items
+            after = page.next
+            if after is None:
+                return found
 
     def _held(self, network: Network, coin: Coin, wallet: Wallet) -> int:
         place = self._rules.storage_form(network.slug, wallet.address)

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.api.lists import walking
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import NetworkId, TenantId, new_id
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.changes import Save
 from tests.support.edge import PREPARED, Edge
@@ -67,7 +70,12 @@ class Found:
 
 @pytest.fixture
 def transactions(edge) -> Found:
-    """0 to 5 deposits, 6 and 7 payments; 1 is orphaned, 4 confirmed, 7 failed; 5 in another coin."""
+    """0 to 5 deposits, 6 and 7 payments; 1 is orphaned, 4 confirmed and of an invoice, 7 failed; 5 in another coin."""
+    invoice = Invoice(
+        id="inv_A", tenant=TenantId(f"{edge.shop}:test"), network=NetworkId("test:ethereum"), asset="test:ethereum:eth",
+        address=PAYEE, address_id="addr_A", amount=10**18, created_at=START, expires_at=START,
+    )  # type: ignore[arg-type]  # fmt: skip
+    edge.services.store.commit([Save(invoice)])
     changed: dict[int, dict[str, Any]] = {
         1: {"status": "orphaned"},
         4: {"status": "confirmed", "confirmed_at": START + 9 * HOUR, "invoice_id": "inv_A"},
@@ -144,6 +152,110 @@ def test_pages_tell_what_is_before_and_behind(transactions, filters):
             walked += more
         assert walked == everything
         assert pagination["has_next"] is False
+
+
+def test_a_filter_that_no_index_tells_goes_on_by_cursor(edge, transactions, monkeypatch):
+    """With four records in the place of ten thousand: what the newest four have is told, and the cursor finds the rest once."""
+    monkeypatch.setattr(walking, "DEEPEST", 4)
+    asked: list[tuple[dict[str, str], list[int]]] = [
+        ({"amount__lt": "0.004"}, [2, 1, 0]), ({"type": "withdrawal"}, [7, 6]), ({"coin__ne": "eth"}, [7, 6, 5]),
+    ]  # fmt: skip
+    for filters, expected in asked:
+        found, pagination = transactions.page(limit=1, **filters)
+        assert found == [n for n in expected if n > 3][:1]
+        assert (pagination["total"], pagination["total_capped"]) == (len([n for n in expected if n > 3]), True)
+        assert (pagination["pages"], pagination["has_next"]) == (None, True)
+        while pagination["has_next"]:
+            more, pagination = transactions.page(limit=1, cursor=pagination["next_cursor"], **filters)
+            found += more
+        assert found == expected
+        assert pagination["next_cursor"] is None
+
+
+def test_what_has_a_key_is_got_by_it(edge, transactions, monkeypatch):
+    """Whatever lies before it: with two records in the place of ten thousand, all is found and counted."""
+    address = edge.call("POST", "/addresses", json={"network": "tron"}).json
+    label = edge.call("POST", "/addresses", json={"network": "tron", "label": "till"}).json
+    invoice = edge.call("POST", "/invoices", json={"currency": "eth", "amount": "1", "externalId": "Order-1"}).json
+    paying = deposit(edge, 20, address=invoice["address"], invoice_id=invoice["id"]).id
+    deposit(edge, 21, address=invoice["address"])
+    sent = edge.services.store.get(Withdrawal, tenant=f"{edge.shop}:test", id=transactions.ids[6].replace("txw_", "wd_"))
+    monkeypatch.setattr(walking, "DEEPEST", 2)
+    for path, expected in {
+        f"/addresses?address={address['address']}": [address["id"]],
+        f"/addresses?address={address['address'][:-1]}x": [],
+        f"/addresses?address={address['id']}": [],
+        f"/addresses?address[in]={address['address']},{label['address']}&label=till": [label["id"]],
+        f"/addresses?id={label['id']}": [label["id"]],
+        "/invoices/getAll?externalId=Order-1": [invoice["id"]],
+        "/invoices/getAll?externalId=order-1": [],
+        f"/invoices/getAll?address={invoice['address'].lower()}": [invoice["id"]],
+        f"/invoices/getAll?address={address['address']}": [],
+        f"/invoices/getAll?id={invoice['id']}&status=completed": [],
+        f"/transactions?id={transactions.ids[7]}": [transactions.ids[7]],
+        f"/transactions?id={paying}": [paying],
+        f"/transactions?withdrawalId={sent.id}": [transactions.ids[6]],
+        f"/transactions?invoiceId={invoice['id']}": [paying],
+        "/transactions?invoiceId=inv_none": [],
+        f"/withdrawals?transaction_hash={sent.txid}": [sent.id],
+        f"/withdrawals?transaction_hash={6 * '0'}": [],
+        f"/withdrawals?id={sent.id}&status[ne]=failed": [sent.id],
+    }.items():  # fmt: skip
+        answer = edge.call("GET", path).json
+        assert [record["id"] for record in answer["data"]] == expected, path
+        assert answer["meta"]["pagination"]["total"] == len(expected)
+        assert edge.call("GET", path, key="other").json["data"] == []
+    archived = edge.call("DELETE", f"/addresses/{label['id']}")
+    assert archived.status == 200
+    assert edge.call("GET", f"/addresses?address={label['address']}").json["data"] == []
+
+
+def test_withdrawals_to_an_address(edge, transactions):
+    waiting = paid(edge, 9, status="pending", txid=None)
+    ids = [waiting.id, *(name.replace("txw_", "wd_") for name in transactions.ids[:5:-1])]
+    answer = edge.call("GET", f"/withdrawals?to_address={waiting.to_address}&limit=2").json
+    assert [record["id"] for record in answer["data"]] == ids[:2]
+    assert answer["meta"]["pagination"]["total"] == 3
+    assert edge.call("GET", f"/withdrawals?to_address={waiting.to_address[:-1]}").json["data"] == []
+
+
+def test_lists_without_pages_take_the_operators_too(edge):
+    edge.credit("ethereum", "eth", 10**18)
+    edge.credit("ethereum", "usdt", 2_000_000)
+    edge.credit("tron", "trx", 3_000_000)
+
+    def coins(query: str) -> list[str]:
+        answer = edge.call("GET", f"/balances{query}")
+        assert answer.status == 200, answer.body
+        return [record["coin"] for record in answer.json["data"]]
+
+    assert coins("") == coins("?order=asc") == ["eth", "usdt", "trx"]
+    assert coins("?limit=2") == ["eth", "usdt"]
+    assert coins("?limit=2&page=2") == ["trx"]
+    assert coins("?network=ethereum") == ["eth", "usdt"]
+    assert coins("?available[gt]=1&sort=available&order=desc") == ["trx", "usdt"]
+    assert coins("?held[gt]=0") == []
+    assert set(problems(edge, "/balances?limit=101&colour=red&available=x")) == {"limit", "colour", "available"}
+
+    def networks(query: str) -> list[str]:
+        return [record["network"] for record in edge.call("GET", f"/networks/last-number-blocks{query}").json]
+
+    assert len(networks("")) == 8
+    assert networks("?limit=3") == ["bitcoin", "ethereum", "tron"]
+    assert networks("?network[in]=tron,bsc&order=desc") == ["bsc", "tron"]
+    assert networks("?lastBlockNumber[gte]=0") == networks("?timestamp[lt]=2020-01-01") == []
+    for n in range(3):
+        made = Stake(new_id("stk", START + n), NetworkId("test:tron"), "T", (n + 1) * 10**6, "ENERGY", START + n)
+        edge.services.store.commit([Save(made)])
+
+    def stakes(query: str) -> list[str]:
+        return [record["amount"] for record in edge.call("GET", f"/networks/tron/stake{query}", key="admin").json]
+
+    assert stakes("") == ["3", "2", "1"]
+    assert stakes("?limit=1&page=2") == ["2"]
+    assert stakes("?amount[lt]=3&order=asc") == ["1", "2"]
+    assert stakes("?sort=amount&resource=ENERGY&status=pending") == ["3", "2", "1"]
+    assert stakes("?status=failed") == []
 
 
 def problems(edge: Edge, path: str) -> dict[str, str]:

@@ -146,7 +146,7 @@ OWN: dict[str, Any] = {
             {}, {"status": "pending"}, {"status[in]": "pending,completed"}, {"status[ne]": "pending"}, {"currency": "usdt"},
             {"currency[in]": "btc,eth", "status": "completed"}, {"externalId[like]": "order"}, {"externalId[ne]": "Order-1"},
             {"amount[gte]": "0.3"}, {"status": ["pending", "partial"], "currency[ne]": "btc"},
-            {"externalId[in]": "Order-0,Order-2"},
+            {"externalId[like]": "%-2"},
         ]
     ),
     "transactions": st.sampled_from(
@@ -268,7 +268,7 @@ def plenty() -> Shelves:
 def test_totals_stop_counting_at_ten_thousand(plenty):
     for sent in ({}, {"network[ne]": "fantom"}, {"currency[in]": "btc,eth,usdt"}):
         _, told = ask(plenty, limit="100", **sent)
-        assert (told["total"], told["total_capped"], told["pages"], told["has_next"]) == (DEEPEST, True, 100, True)
+        assert (told["total"], told["total_capped"], told["pages"], told["has_next"]) == (DEEPEST, True, None, True)
     exactly = many(DEEPEST)
     _, told = ask(exactly, limit="100")
     assert (told["total"], "total_capped" in told) == (DEEPEST, False)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from chalicelib.api.lists.common import id_of_network, slug_of
-from chalicelib.api.lists.fields import ListField, choice, coin, hash_text, network, text, time
+from chalicelib.api.lists.common import by_id, id_of_network, slug_of
+from chalicelib.api.lists.fields import ListField, Spelled, choice, coin, hash_text, network, text, time
 from chalicelib.api.lists.listing import Listing
 from chalicelib.domain.addresses import ROLE_OF, Address, Mode
+from chalicelib.domain.errors import InvalidParameter, NotFound
 from chalicelib.domain.ids import first_id
+
+if TYPE_CHECKING:
+    from chalicelib.api.context import Ctx
 
 
 def _type_field() -> ListField:
@@ -19,6 +23,15 @@ def _type_field() -> ListField:
         return ROLE_OF[found.parse(sent, catalogue)]
 
     return replace(found, parse=parse)
+
+
+def _called(ctx: Ctx, sent: Spelled) -> list[Address] | None:
+    try:
+        found = ctx.services.addresses.find(ctx.tenant, sent.sent)
+    except (NotFound, InvalidParameter):
+        return []
+    # A service wallet's text may be on several networks, each with a record of its own, and only one of them is found by it.
+    return [found] if found.type == "user" else None
 
 
 ADDRESSES = Listing(
@@ -39,4 +52,5 @@ ADDRESSES = Listing(
     indexes=frozenset({"time", "asset"}),
     position=lambda ms: first_id("addr", ms),
     visible=lambda r: not r.archived,
+    keyed={"id": by_id(Address), "address": _called},
 )

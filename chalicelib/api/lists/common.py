@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.ids import AssetId, NetworkId, asset_parts, network_id, network_parts
 from chalicelib.domain.money import format_units
 
+if TYPE_CHECKING:
+    from chalicelib.api.context import Ctx
+
 
 def slug_of(network: NetworkId) -> str:
     """``live:ethereum`` → ``ethereum``."""
     return network_parts(network)[1]
+
+
+def by_id(kind: type[Any]) -> Callable[[Ctx, str], list[Any]]:
+    """Gets the merchant's record of `kind` with an id."""
+
+    def find(ctx: Ctx, id: str) -> list[Any]:
+        found = ctx.services.store.get(kind, tenant=ctx.tenant, id=id)
+        return [] if found is None else [found]
+
+    return find
 
 
 def in_coin_units(units: int, asset: AssetId, catalogue: Catalogue) -> Decimal | None:

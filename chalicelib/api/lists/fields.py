@@ -234,11 +234,23 @@ def text(name: str, read: Read, description: str, *, sortable: bool = True, exam
     return ListField(name, "text", read, _text, OPERATORS, description, examples, sortable)
 
 
+class Spelled(str):
+    """An address or a hash of a query in lower case; `sent` is how it was written, which a lookup by key may need."""
+
+    sent: str
+
+    @classmethod
+    def of(cls, sent: str) -> Spelled:
+        made = cls(sent.lower())
+        made.sent = sent
+        return made
+
+
 def hash_text(name: str, read: Read, description: str) -> ListField:
     """An address or a hash: has several spellings, and no order that anybody needs."""
 
     def parse(sent: str, catalogue: Catalogue | None) -> str:
-        return _text(sent, catalogue).lower()
+        return Spelled.of(_text(sent, catalogue))
 
     return ListField(name, "text", read, parse, (*_EQUAL, "like"), description, sortable=False, folded=True)
 

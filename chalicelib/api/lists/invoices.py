@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
-from chalicelib.api.lists.fields import ListField, amount, coin, day, hash_text, network, text, time
+from chalicelib.api.lists.common import assets_of_coin, assets_of_network, by_id, in_coin_units, slug_of
+from chalicelib.api.lists.fields import ListField, Spelled, amount, coin, day, hash_text, network, text, time
 from chalicelib.api.lists.listing import Listing
 from chalicelib.api.lists.query import Shortcut
+from chalicelib.domain.errors import InvalidParameter, NotFound
 from chalicelib.domain.ids import asset_parts, first_id
 from chalicelib.domain.invoices import Invoice
+
+if TYPE_CHECKING:
+    from chalicelib.api.context import Ctx
 
 
 def _status(sent: str, _: Any) -> str:
@@ -24,6 +28,22 @@ def _status(sent: str, _: Any) -> str:
 def _status_field() -> ListField:
     found = text("status", lambda r, _: r.status, "The status; several may be sent.", examples=("completed",))
     return replace(found, parse=_status, operators=("eq", "ne", "in", "like")).taking_several().indexed("status")
+
+
+def _called(ctx: Ctx, external_id: str) -> list[Invoice]:
+    try:
+        return [ctx.services.invoices.by_external_id(ctx.tenant, external_id)]
+    except NotFound:
+        return []
+
+
+def _paid_to(ctx: Ctx, sent: Spelled) -> list[Invoice]:
+    """An address has one invoice at most."""
+    try:
+        made_for = ctx.services.addresses.find(ctx.tenant, sent.sent).invoice_id
+        return [] if made_for is None else [ctx.services.invoices.get(ctx.tenant, made_for)]
+    except (NotFound, InvalidParameter):
+        return []
 
 
 INVOICES = Listing(
@@ -48,10 +68,5 @@ INVOICES = Listing(
     family="inv",
     indexes=frozenset({"time", "status", "asset"}),
     position=lambda ms: first_id("inv", ms),
+    keyed={"id": by_id(Invoice), "externalId": _called, "address": _paid_to},
 )
-
-
-def paid_to(query: Any) -> str | None:
-    """The address that a query asks for: it has one invoice at most, and no list has to be looked through."""
-    wanted = (c.value for c in query.conditions if c.field.name == "address" and c.operator == "eq")
-    return next(wanted, None)

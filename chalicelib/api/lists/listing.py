@@ -1,14 +1,15 @@
 """A list's declaration, and the page that answers a query about it.
 
 What an index or the order of keys can tell of a filter is read from there, and then a page costs the same however long the
-list is: its keys, its records, and one count. Any other filter looks through candidates, the newest 10,000 at most in one request;
-then `total` is capped, and the cursor goes on where it stopped. To be sorted by anything but time, a list must fit that number.
+list is: its keys, its records, and one count. What has a key of its own is got by it. Any other filter looks through candidates,
+the newest 10,000 at most in one request; then `total` is what was found among them, `total_capped` is true, and the cursor goes on
+where it stopped. To be sorted by anything but time, a list must fit that number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 Pagination = dict[str, Any]
 Found = tuple[list[Any], Pagination]
 Where = Callable[[Any], bool]
+Find = Callable[["Ctx", Any], Sequence[Any] | None]
+"""All records of the caller's list that have a value in a field, got by their keys; None where keys can not tell."""
 _MOST_LISTS = 12
 """Values of one filter that are looked up in an index each; with more of them candidates are looked through."""
 
@@ -41,7 +44,8 @@ class Listing:
 
     Stored lists have a `kind`, a `family`, or both: records of `kind` that lie in the partition `partition` gives, their ids in
     order of time; indexes of `family` (`store/schema.py::INDEXES`), of which `by` has the whole list of `owner`. `position`
-    is the least position of a time in milliseconds. `visible` hides records that are in no index of the whole list.
+    is the least position of a time in milliseconds, `place` a record's own. `visible` hides records that are in no index of the
+    whole list. `keyed` are fields by whose value records are got directly.
     A list in memory has none of these and is handed to `over` or `array`; `bare` is one that is answered as an array. `order` is
     the one without `order` in the query: newest first, and that of the catalogue for arrays.
     """
@@ -57,6 +61,8 @@ class Listing:
     indexes: frozenset[str] = frozenset()
     position: Callable[[int], str] | None = None
     visible: Where | None = None
+    keyed: Mapping[str, Find] = field(default_factory=dict)
+    place: Callable[[Any], str] = lambda r: str(r.id)
     bare: bool = False
     order: Order | None = None
 
@@ -84,11 +90,6 @@ class Listing:
         order = query.order if cursor is None else cursor.order
         conditions = [*query.conditions, *also]
         sort = self._sort(query, cursor)
-        source = self._source(ctx, conditions, whole, newest_first=order == "desc")
-        if source is None:
-            return [], pagination(query, [], total=0, more=False, cursor=cursor)
-        groups = isinstance(source, Indexed)
-        untold = [c for c in conditions if not (self._in_span(c) or (groups and self._lookups(ctx, c) is not None))]
 
         def fits(record: Any) -> bool:
             # What an index told is looked at again: it may be a moment behind the record.
@@ -96,6 +97,15 @@ class Listing:
                 record is not None and all(c.holds(record, ctx.catalogue) for c in conditions) and (where is None or where(record))
             )
 
+        direct = self._direct(ctx, conditions)
+        if direct is not None:
+            entries = [(at, r) for at, r in direct if fits(r) and (self.visible is None or self.visible(r))]
+            return self._sorted(ctx, query, sort, order, cursor, entries)
+        source = self._source(ctx, conditions, whole, newest_first=order == "desc")
+        if source is None:
+            return [], pagination(query, [], total=0, more=False, cursor=cursor)
+        groups = isinstance(source, Indexed)
+        untold = [c for c in conditions if not (self._in_span(c) or (groups and self._lookups(ctx, c) is not None))]
         if sort is not None:
             return self._sorted(ctx, query, sort, order, cursor, everything(source, fits, sort.name))
         if cursor is not None:
@@ -152,6 +162,18 @@ class Listing:
             return next((f for f in self.fields if f.name == cursor.sort), None) if cursor.sort else None
         field: ListField | None = query.sorted_by
         return None if field is None or field.by == "time" else field
+
+    def _direct(self, ctx: Ctx, conditions: Sequence[Condition]) -> list[tuple[str, Any]] | None:
+        """What a condition on a field with keys of its own leaves, by position; None where there is none."""
+        for condition in conditions:
+            find = self.keyed.get(condition.field.name)
+            values = condition.value if condition.operator == "in" else (condition.value,)
+            if find is None or condition.operator not in ("eq", "in") or len(values) > _MOST_LISTS:
+                continue
+            found = [find(ctx, value) for value in values]
+            if None not in found:
+                return list({self.place(record): record for some in found for record in some or ()}.items())
+        return None
 
     def _source(self, ctx: Ctx, conditions: Sequence[Condition], whole: Listed | None, newest_first: bool) -> Source | None:
         """Where candidates are read from; None where nothing can fit."""
@@ -263,13 +285,14 @@ def pagination(
     following: str | None = None,
     capped: bool = False,
 ) -> Pagination:
-    """What answers say of a page. Behind a cursor nothing is counted: `page`, `total` and `pages` are null."""
+    """What answers say of a page. Behind a cursor nothing is counted: `page`, `total` and `pages` are null. `capped`: there may be
+    more than `total`, and nobody knows how many pages."""
     numbered = cursor is None and total is not None
     shown = {
         "page": query.page if numbered else None,
         "limit": query.size,
         "total": total if numbered else None,
-        "pages": -(-total // query.size) if numbered and total is not None else None,
+        "pages": -(-total // query.size) if numbered and total is not None and not capped else None,
         "has_next": more,
         "has_prev": cursor is not None or query.page > 1,
         "next_cursor": following,

@@ -68,12 +68,13 @@ class Meta(Record):
 
 
 class Pagination(Record):
-    """Where in the list this page is. Behind a `cursor` nothing is counted: `page`, `total` and `pages` are null there."""
+    """Where in the list this page is. Behind a `cursor` nothing is counted: `page`, `total` and `pages` are null there. With
+    `total_capped` nobody knows how many pages there are: `pages` is null, and `next_cursor` goes on."""
 
     page: Annotated[int | None, Field(examples=[1])]
     limit: Annotated[int, Field(examples=[20])]
     total: Annotated[int | None, Field(description="Exact up to 10,000.", examples=[57])]
-    total_capped: Annotated[bool, Field(description="There are more than `total` says.")] = None  # type: ignore[assignment]
+    total_capped: Annotated[bool, Field(description="`total` is what was counted; there may be more.")] = None  # type: ignore[assignment]
     pages: Annotated[int | None, Field(examples=[3])]
     has_next: bool
     has_prev: bool

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, choice, text, time
+from chalicelib.api.lists.common import by_id
 from chalicelib.api.lists.fields import instant
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
@@ -167,6 +168,7 @@ API_KEYS = Listing(
     ),
     kind=ApiKey,
     position=lambda ms: first_id("key", ms),
+    keyed={"key_id": by_id(ApiKey)},
 )
 
 

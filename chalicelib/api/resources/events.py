@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, choice, text, time, whole
+from chalicelib.api.lists.common import by_id
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.events import EVENT_NAMES
 from chalicelib.domain.ids import first_id
@@ -21,6 +22,7 @@ EVENTS = Listing(
     ),
     kind=EventRecord,
     position=lambda ms: first_id("evt", ms),
+    keyed={"id": by_id(EventRecord)},
 )
 
 

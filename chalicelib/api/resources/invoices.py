@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import ListQuery
-from chalicelib.api.lists.invoices import INVOICES, paid_to
+from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.models import (
     CamelRequest,
     CoinSlug,
@@ -191,20 +191,10 @@ def get_by_external_id(ctx: Ctx, query: InvoiceByExternalId) -> Answer:
 )  # fmt: skip
 def list_invoices(ctx: Ctx, query: ListQuery) -> Answer:
     """`from` and `to` are inclusive days in UTC; `count` is how many invoices there are in all (see `pagination`)."""
-    found, pagination = _paid_to(ctx, query) if paid_to(query) is not None else INVOICES.page(ctx, query)
+    found, pagination = INVOICES.page(ctx, query)
     data = _shown(ctx, found)
     count = len(data) if pagination["total"] is None else pagination["total"]
     return Answer({"count": count, "data": data, "meta": {"pagination": pagination}})
-
-
-def _paid_to(ctx: Ctx, query: ListQuery) -> Any:
-    """A page of the invoice that is paid to the address in the query: one, or none."""
-    try:
-        made_for = ctx.services.addresses.find(ctx.tenant, paid_to(query) or "").invoice_id
-        found = [] if made_for is None else [ctx.services.invoices.get(ctx.tenant, made_for)]
-    except (NotFound, InvalidParameter):
-        found = []
-    return INVOICES.over(ctx, query, found)
 
 
 @endpoint(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.lists import Listing, amount, choice, flag, text, whole
+from chalicelib.api.lists import Listing, amount, choice, flag, text, time, whole
 from chalicelib.api.lists import network as network_slug
+from chalicelib.api.lists.common import in_coin_units
 from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import (
     NOT_NULL,
@@ -28,7 +29,7 @@ from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
 from chalicelib.domain.rescans import Rescan
-from chalicelib.domain.stakes import Stake
+from chalicelib.domain.stakes import Resource, Stake
 from chalicelib.usecases.networks import MAX_URL, MOST_CONFIRMATIONS, url_problem
 from chalicelib.usecases.views import iso
 
@@ -50,6 +51,29 @@ NETWORKS = Listing(
         whole("lastBlock", lambda r, _: None if r[1] is None else r[1].number, "The last block that was scanned."),
     ),
     bare=True,
+)
+
+
+BLOCKS = Listing(
+    "last blocks",
+    (
+        network_slug(lambda r, _: r[0].slug),
+        whole("lastBlockNumber", lambda r, _: None if r[1] is None else r[1].number, "The last block that was scanned."),
+        time("timestamp", lambda r, _: None if r[1] is None else r[1].block_time, "That block's time."),
+    ),
+    bare=True,
+)
+STAKES = Listing(
+    "stakes",
+    (
+        text("transactionId", lambda r, _: r.txid, "The transaction's hash.", sortable=False),
+        amount("amount", lambda r, c: in_coin_units(r.amount, c.native("tron").asset, c), "The amount, in TRX."),
+        choice("resource", lambda r, _: r.resource, get_args(Resource), "What it was staked for."),
+        choice("status", lambda r, _: r.status, ("pending", "confirmed", "failed"), "How far it is."),
+        time("createdAt", lambda r, _: r.created_at, "When it was asked for.").known_as("created_at"),
+    ),
+    bare=True,
+    order="desc",
 )
 
 
@@ -205,13 +229,14 @@ def stake(ctx: Ctx, body: StakeRequest) -> Answer:
 
 
 @endpoint(
-    "GET", "/networks/tron/stake", family="object", level="admin", permission="networks:read",
-    summary="The newest stakes, newest first", answer="list[networks.Stake]",
+    "GET", "/networks/tron/stake", family="object", level="admin", permission="networks:read", query=STAKES,
+    summary="All stakes, newest first", answer="list[networks.Stake]",
 )  # fmt: skip
-def stakes(ctx: Ctx) -> Answer:
-    """At most 100 of them."""
+def stakes(ctx: Ctx, query: PageQuery) -> Answer:
+    """All of them unless `limit` or `page` is sent."""
     coin = ctx.catalogue.native("tron")
-    return Answer([staked(found, coin) for found in ctx.services.staking.recent(ctx.catalogue.networks["tron"])])
+    found = STAKES.array(ctx, query, ctx.services.staking.all(ctx.catalogue.networks["tron"]))
+    return Answer([staked(stake, coin) for stake in found])
 
 
 def staked(made: Stake, coin: Coin) -> dict[str, Any]:
@@ -245,12 +270,13 @@ def last_number_block(ctx: Ctx) -> Answer:
 
 
 @endpoint(
-    "GET", "/networks/last-number-blocks", family="object", permission="networks:read",
+    "GET", "/networks/last-number-blocks", family="object", permission="networks:read", query=BLOCKS,
     summary="The last block that was scanned, of each network", answer="list[networks.BlockInfo]",
 )  # fmt: skip
-def last_number_blocks(ctx: Ctx) -> Answer:
+def last_number_blocks(ctx: Ctx, query: PageQuery) -> Answer:
     networks = list(ctx.catalogue.networks.values())
-    return Answer([block_info(network, cursor) for network, cursor in zip(networks, cursors(ctx, networks), strict=True)])
+    scanned: list[_Scanned] = list(zip(networks, cursors(ctx, networks), strict=True))
+    return Answer([block_info(network, cursor) for network, cursor in BLOCKS.array(ctx, query, scanned)])
 
 
 def cursors(ctx: Ctx, networks: list[Network]) -> list[Cursor | None]:

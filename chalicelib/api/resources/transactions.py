@@ -7,11 +7,13 @@ from typing import Any
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, hash_text, network, text, time, whole
 from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
+from chalicelib.api.lists.fields import Condition
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import NetworkId, asset_parts, place_in_time
+from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.withdrawals import Withdrawal, transaction_status
 from chalicelib.usecases.ports import Listed
 from chalicelib.usecases.views import transaction_id, withdrawal_of
@@ -58,6 +60,8 @@ TRANSACTIONS = Listing(
     family="tx",
     indexes=frozenset({"time", "status", "asset", "hash", "address"}),
     position=lambda ms: place_in_time(ms, ""),
+    keyed={"id": lambda ctx, id: _found(_by_id(ctx, id), ctx), "withdrawalId": lambda ctx, id: _found(_payment_of(ctx, id), ctx)},
+    place=lambda r: place_in_time(r.created_at, r.id),
 )
 
 
@@ -67,7 +71,7 @@ TRANSACTIONS = Listing(
 )  # fmt: skip
 def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
     """A withdrawal is listed from the moment that its transaction is signed, at the place of the time when it was asked for."""
-    found, pagination = TRANSACTIONS.page(ctx, query)
+    found, pagination = TRANSACTIONS.page(ctx, query, also=_of_invoice(ctx, query))
     return Answer(_shown(ctx, found), pagination)
 
 
@@ -108,10 +112,25 @@ def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
     return Answer(_shown(ctx, found), pagination)
 
 
+def _of_invoice(ctx: Ctx, query: ListQuery) -> list[Condition]:
+    """What `invoiceId` implies, if it was sent: who pays an invoice pays to its address, which has an index."""
+    asked = next((c.value for c in query.conditions if c.field.name == "invoiceId" and c.operator == "eq"), None)
+    if asked is None:
+        return []
+    invoice = ctx.services.store.get(Invoice, tenant=ctx.tenant, id=asked)
+    return [TRANSACTIONS.condition("address", "-" if invoice is None else invoice.address.lower())]
+
+
+def _found(transaction: Transaction | None, ctx: Ctx) -> list[Transaction]:
+    return [] if transaction is None or transaction.tenant != ctx.tenant else [transaction]
+
+
 def _by_id(ctx: Ctx, name: str) -> Transaction | None:
     withdrawal_id = withdrawal_of(name)
-    if withdrawal_id is None:
-        return ctx.services.store.get(Deposit, id=name)
+    return ctx.services.store.get(Deposit, id=name) if withdrawal_id is None else _payment_of(ctx, withdrawal_id)
+
+
+def _payment_of(ctx: Ctx, withdrawal_id: str) -> Transaction | None:
     found = ctx.services.store.get(Withdrawal, tenant=ctx.tenant, id=withdrawal_id)
     return None if found is None or found.txid is None else found
 

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, hash_text, network, text, time
+from chalicelib.api.lists.common import by_id
 from chalicelib.api.models import AddressText, Label, NetworkSlug, Request, amount_schema, amount_text
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.ids import network_parts, place_in_time
@@ -62,6 +63,9 @@ WHITELIST = Listing(
     family="wl",
     indexes=frozenset({"time"}),
     position=lambda ms: place_in_time(ms, ""),
+    visible=lambda r: r.removed_at is None,
+    keyed={"id": by_id(WhitelistEntry)},
+    place=lambda r: place_in_time(r.created_at, r.id),
 )
 
 
