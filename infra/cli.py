@@ -126,7 +126,7 @@ def key(args: argparse.Namespace) -> int:
 def keys(args: argparse.Namespace) -> int:
     """List a merchant's keys, without the keys themselves."""
     from chalicelib.domain.merchants import Merchant
-    from chalicelib.usecases.views import iso
+    from chalicelib.domain.times import iso
 
     wired, owner = _services(), MerchantId(args.merchant)
     if wired.store.get(Merchant, id=owner) is None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
 from chalice.app import Chalice
 
 VERSIONS = ("/v1", "")
@@ -9,13 +14,63 @@ VERSIONS = ("/v1", "")
 
 
 def register(app: Chalice) -> None:
-    """Put every endpoint of the route table on `app`."""
-    from chalicelib.api import edge, resources
-    from chalicelib.api.routes import ROUTES
+    """Put the endpoints of the route table on `app`: each when its resource is first asked for, all when `app.routes` is walked."""
+    from chalicelib.api import edge
 
-    resources.load()
     app.register_middleware(edge.middleware, "http")
-    for route in ROUTES:
-        for prefix in VERSIONS:
-            # Any content type, so that Chalice never answers 415: the edge looks at it.
-            app.route(prefix + route.path, methods=[route.method], content_types=["*/*"])(edge.view(route))
+    app.routes = _Routes(app)
+
+
+class _Routes(defaultdict[str, dict[str, Any]]):
+    """Chalice's table of routes by path, filled by resource. Whoever walks it (deploying, the local gateway) gets all of it."""
+
+    def __init__(self, app: Chalice) -> None:
+        super().__init__(dict)
+        self._app = app
+        self._lock = threading.RLock()
+        self._asked: set[str | None] = set()
+        self._registered = 0
+
+    def _load(self, part: str | None) -> None:
+        from chalicelib.api import edge, resources
+        from chalicelib.api.routes import ROUTES
+
+        with self._lock:
+            if part in self._asked or None in self._asked:
+                return
+            resources.load(part)
+            self._asked.add(part)
+            done, self._registered = self._registered, len(ROUTES)
+            for route in ROUTES[done:]:
+                for prefix in VERSIONS:
+                    # Any content type, so that Chalice never answers 415: the edge looks at it.
+                    self._app.route(prefix + route.path, methods=[route.method], content_types=["*/*"])(edge.view(route))
+
+    def __getitem__(self, path: str) -> dict[str, Any]:
+        if path not in dict.keys(self):
+            self._load(path.removeprefix("/v1").strip("/").partition("/")[0])
+        return super().__getitem__(path)
+
+    def __iter__(self) -> Iterator[str]:
+        self._load(None)
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._load(None)
+        return super().__len__()
+
+    def __contains__(self, path: object) -> bool:
+        self._load(None)
+        return super().__contains__(path)
+
+    def keys(self) -> Any:
+        self._load(None)
+        return super().keys()
+
+    def items(self) -> Any:
+        self._load(None)
+        return super().items()
+
+    def values(self) -> Any:
+        self._load(None)
+        return super().values()

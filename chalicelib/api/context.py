@@ -15,11 +15,11 @@ from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import Realm, TenantId
 from chalicelib.domain.merchants import ApiKey
 from chalicelib.usecases.access import Usage
-from chalicelib.usecases.views import Views
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from chalicelib.usecases.views import Views
     from chalicelib.wiring import Services
 
 MAX_PARAM = 200
@@ -71,6 +71,8 @@ class Ctx:
 
     @cached_property
     def views(self) -> Views:
+        from chalicelib.usecases.views import Views
+
         return Views(self.catalogue, lambda: self.services.rates(self.realm), self.now_ms)
 
     def param(self, name: str) -> str:

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from chalice.app import Request, Response
 
-from chalicelib.api import auth, body, errors, idempotency
+from chalicelib.api import auth, body, errors, idempotency, resources
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.idempotency import Replay
-from chalicelib.api.models import validated
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, ServiceError
@@ -136,6 +135,9 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
             problems += error.problems
         path = route.path.format_map(ctx.path)
         ctx.request_hash = idempotency.hash_of(route.method, path, _parameters(request), raw)
+    if route.body is not None or route.query is not None:
+        # pydantic is half of a cold start's imports: a request that has nothing to validate does not wait for it.
+        from chalicelib.api.models import validated
     if route.body is not None:
         content_type = auth.header_values(request, "content-type")
         try:
@@ -180,6 +182,7 @@ def _refused(request: Request, error: ServiceError) -> Response:
     import time
 
     if not _FAMILY_OF:
+        resources.load()
         _FAMILY_OF.update({route.path: route.family for route in ROUTES})
     family = _FAMILY_OF.get(request.path.removeprefix("/v1"), "object")
     request_id = request_id_of(request)

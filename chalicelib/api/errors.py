@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from chalicelib.domain.errors import ServiceError
+from chalicelib.domain.times import iso
 from chalicelib.usecases.access import Usage
-from chalicelib.usecases.views import iso
 
 Family = Literal["flat", "object", "envelope"]
 

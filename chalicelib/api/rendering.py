@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.api.numbers import JsonNumber
-from chalicelib.usecases.views import iso
+from chalicelib.domain.times import iso
 
 # A number that must keep its text goes through the encoder as a string that begins with NUL, which no request can contain.
 _EXACT = re.compile(r'"\\u0000([-+0-9.eE]+)"')

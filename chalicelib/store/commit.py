@@ -18,7 +18,7 @@ from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.work import outbox_work
 from chalicelib.store import access
 from chalicelib.store.models import Models
-from chalicelib.store.schema import RECORDS, key_of, work_key
+from chalicelib.store.schema import key_of, where_is, work_key
 from chalicelib.usecases.changes import (
     Add,
     AtEpoch,
@@ -144,7 +144,7 @@ def _put_in(plan: _Plan, change: Change) -> None:
             plan.check(change, model, key_of(Cursor, {"network": network}), model.f_epoch == epoch)
         case Still(record):
             kind_of: Any = models.of(type(record))
-            where = RECORDS[type(record)]
+            where = where_is(type(record))
             plan.check(change, kind_of, (where.pk(record), where.sk(record)), kind_of.f_version == record.version)
         case Enforce(api_key):
             plan.raw(change, *access.enforcing(models.table("tenants"), api_key))
@@ -194,7 +194,7 @@ def _posted(wallets: dict[_Wallet, _Moved], change: Post) -> None:
 def _move_wallet(plan: _Plan, place: _Wallet, moved: _Moved) -> None:
     """The wallets' materialised balances follow the journal by ADD: many entries may touch one wallet at once."""
     model: Any = plan.models.of(WalletBalance)
-    where = RECORDS[WalletBalance]
+    where = where_is(WalletBalance)
     network, address, asset = place
     record = WalletBalance(network, address, asset)
     actions = [

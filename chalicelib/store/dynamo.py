@@ -20,7 +20,7 @@ from chalicelib.settings import Settings
 from chalicelib.store import commit as commits
 from chalicelib.store import lists
 from chalicelib.store.models import Models
-from chalicelib.store.schema import INDEXES, RECORDS, key_of, kind_at, listed_under, partition_of, prefix_of
+from chalicelib.store.schema import INDEXES, key_of, kind_at, listed_under, partition_of, prefix_of, where_is
 from chalicelib.usecases.changes import Change, Conflict, Emit
 from chalicelib.usecases.ports import EVERYWHERE, Counted, Listed, Page, Place, Places, Span, Unavailable
 
@@ -87,7 +87,7 @@ class DynamoStore:
         **partition: str,
     ) -> Page[R]:  # fmt: skip
         """Records of one partition in the order of their sort keys. `after` is the sort key to go on behind. Raises Unavailable."""
-        pages = RECORDS[kind].pages
+        pages = where_is(kind).pages
         if pages is not None:
             listed = Listed(pages[0], "time", partition[pages[1]])
             found = self.places(listed, limit=limit, after=after, newest_first=newest_first, span=span)

@@ -11,7 +11,7 @@ from pynamodb.models import Model
 
 from chalicelib.settings import Settings
 from chalicelib.store import codec
-from chalicelib.store.schema import RECORDS, indexed_attributes
+from chalicelib.store.schema import indexed_attributes, where_is
 
 
 class Record(Model):
@@ -74,7 +74,7 @@ class Models:
         return found
 
     def _build(self, kind: type) -> type[Record]:
-        where = RECORDS[kind]
+        where = where_is(kind)
         meta = type("Meta", (), {"table_name": self._settings.table(where.table), "region": self.connection.region})
         body: dict[str, Any] = {"Meta": meta}
         for name, hint in codec.hints(kind).items():
@@ -87,7 +87,7 @@ class Models:
     def item(self, record: Any) -> Record:
         """The item that stores `record`."""
         kind = type(record)
-        where = RECORDS[kind]
+        where = where_is(kind)
         values: dict[str, Any] = {}
         for name in codec.hints(kind):
             value = getattr(record, name)

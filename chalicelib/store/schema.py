@@ -9,34 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from chalicelib.custody.records import EncryptedKey, EncryptedSeed
-from chalicelib.domain.addresses import Address, Wallet, Watched, Xpub
-from chalicelib.domain.approvals import ApprovalRequest
-from chalicelib.domain.batches import WithdrawalBatch
-from chalicelib.domain.catalogue import Coin, Network, TokenContract
-from chalicelib.domain.chain import BlockDeposits, Cursor, FeeQuote, SandboxClock
-from chalicelib.domain.demo import DemoState
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ids import network_parts, place_in_time
-from chalicelib.domain.invoice_settings import InvoiceSettings
-from chalicelib.domain.invoice_totals import InvoiceTotals
-from chalicelib.domain.invoices import ExternalId, Invoice
-from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
-from chalicelib.domain.limits import Spent
-from chalicelib.domain.merchant_settings import MerchantSettings
-from chalicelib.domain.merchants import ApiKey, Merchant, Tally
-from chalicelib.domain.rates import Rate
-from chalicelib.domain.rescans import Rescan
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
-from chalicelib.domain.whitelist import WhitelistEntry
-from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal, transaction_status
-from chalicelib.domain.work import OutboxRow, Work
-from chalicelib.usecases.idempotency import StoredAnswer
+from chalicelib.domain.withdrawals import transaction_status
+from chalicelib.domain.work import Work
 
 Key = Callable[[Any], str]
 
@@ -51,6 +30,8 @@ class Kind:
     indexed: Callable[[Any], Mapping[str, str | None]] | None = None
     pages: tuple[str, str] | None = None
     """Family, and field of the owner, of the list that `Store.page` reads where that is no partition of the table."""
+    module: str = ""
+    """The module of the domain that has the type, where it is found by its key in an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,67 +142,77 @@ def _delivery_lists(r: Any) -> dict[str, str | None]:
     return {"list_pk": listed_under("dlv", r.tenant, r.endpoint_id), "list_sk": place_in_time(r.created_at, r.id)}
 
 
-RECORDS: dict[type, Kind] = {
-    Merchant: Kind("tenants", lambda r: f"merchant#{r.id}"),
-    ApiKey: Kind("tenants", lambda r: f"keys#{r.tenant}", lambda r: r.id),
-    Tally: Kind("tenants", lambda r: f"tally#{r.tenant}", lambda r: r.of),
-    Invoice: Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id, _invoice_lists),
-    ExternalId: Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
-    InvoiceTotals: Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),
-    InvoiceSettings: Kind("records", lambda r: f"inset#{r.tenant}"),
-    Address: Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id, _address_lists),
-    Withdrawal: Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id, _withdrawal_lists),
-    WithdrawalBatch: Kind("records", lambda r: f"wdb#{r.tenant}", lambda r: r.id),
-    ApprovalRequest: Kind("records", lambda r: f"apr#{r.id}", indexed=_request_lists, pages=("apr", "realm")),
-    WhitelistEntry: Kind("records", lambda r: f"wl#{r.tenant}", lambda r: r.id, _whitelist_lists, pages=("wl", "tenant")),
-    Spent: Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
-    MerchantSettings: Kind("records", lambda r: f"mset#{r.tenant}"),
-    StoredAnswer: Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
-    Deposit: Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists),
-    Balance: Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
-    WalletBalance: Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
-    JournalEntry: Kind("ledger", lambda r: f"jrn#{r.id}"),
-    Network: Kind("chain", lambda r: f"net#{r.id.split(':')[0]}", lambda r: r.id.split(":")[1]),
-    Coin: Kind("chain", lambda r: f"coin#{r.network.split(':')[0]}", lambda r: f"{r.network.split(':')[1]}#{r.slug}"),
-    TokenContract: Kind("chain", lambda r: f"contract#{r.network}", lambda r: r.contract),
+RECORDS: dict[str, Kind] = {
+    "Merchant": Kind("tenants", lambda r: f"merchant#{r.id}"),
+    "ApiKey": Kind("tenants", lambda r: f"keys#{r.tenant}", lambda r: r.id),
+    "Tally": Kind("tenants", lambda r: f"tally#{r.tenant}", lambda r: r.of),
+    "Invoice": Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id, _invoice_lists, module="invoices"),
+    "ExternalId": Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
+    "InvoiceTotals": Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),
+    "InvoiceSettings": Kind("records", lambda r: f"inset#{r.tenant}"),
+    "Address": Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id, _address_lists, module="addresses"),
+    "Withdrawal": Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id, _withdrawal_lists, module="withdrawals"),
+    "WithdrawalBatch": Kind("records", lambda r: f"wdb#{r.tenant}", lambda r: r.id),
+    "ApprovalRequest": Kind("records", lambda r: f"apr#{r.id}", indexed=_request_lists, pages=("apr", "realm"), module="approvals"),
+    "WhitelistEntry": Kind(
+        "records", lambda r: f"wl#{r.tenant}", lambda r: r.id, _whitelist_lists, pages=("wl", "tenant"), module="whitelist"
+    ),
+    "Spent": Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
+    "MerchantSettings": Kind("records", lambda r: f"mset#{r.tenant}"),
+    "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
+    "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists, module="deposits"),
+    "Balance": Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
+    "WalletBalance": Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
+    "JournalEntry": Kind("ledger", lambda r: f"jrn#{r.id}"),
+    "Network": Kind("chain", lambda r: f"net#{r.id.split(':')[0]}", lambda r: r.id.split(":")[1]),
+    "Coin": Kind("chain", lambda r: f"coin#{r.network.split(':')[0]}", lambda r: f"{r.network.split(':')[1]}#{r.slug}"),
+    "TokenContract": Kind("chain", lambda r: f"contract#{r.network}", lambda r: r.contract),
     # The live realm's alone: the sandbox's are constant and stored nowhere.
-    Rate: Kind("chain", lambda r: "rate#live", lambda r: f"{r.coin}#{r.fiat}"),
-    Watched: Kind("chain", lambda r: f"watch#{r.realm}#{r.family}#{r.address}"),
-    Wallet: Kind("chain", lambda r: f"wallet#{r.network}", lambda r: r.role),
-    Cursor: Kind("chain", lambda r: f"cursor#{r.network}"),
-    BlockDeposits: Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
-    Rescan: Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
-    Stake: Kind("chain", lambda r: f"stake#{r.network}", lambda r: r.id),
-    DemoState: Kind("chain", lambda r: f"demo#{r.id}"),
-    FeeQuote: Kind("chain", lambda r: f"fees#{r.network}"),
-    GreyListEntry: Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
-    SandboxClock: Kind("chain", lambda r: f"clock#{r.id}"),
-    Xpub: Kind("chain", lambda r: f"xpub#{r.realm}", lambda r: r.pool),
-    NonceCounter: Kind("payouts", lambda r: f"nonce#{r.network}#{r.wallet}"),
-    PaymentOrder: Kind("payouts", lambda r: f"order#{r.id}"),
-    OutboxRow: Kind("work", lambda r: f"row#{r.id}"),
-    EventRecord: Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id),
-    WebhookEndpoint: Kind("webhooks", lambda r: f"hook#{r.tenant}", lambda r: r.id),
-    Delivery: Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists),
-    EncryptedSeed: Kind("custody", lambda r: f"seed#{r.id}"),
-    EncryptedKey: Kind("custody", lambda r: f"key#{r.id}"),
+    "Rate": Kind("chain", lambda r: "rate#live", lambda r: f"{r.coin}#{r.fiat}"),
+    "Watched": Kind("chain", lambda r: f"watch#{r.realm}#{r.family}#{r.address}"),
+    "Wallet": Kind("chain", lambda r: f"wallet#{r.network}", lambda r: r.role),
+    "Cursor": Kind("chain", lambda r: f"cursor#{r.network}"),
+    "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
+    "Rescan": Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
+    "Stake": Kind("chain", lambda r: f"stake#{r.network}", lambda r: r.id),
+    "DemoState": Kind("chain", lambda r: f"demo#{r.id}"),
+    "FeeQuote": Kind("chain", lambda r: f"fees#{r.network}"),
+    "GreyListEntry": Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
+    "SandboxClock": Kind("chain", lambda r: f"clock#{r.id}"),
+    "Xpub": Kind("chain", lambda r: f"xpub#{r.realm}", lambda r: r.pool),
+    "NonceCounter": Kind("payouts", lambda r: f"nonce#{r.network}#{r.wallet}"),
+    "PaymentOrder": Kind("payouts", lambda r: f"order#{r.id}"),
+    "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),
+    "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id),
+    "WebhookEndpoint": Kind("webhooks", lambda r: f"hook#{r.tenant}", lambda r: r.id),
+    "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists, module="webhooks"),
+    "EncryptedSeed": Kind("custody", lambda r: f"seed#{r.id}"),
+    "EncryptedKey": Kind("custody", lambda r: f"key#{r.id}"),
 }
+"""By the record type's name, so that a cold function does not import every type to write down where it lies."""
+
+
+def where_is(kind: type) -> Kind:
+    """Where records of `kind` lie."""
+    return RECORDS[kind.__name__]
 
 
 def key_of(kind: type, fields: dict[str, str]) -> tuple[str, str]:
     """The key of the record of `kind` that has these key fields."""
-    where, named = RECORDS[kind], SimpleNamespace(**fields)
+    where, named = where_is(kind), SimpleNamespace(**fields)
     return where.pk(named), where.sk(named)
 
 
 def partition_of(kind: type, fields: dict[str, str]) -> str:
     """The partition of the table that records of `kind` with these fields lie in."""
-    return RECORDS[kind].pk(SimpleNamespace(**fields))
+    return where_is(kind).pk(SimpleNamespace(**fields))
 
 
 def kind_at(pk: str) -> type:
     """The record type of an item in an index, by its partition key in the table."""
-    return _LISTED[pk.split("#", 1)[0]]
+    name, where = _LISTED[pk.split("#", 1)[0]]
+    found: type = getattr(import_module(f"chalicelib.domain.{where.module}"), name)
+    return found
 
 
 class _Nothing:
@@ -233,10 +224,10 @@ class _Nothing:
 
 def prefix_of(kind: type) -> str:
     """What the partition keys of a kind begin with."""
-    return RECORDS[kind].pk(_Nothing()).split("#")[0] + "#"
+    return where_is(kind).pk(_Nothing()).split("#")[0] + "#"
 
 
-_LISTED: dict[str, type] = {prefix_of(kind)[:-1]: kind for kind, where in RECORDS.items() if where.indexed is not None}
+_LISTED = {where.pk(_Nothing()).split("#")[0]: (name, where) for name, where in RECORDS.items() if where.indexed is not None}
 
 
 def work_key(work: Work) -> tuple[str, str]:

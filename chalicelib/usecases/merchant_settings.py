@@ -14,11 +14,11 @@ from chalicelib.domain.approvals import MultisigConfig, settings_text
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.merchant_settings import MerchantSettings
+from chalicelib.domain.times import iso
 from chalicelib.encoding.ed25519 import check_public_key, read_bytes, verify
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.ports import Clock, Store
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import iso
 
 MOST_SIGNERS = 20
 

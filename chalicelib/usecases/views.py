@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -16,15 +15,11 @@ from chalicelib.domain.invoices import Invoice, Payment, Quote
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rates
+from chalicelib.domain.times import iso
 from chalicelib.domain.withdrawals import Withdrawal, transaction_status
 
 Holdings = Mapping[AssetId, WalletBalance]
 """What the ledger has on one address, by asset; what is missing was never there."""
-
-
-def iso(ms: int) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC with milliseconds and Z."""
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{ms % 1000:03d}Z"
 
 
 def without_none(record: dict[str, Any]) -> dict[str, Any]:

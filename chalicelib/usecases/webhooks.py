@@ -15,6 +15,7 @@ from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParamete
 from chalicelib.domain.events import EVENT_NAMES, Event
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.merchants import Tally
+from chalicelib.domain.times import iso
 from chalicelib.domain.webhook_urls import has_credentials, url_problems
 from chalicelib.domain.webhooks import (
     MAX_ENDPOINTS,
@@ -33,7 +34,7 @@ from chalicelib.usecases.addresses import Also, nothing_more
 from chalicelib.usecases.changes import Change, Close, Delete, Open, Save
 from chalicelib.usecases.ports import Clock, Queues, Store, Unavailable
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import iso, without_none
+from chalicelib.usecases.views import without_none
 
 log = logging.getLogger(__name__)
 

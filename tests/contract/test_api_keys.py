@@ -12,10 +12,10 @@ import pytest
 from chalicelib.api.records.api_keys import ApiKey as KeyRecord
 from chalicelib.api.records.api_keys import NewApiKey
 from chalicelib.domain.merchants import PERMISSIONS, PRESETS, ApiKey, Tally
+from chalicelib.domain.times import iso
 from chalicelib.usecases.api_keys import MAX_KEYS, MAX_OVERLAP
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.idempotency import StoredAnswer
-from chalicelib.usecases.views import iso
 from tests.support.edge import PREPARED, Edge
 
 DAY = 86_400_000

@@ -27,7 +27,7 @@ from chalicelib.domain.errors import InvalidParameter
 from chalicelib.domain.ids import first_id, place_in_time
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.store.schema import INDEXES, RECORDS, listed_under, partition_of
+from chalicelib.store.schema import INDEXES, listed_under, partition_of, where_is
 from chalicelib.usecases.ports import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
 
 TENANT = "mch_a:test"
@@ -45,7 +45,7 @@ class Shelves:
         self.indexes: dict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
         self.reads = 0
         for record in records:
-            where = RECORDS[type(record)]
+            where = where_is(type(record))
             pk, sk = where.pk(record), where.sk(record)
             self.items[pk, sk] = record
             insort(self.partitions[pk], (sk, pk))

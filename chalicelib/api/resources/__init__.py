@@ -1,17 +1,37 @@
-"""One module per resource: what its requests look like, and the use case that each is handed to."""
+"""One module per resource: what its requests look like, and the use case that each is handed to.
+
+They are imported when the first request for them comes: a cold function pays for the one resource that it was started for.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-_MODULES = (
-    "addresses", "api_keys", "balances", "checkout", "coins", "event", "events", "grey_list", "health", "invoices", "merchant",
-    "networks", "openapi", "sandbox", "transactions", "wallets", "webhooks", "whitelist", "withdrawal_requests", "withdrawals",
-    "withdraws",
-)  # fmt: skip
+PARTS: dict[str, tuple[str, ...]] = {
+    "addresses": ("addresses", "grey_list", "transactions", "wallets"),
+    "api-keys": ("api_keys",),
+    "auth": ("health",),
+    "balances": ("balances",),
+    "coins": ("coins",),
+    "events": ("event", "events"),
+    "health": ("health",),
+    "invoices": ("invoice_settings", "invoices"),
+    "merchant": ("merchant",),
+    "networks": ("networks",),
+    "openapi": ("openapi",),
+    "pay": ("checkout",),
+    "sandbox": ("sandbox",),
+    "transactions": ("grey_list", "transactions"),
+    "webhooks": ("webhooks",),
+    "whitelist": ("whitelist",),
+    "withdrawals": ("withdrawal_requests", "withdrawals"),
+    "withdraws": ("withdraws",),
+}
+"""The first part of a path, and the modules that have its endpoints."""
 
 
-def load() -> None:
-    """Import every module here, which puts its endpoints in the route table."""
-    for name in _MODULES:
+def load(part: str | None = None) -> None:
+    """Import the modules of a first part of paths, or all of them, which puts their endpoints in the route table."""
+    parts = PARTS if part is None else (part,)
+    for name in sorted({module for known in parts for module in PARTS.get(known, ())}):
         import_module(f"{__name__}.{name}")

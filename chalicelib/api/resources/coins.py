@@ -17,8 +17,8 @@ from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.coin_settings import AMOUNTS, PERCENTAGE, coin_and_usd, in_usd
 from chalicelib.domain.coin_settings import amount_text as set_amount
 from chalicelib.domain.errors import InvalidParameter
+from chalicelib.domain.times import iso
 from chalicelib.usecases.coins import MOST_NAME, RESERVED, SLUG
-from chalicelib.usecases.views import iso
 
 
 def _setting(value: Any) -> str:

@@ -13,7 +13,8 @@ from chalicelib.api.models import AddressText, NetworkSlug, Query, Request, show
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.greylist import GreyListEntry
-from chalicelib.usecases.views import iso, without_none
+from chalicelib.domain.times import iso
+from chalicelib.usecases.views import without_none
 
 Reason = Annotated[str, Field(max_length=500, description="Shown to merchants too.", examples=["reported as stolen"])]
 

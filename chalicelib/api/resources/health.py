@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.routes import endpoint
-from chalicelib.usecases.views import iso
+from chalicelib.domain.times import iso
 
 
 @endpoint(

@@ -16,9 +16,9 @@ from chalicelib.domain.approvals import MultisigConfig, Signer
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem, NotFound
 from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.times import iso
 from chalicelib.encoding.ed25519 import read_bytes
 from chalicelib.usecases.merchant_settings import MOST_SIGNERS, settings_view
-from chalicelib.usecases.views import iso
 
 
 def _public_key(value: Any) -> Any:

@@ -30,8 +30,8 @@ from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.stakes import Resource, Stake
+from chalicelib.domain.times import iso
 from chalicelib.usecases.networks import MAX_URL, MOST_CONFIRMATIONS, url_problem
-from chalicelib.usecases.views import iso
 
 MOST_HEIGHT = 10**12
 _FEATURES = {"evm": ["evm", "tokens"], "tron": ["tokens"], "utxo": []}

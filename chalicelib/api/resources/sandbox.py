@@ -12,11 +12,11 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.money import parse_units
+from chalicelib.domain.times import iso
 from chalicelib.usecases.clocks import MOST_AT_ONCE
 from chalicelib.usecases.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
 from chalicelib.usecases.networks import MOST_CONFIRMATIONS
 from chalicelib.usecases.ports import TokenFacts
-from chalicelib.usecases.views import iso
 
 
 class SandboxDeposit(MoneyRequest):

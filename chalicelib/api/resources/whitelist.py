@@ -13,8 +13,8 @@ from chalicelib.api.models import AddressText, Label, NetworkSlug, Request, amou
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.ids import network_parts, place_in_time
 from chalicelib.domain.money import format_units, parse_units
+from chalicelib.domain.times import iso
 from chalicelib.domain.whitelist import WhitelistEntry
-from chalicelib.usecases.views import iso
 
 
 def plain_amount(value: Any) -> str:

@@ -32,8 +32,9 @@ from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
+from chalicelib.domain.times import iso
 from chalicelib.domain.withdrawals import FEE_TENTHS, MINUTES, PRIORITIES, Priority, Withdrawal, fee_at
-from chalicelib.usecases.views import Views, iso
+from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_rules import Output
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,0 +1,57 @@
+"""What a cold function imports: the resource that it was started for, and no record type before it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from chalice.app import Chalice
+
+from chalicelib.api import VERSIONS, register, resources
+from chalicelib.api.routes import ROUTES
+from chalicelib.store.schema import RECORDS, kind_at, where_is
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_each_path_finds_its_module_by_its_first_part() -> None:
+    resources.load()
+    for route in ROUTES:
+        part = route.path.strip("/").partition("/")[0]
+        assert route.handler.__module__.rsplit(".", 1)[1] in resources.PARTS[part], route.path
+    assert {route.path.strip("/").partition("/")[0] for route in ROUTES} == set(resources.PARTS)
+
+
+def test_every_route_is_found_on_its_own() -> None:
+    """As a function that has just started meets it: no other path was asked for before."""
+    resources.load()
+    for route in ROUTES:
+        app = Chalice(app_name="cold")
+        register(app)
+        for prefix in VERSIONS:
+            assert route.method in app.routes[prefix + route.path]
+        assert len(app.routes) == len({route.path for route in ROUTES}) * len(VERSIONS)
+
+
+def test_a_request_loads_its_resource_alone() -> None:
+    program = (
+        "import sys, app; assert '/v1/balances' not in dict.keys(app.app.routes)\n"
+        "assert list(app.app.routes['/v1/balances']) == ['GET']\n"
+        "loaded = {name.rsplit('.', 1)[1] for name in sys.modules if name.startswith('chalicelib.api.resources.')}\n"
+        "assert loaded == {'balances'}, loaded\n"
+    )
+    environment = {"STAGE": "local", "AWS_DEFAULT_REGION": "eu-central-1", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, check=True, timeout=60)
+
+
+def test_records_are_known_by_names_that_are_theirs() -> None:
+    """Two types of one name would share a place; a listed one must be found by its key again."""
+    for name, where in RECORDS.items():
+        if where.indexed is not None:
+            assert import_module(f"chalicelib.domain.{where.module}").__dict__[name].__name__ == name
+    from chalicelib.domain import invoices
+
+    assert kind_at("inv#mch_x:test") is invoices.Invoice
+    assert where_is(invoices.Invoice) is RECORDS["Invoice"]
