@@ -26,7 +26,8 @@ class Deposit:
     `flags` tells what is special about it: GREY_LISTED came from an address of the grey list; HELD is credited and waits for an
     operator's release (`released_at`, and `released_by` the id of the key). What was released once is never held again.
     BELOW_MINIMUM was less than the coin's minDepositAmount when it was seen: it is recorded, counts for no invoice, and is the
-    operator's. That is decided once, whatever the minimum becomes.
+    operator's. That is decided once, whatever the minimum becomes. Where another block tells of another payment under the same
+    id, all of this is decided anew.
 
     `round` counts how often it fell out of the chain: crediting again after that is a new journal entry.
     """

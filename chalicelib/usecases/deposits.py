@@ -3,6 +3,10 @@
 What comes from an address of the grey list is credited to the merchant's purse `held`, and counts for its invoice when an
 operator releases it. The list is asked when a deposit is seen and again when it is credited; being on it once is enough.
 
+Seen again in another block, it is the same deposit where the chain still says the same of it. Where it says something else
+(amount, coin, sender, recipient: a contract call that was run again), the old one is orphaned and what is there now is judged like
+a new one, under the same id: an operator's release, a flag and an owner were the old one's.
+
 What is less than the coin's minDepositAmount is recorded with a flag and told to the merchant, and is the operator's: it counts
 for no invoice and no balance of the merchant. Where the minimum is in USD and no fresh rate is known, there is none: a payment
 can not be sent back, so doubt is for the merchant.
@@ -59,8 +63,20 @@ class Deposits:
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
+            seen = self._seen(key, network, coin, block, transfer, watched)
             if known is None:
-                self._first_seen(network, self._new(key, network, coin, block, transfer, watched), epoch)
+                self._first_seen(network, self._judged(network, coin, seen), epoch)
+            elif known.block_hash == block.hash and known.status != "orphaned":
+                pass  # that very one
+            elif known.status == "confirmed":
+                if not _same_payment(known, seen):
+                    # Deeper than reorganisations are followed: what is credited is not taken back on one node's word.
+                    log.error("ALARM %s: %s was credited, and block %d says something else of it", network.id, key, block.number)
+            elif not _same_payment(known, seen):
+                if known.status == "pending":
+                    # Two transactions: whoever dies between them leaves an orphaned one, which the next scan finds as such.
+                    known = self._orphan(network, known, epoch)
+                self._first_seen(network, self._judged(network, coin, _anew(known, seen)), epoch)
             elif known.status == "orphaned":
                 back = replace(
                     known,
@@ -72,14 +88,15 @@ class Deposits:
                     version=known.version + 1,
                 )
                 self._first_seen(network, back, epoch)
-            elif known.status == "pending" and known.block_hash != block.hash:
+            else:
                 self._moved(network, known, block, epoch)
             return key
 
         return until_settled(decide)
 
-    def _new(self, key: str, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched) -> Deposit:
-        deposit = Deposit(
+    def _seen(self, key: str, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched) -> Deposit:
+        """What the chain says of it, before anybody has judged it."""
+        return Deposit(
             id=key,
             network=network.id,
             asset=coin.asset,
@@ -96,8 +113,10 @@ class Deposits:
             address_id=watched.address_id,
             invoice_id=watched.invoice_id,
         )
-        if deposit.tenant is not None and transfer.amount < self._minimum(network, coin):
-            deposit = replace(deposit, invoice_id=None, flags=(BELOW_MINIMUM,))
+
+    def _judged(self, network: Network, coin: Coin, deposit: Deposit) -> Deposit:
+        if deposit.tenant is not None and deposit.amount < self._minimum(network, coin):
+            deposit = replace(deposit, invoice_id=None, flags=(*deposit.flags, BELOW_MINIMUM))
         return replace(deposit, flags=self._flags(network, deposit))
 
     def _minimum(self, network: Network, coin: Coin) -> int:
@@ -154,15 +173,15 @@ class Deposits:
         changes.append(self._beside(network, deposit, pending=deposit.amount))
         self._store.commit([Save(deposit), *changes, *news.emit()])
 
-    def confirm(self, network: Network, key: str, tip: int, epoch: int) -> None:
-        """Credit a pending deposit whose block is final. The caller has checked that block against the node.
+    def confirm(self, network: Network, key: str, block_hash: str, tip: int, epoch: int) -> None:
+        """Credit a pending deposit whose block is final. The caller has checked that block, and no other, against the node.
 
         Commits only while `epoch` still holds, so a reorganisation followed meanwhile wins. Raises Conflict, Unavailable.
         """
 
         def decide() -> None:
             before = self._store.get(Deposit, id=key)
-            if before is None or before.status != "pending":
+            if before is None or before.status != "pending" or before.block_hash != block_hash:
                 return
             now = self._clock.now_ms()
             news = News(now)
@@ -194,32 +213,37 @@ class Deposits:
             before = self._store.get(Deposit, id=key)
             if before is None or before.status == "orphaned" or before.block_hash != block_hash:
                 return
-            now = self._clock.now_ms()
-            news = News(now)
-            flags = tuple(flag for flag in before.flags if flag != HELD)
-            after = replace(
-                before, status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1, version=before.version + 1
-            )
-            changes: list[Change] = []
-            entry: JournalEntry | None = None
-            if before.status == "pending":
-                changes += [Close(deposit_work(before)), self._beside(network, before, pending=-before.amount)]
-            else:
-                amount = Amount(before.asset, before.amount)
-                place, owner = self._place(network, before), self._owner(before)
-                entry = ledger.deposit_reversed(before.id, before.round, now, place, owner, amount)
-                changes += [Post(entry), *([self._beside(network, before, held=-before.amount)] if before.held else [])]
-            tenant = after.tenant
-            if tenant is not None:
-                views = Views(self._store.catalogue(network.realm))
-                invoice = self._invoice(tenant, after.invoice_id)
-                after = self._told(news, after, "transaction.orphaned", views, None)
-                if invoice is not None:
-                    changes += changed(invoice, paid(news, invoice, before, after, views))
-                changes += self._credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
-            self._store.commit([Save(after), *changes, *news.emit()])
+            self._orphan(network, before)
 
         until_settled(decide)
+
+    def _orphan(self, network: Network, before: Deposit, epoch: int | None = None) -> Deposit:
+        """One transaction; where `epoch` is told, only while it still holds."""
+        now = self._clock.now_ms()
+        news = News(now)
+        flags = tuple(flag for flag in before.flags if flag != HELD)
+        after = replace(
+            before, status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1, version=before.version + 1
+        )
+        changes: list[Change] = [] if epoch is None else [AtEpoch(network.id, epoch)]
+        entry: JournalEntry | None = None
+        if before.status == "pending":
+            changes += [Close(deposit_work(before)), self._beside(network, before, pending=-before.amount)]
+        else:
+            amount = Amount(before.asset, before.amount)
+            place, owner = self._place(network, before), self._owner(before)
+            entry = ledger.deposit_reversed(before.id, before.round, now, place, owner, amount)
+            changes += [Post(entry), *([self._beside(network, before, held=-before.amount)] if before.held else [])]
+        tenant = after.tenant
+        if tenant is not None:
+            views = Views(self._store.catalogue(network.realm))
+            invoice = self._invoice(tenant, after.invoice_id)
+            after = self._told(news, after, "transaction.orphaned", views, None)
+            if invoice is not None:
+                changes += changed(invoice, paid(news, invoice, before, after, views))
+            changes += self._credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
+        self._store.commit([Save(after), *changes, *news.emit()])
+        return after
 
     def release(self, realm: Realm, key: str, by: str) -> Deposit:
         """Let go of a held deposit of any merchant of `realm`: its money is available, and counts for its invoice from now on.
@@ -306,6 +330,25 @@ def _why_not_held(deposit: Deposit) -> str:
     if deposit.status == "pending" and GREY_LISTED in deposit.flags:
         return "it is not confirmed yet: it is held from its confirmation on, and can be released then"
     return "it is not held"
+
+
+def _same_payment(known: Deposit, seen: Deposit) -> bool:
+    """Whether another block tells of the same payment. A contract call that is run again after a reorganisation may log
+    something else under the same transaction and position: that is another payment, and judged as such."""
+
+    def facts(deposit: Deposit) -> tuple[object, ...]:
+        to = (deposit.address, deposit.tenant, deposit.address_id)
+        return (deposit.asset, deposit.amount, deposit.sender, *to)
+
+    # What was below the minimum is for no invoice, whatever its address is for.
+    return facts(known) == facts(seen) and (known.below_minimum or known.invoice_id == seen.invoice_id)
+
+
+def _anew(known: Deposit, seen: Deposit) -> Deposit:
+    """`seen` in the place of `known`, which the chain tells otherwise now. Of what was decided about that one nothing is left
+    but that its sender was on the grey list, where it is the same sender."""
+    flags = (GREY_LISTED,) if GREY_LISTED in known.flags and known.sender == seen.sender else ()
+    return replace(seen, flags=flags, round=known.round, emitted=known.emitted, version=known.version + 1)
 
 
 def _late(block_time: int, invoice: Invoice | None) -> bool:

@@ -250,7 +250,7 @@ class Scanner:
                 if height not in hashes:
                     hashes[height] = self._reader.block_hash(height)
                 if hashes[height] == deposit.block_hash:
-                    self._deposits.confirm(self._network, deposit.id, tip, cursor.epoch)
+                    self._deposits.confirm(self._network, deposit.id, deposit.block_hash, tip, cursor.epoch)
                 elif hashes[height] is not None and cursor.recent.get(str(height)) == hashes[height]:
                     # The block that held it is gone, and the cursor stands on the chain that replaced it: a scan that died
                     # between storing the deposit and passing its block left it behind.

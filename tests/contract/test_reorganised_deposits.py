@@ -1,0 +1,245 @@
+"""A reorganisation that brings a payment back as another one: run again, a contract call may log something else under the same
+transaction and position. What the chain says now is what counts, and nothing of what it said before.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import pytest
+
+from chalicelib.domain.addresses import Watched
+from chalicelib.domain.chain import Cursor, Transfer
+from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.ledger import Balance, WalletBalance
+from chalicelib.usecases.changes import Conflict
+from chalicelib.wiring import services
+from tests.support.shop import CONFIRMATIONS, Node, Shop, bent_node, open_shop, with_also
+from tests.support.stack import Stack
+
+Path = Literal["seen", "credited", "unnoticed"]
+"""What the scan had done before the reorganisation: passed the block, credited it, or died before it passed it."""
+PATHS: tuple[Path, ...] = ("seen", "credited", "unnoticed")
+TXID = "0x" + "ab" * 32
+PAYER = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # EIP-55's own examples
+OTHER_PAYER = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
+NOTHING = {"available": "0", "frozen": "0", "pending": "0"}
+THOUSAND = 1000 * 10**6
+
+
+@pytest.fixture
+def shop(stack: Stack) -> Iterator[Shop]:
+    with open_shop(stack) as opened:
+        yield opened
+        # Nothing of the old payment is left waiting anywhere.
+        assert [b for b in services().store.every(Balance) if b.pending] == []
+        assert [b for b in services().store.every(WalletBalance) if b.pending] == []
+        assert [w for w in services().store.every_work() if w.kind == "deposit"] == []
+
+
+@dataclass
+class Twice:
+    """One movement that the chain tells twice, each time in another block."""
+
+    shop: Shop
+    node: Node
+    path: Path
+
+    def log(self, to: str, units: int = THOUSAND, coin: str = "usdt", sender: str = PAYER) -> Transfer:
+        contract = self.shop.coin(coin).contract
+        assert contract is not None
+        return Transfer(TXID, "log:0", contract.lower(), sender.lower(), to.lower(), units)
+
+    def first(self, transfer: Transfer) -> None:
+        self.shop.mine(1)
+        self.height = self.tip()
+        self.hold(transfer)
+        if self.path == "unnoticed":
+            scanner = services().scanner(self.shop.realm_network())
+            scanner.record(self.node.blocks(self.height, self.height, {}), self.epoch())
+            return
+        self.shop.turn()
+        if self.path == "credited":
+            self.confirm()
+
+    def again(self, transfer: Transfer) -> None:
+        """The blocks from the first one on are replaced."""
+        depth = self.tip() - self.height + 1
+        self.shop.reorg(depth)
+        self.node.mend()
+        self.hold(transfer)
+        self.shop.turn()
+
+    def confirm(self) -> None:
+        self.shop.mine(CONFIRMATIONS)
+        self.shop.turn()
+
+    def hold(self, transfer: Transfer) -> None:
+        (block,) = self.node._real.blocks(self.height, self.height, {})
+        with_also(self.node, [transfer], block.hash)
+
+    def tip(self) -> int:
+        return int(self.node._real.tip())
+
+    def epoch(self) -> int:
+        found = services().store.get(Cursor, network=self.shop.realm_network().id)
+        assert found is not None
+        return found.epoch
+
+    @property
+    def id(self) -> str:
+        return deposit_id(self.shop.realm_network().id, TXID, "log:0")
+
+    def record(self) -> Deposit:
+        found = services().store.get(Deposit, id=self.id)
+        assert found is not None
+        return found
+
+    def shown(self, invoice: dict[str, Any]) -> list[tuple[str, int, bool]]:
+        """The payments of an invoice."""
+        (found,) = (i for i in services().store.every(Invoice) if i.id == invoice["id"])
+        return [(p.deposit, p.amount, p.confirmed) for p in found.payments]
+
+    def told(self, shop: Shop) -> list[str]:
+        """What this merchant was told of the payment, in order."""
+        events = shop.get("/v1/events", objectId=self.id)["data"]
+        return [e["event"] for e in sorted(events, key=lambda e: int(e["sequence"]))]
+
+    @property
+    def purse(self) -> str:
+        """Where money of the payment is after `first`, and after `again`: there the branch is as long as what it replaces."""
+        return "available" if self.path == "credited" else "pending"
+
+    def before(self) -> list[str]:
+        """What was told before the reorganisation."""
+        return ["transaction.detected", *(["transaction.confirmed"] if self.path == "credited" else [])]
+
+
+@pytest.fixture(params=PATHS)
+def twice(request: pytest.FixtureRequest, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Twice:
+    return Twice(shop, bent_node(shop, monkeypatch), request.param)
+
+
+def test_another_amount(twice: Twice, shop: Shop) -> None:
+    invoice = shop.invoice("1000", "usdt")
+    twice.first(twice.log(invoice["address"]))
+    assert shop.balance("usdt") == {**NOTHING, twice.purse: "1000"}
+    twice.again(twice.log(invoice["address"], 1))
+    assert shop.balance("usdt") == {**NOTHING, twice.purse: "0.000001"}
+    twice.confirm()
+    assert (shop.balance("usdt"), shop.status(invoice)) == ({**NOTHING, "available": "0.000001"}, "partial")
+    assert twice.shown(invoice) == [(twice.id, 1, True)]
+    assert twice.told(shop) == [*twice.before(), "transaction.orphaned", "transaction.detected", "transaction.confirmed"]
+
+
+def test_another_recipient(twice: Twice, shop: Shop) -> None:
+    other = Shop(shop.stack, "other_merchant_test")
+    mine, theirs = shop.invoice("1000", "usdt"), other.invoice("1000", "usdt")
+    twice.first(twice.log(mine["address"]))
+    twice.again(twice.log(theirs["address"]))
+    assert (shop.balance("usdt"), shop.status(mine)) == (NOTHING, "pending")
+    assert other.balance("usdt") == {**NOTHING, twice.purse: "1000"}
+    twice.confirm()
+    assert (shop.balance("usdt"), shop.status(mine), twice.shown(mine)) == (NOTHING, "pending", [])
+    assert (other.balance("usdt"), other.status(theirs)) == ({**NOTHING, "available": "1000"}, "completed")
+    # It is in the lists of its new owner, and in those of the old one no more.
+    assert [t["id"] for t in other.get("/v1/transactions")["data"]] == [twice.id]
+    assert shop.get("/v1/transactions")["data"] == []
+    assert twice.told(shop) == [*twice.before(), "transaction.orphaned"]
+    assert twice.told(other) == ["transaction.detected", "transaction.confirmed"]
+
+
+def test_another_coin(twice: Twice, shop: Shop) -> None:
+    invoice = shop.invoice("1000", "usdt")
+    twice.first(twice.log(invoice["address"]))
+    twice.again(twice.log(invoice["address"], coin="usdc"))
+    assert (shop.balance("usdt"), shop.status(invoice)) == (NOTHING, "pending")
+    twice.confirm()
+    assert (shop.balance("usdt"), shop.balance("usdc")) == (NOTHING, {**NOTHING, "available": "1000"})
+    assert shop.status(invoice) == "pending"
+
+
+def test_the_same_in_another_block(twice: Twice, shop: Shop) -> None:
+    invoice = shop.invoice("1000", "usdt")
+    twice.first(twice.log(invoice["address"]))
+    first = twice.record()
+    twice.again(twice.log(invoice["address"]))
+    again = twice.record()
+    assert again.block_hash != first.block_hash
+    assert (again.created_at, again.round) == (first.created_at, 0 if twice.path == "unnoticed" else 1)
+    twice.confirm()
+    assert (shop.balance("usdt"), shop.status(invoice)) == ({**NOTHING, "available": "1000"}, "completed")
+    back = [] if twice.path == "unnoticed" else ["transaction.orphaned", "transaction.detected"]
+    assert twice.told(shop) == [*twice.before(), *back, "transaction.confirmed"]
+
+
+def test_there_and_back_again(twice: Twice, shop: Shop) -> None:
+    """The chain changes its mind twice, and each time what it says then counts."""
+    other = Shop(shop.stack, "other_merchant_test")
+    mine, theirs = shop.invoice("1000", "usdt"), other.invoice("1000", "usdt")
+    twice.first(twice.log(mine["address"]))
+    twice.again(twice.log(theirs["address"], 7))
+    twice.again(twice.log(mine["address"]))
+    twice.confirm()
+    assert (shop.status(mine), shop.available("usdt"), other.status(theirs)) == ("completed", "1000", "pending")
+    assert other.balance("usdt") == NOTHING
+    assert twice.told(other) == [*twice.before(), "transaction.orphaned"]
+
+
+def test_a_release_was_for_what_was_released(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Money of the grey list that an operator let go of: another amount of the same sender is held again, even when the sender
+    is no longer listed; what somebody else pays is not."""
+    twice = Twice(shop, bent_node(shop, monkeypatch), "credited")
+    operate = shop.stack.keys["admin_test"]
+    listed = {"network": "ethereum", "address": PAYER}
+    assert shop.stack.call("POST", "/v1/addresses/grey-list", operate, json=listed).status == 201
+    invoice = shop.invoice("1000", "usdt")
+    twice.first(twice.log(invoice["address"]))
+    assert shop.stack.call("POST", f"/v1/transactions/{twice.id}/release", operate).status == 200
+    assert shop.available("usdt") == "1000"
+    assert shop.stack.call("DELETE", "/v1/addresses/grey-list", operate, json=listed).status == 200
+    twice.again(twice.log(invoice["address"], 2 * THOUSAND))
+    assert (twice.record().released_at, twice.record().flags, shop.balance("usdt")) == (None, ("grey_listed", "held"), NOTHING)
+    twice.again(twice.log(invoice["address"], 2 * THOUSAND, sender=OTHER_PAYER))
+    assert (twice.record().flags, shop.available("usdt")) == ((), "2000")
+
+
+def test_a_scan_that_slept_changes_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes with what a block said that a reorganisation, which another scan has followed, has dropped since."""
+    twice = Twice(shop, bent_node(shop, monkeypatch), "seen")
+    invoice = shop.invoice("1000", "usdt")
+    wired, network, coin = services(), shop.realm_network(), shop.coin("usdt")
+    twice.first(twice.log(invoice["address"], 1))
+    (old,) = twice.node.blocks(twice.height, twice.height, {})
+    epoch = twice.epoch()
+    twice.again(twice.log(invoice["address"]))
+    before = twice.record()
+    watched = wired.store.get(Watched, realm="test", family="evm", address=wired.rules.storage_form("ethereum", invoice["address"]))
+    assert watched is not None
+    with pytest.raises(Conflict):
+        wired.deposits("test").detect(network, coin, old, twice.log(invoice["address"], 1), watched, epoch)
+    assert twice.record() == before
+    # And who has looked at the old block can not have the new one's payment credited.
+    wired.deposits("test").confirm(network, twice.id, old.hash, twice.tip(), twice.epoch())
+    assert twice.record() == before
+    twice.confirm()
+    assert shop.available("usdt") == "1000"
+
+
+def test_deeper_than_is_followed_is_the_operators(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Credited, and a block that the cursor no longer remembers says something else: nothing is taken on one node's word."""
+    twice = Twice(shop, bent_node(shop, monkeypatch), "credited")
+    invoice = shop.invoice("1000", "usdt")
+    twice.first(twice.log(invoice["address"]))
+    (block,) = twice.node._real.blocks(twice.height, twice.height, {})
+    changed = replace(block, hash="0x" + "ee" * 32, transfers=[twice.log(invoice["address"], 1)])
+    twice.node.bend(proven=lambda real, _, asked: [*real, *asked])
+    services().scanner(shop.realm_network()).record([changed], twice.epoch())
+    assert (shop.available("usdt"), twice.record().amount) == ("1000", THOUSAND)
+    assert [r.levelno for r in caplog.records if "ALARM" in r.message and "was credited" in r.message] == [logging.ERROR]
