@@ -273,7 +273,7 @@ class Services:
     def approvals(self) -> Approvals:
         from chalicelib.usecases.approvals import Approvals
 
-        return Approvals(self.store, self.realm_clock, self.withdrawals)
+        return Approvals(self.store, self.rules, self.realm_clock, self.withdrawals)
 
     @cached_property
     def whitelist(self) -> Whitelist:

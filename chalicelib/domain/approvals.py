@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from chalicelib.domain.ids import Realm, TenantId
@@ -53,6 +53,7 @@ class Approval:
     """What a withdrawal needs before anything is done with it, as it was configured when it was created.
 
     `multisig` needs `required` signatures of different `signers`; `grey_list` needs the operator, whose key's id is `operator`.
+    An address may come to the grey list later: `reopened` where everybody had agreed before that.
     """
 
     reasons: tuple[ApprovalReason, ...]
@@ -61,6 +62,7 @@ class Approval:
     signatures: tuple[ApprovalSignature, ...] = ()
     operator: str | None = None
     rejected_by: str | None = None
+    reopened: bool = False
 
     def signer(self, signer_id: str) -> Signer | None:
         return next((signer for signer in self.signers if signer.id == signer_id), None)
@@ -75,6 +77,14 @@ class Approval:
         return ("multisig" not in self.reasons or signed >= self.required) and (
             "grey_list" not in self.reasons or self.operator is not None
         )
+
+    @property
+    def asks_operator(self) -> bool:
+        return "grey_list" in self.reasons
+
+    def with_operator(self) -> Approval:
+        """The same, and the operator is asked, too."""
+        return replace(self, reasons=(*self.reasons, "grey_list"), reopened=bool(self.reasons) and self.given)
 
     def proven(self, text: str, verify: Verify) -> bool:
         """`given`, with every signature looked at again: what whoever signs the payment relies on."""

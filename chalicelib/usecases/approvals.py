@@ -15,8 +15,9 @@ from chalicelib.domain.ids import Realm, TenantId, network_parts, tenant_parts
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.encoding.ed25519 import read_bytes, verify
 from chalicelib.usecases.changes import Open, Save
+from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import Clock, Page, Store
+from chalicelib.usecases.ports import AddressRules, Clock, Page, Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_steps import given_back, payout_command, payout_parts, payout_work, purse_of, waited_for
@@ -42,8 +43,8 @@ class Approver:
 
 
 class Approvals:
-    def __init__(self, store: Store, clock: Clock, withdrawals: Withdrawals) -> None:
-        self._store, self._clock, self._withdrawals = store, clock, withdrawals
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, withdrawals: Withdrawals) -> None:
+        self._store, self._rules, self._clock, self._withdrawals = store, rules, clock, withdrawals
 
     def waiting(self, tenant: TenantId) -> list[Withdrawal]:
         """The merchant's withdrawals that wait for an approval, oldest first; at most 1,000."""
@@ -65,14 +66,15 @@ class Approvals:
     def accept(self, approver: Approver, withdrawal_id: str) -> Withdrawal:
         """Agree to a withdrawal. Pays it once everybody who has to has agreed. The same acceptance twice is one.
 
-        An admin key gives the operator's word, which a grey-listed address needs; it never stands for a signature. Raises
-        NotFound, BusinessRule (nothing to agree to, not a signer, a wrong signature).
+        An admin key without a signature gives the operator's word, which a grey-listed address needs; it never stands for a
+        signature, nor a signature that it hands on for its word. The grey list is asked again: who agrees to an address that has
+        come to it since may not be the last. Raises NotFound, BusinessRule (nothing to agree to, not a signer, a wrong signature).
         """
         tenant = self._owner(approver, withdrawal_id)
 
         def decide() -> Withdrawal:
             before = self._withdrawals.stored(tenant, withdrawal_id)
-            approval = _needed(before)
+            approval = self._asked(before, _needed(before))
             now = self._clock.now_ms()
             agreed = self._agreed(approver, before, approval, now)
             if agreed == approval:
@@ -128,6 +130,13 @@ class Approvals:
     def _views(self, withdrawal: Withdrawal) -> Views:
         return Views(self._store.catalogue(network_parts(withdrawal.network)[0]))
 
+    def _asked(self, withdrawal: Withdrawal, approval: Approval) -> Approval:
+        """`approval`, and the operator's where the address of one that still waits is on the grey list now."""
+        if not withdrawal.waits_for_approval or approval.asks_operator:
+            return approval
+        listed = grey_listed(self._store, self._rules, withdrawal.network, withdrawal.to_address)
+        return approval.with_operator() if listed else approval
+
     def _agreed(self, approver: Approver, withdrawal: Withdrawal, approval: Approval, now: int) -> Approval:
         """`approval` with what the approver says. Raises BusinessRule where that is nothing."""
         if approver.signer_id is not None or approver.signature is not None:
@@ -137,9 +146,9 @@ class Approvals:
                 approval = replace(approval, signatures=(*approval.signatures, made))
         elif not approver.admin:
             raise BusinessRule("signature", "an acceptance needs a signer's signature, or the operator's admin key")
-        elif "grey_list" not in approval.reasons:
+        elif not approval.asks_operator:
             raise BusinessRule("signature", f"{approval.required} signatures of the merchant's signers are needed: send one")
-        if approver.admin and "grey_list" in approval.reasons and approval.operator is None:
+        elif approval.operator is None:
             approval = replace(approval, operator=approver.key_id)
         return approval
 

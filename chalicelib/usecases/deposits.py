@@ -27,7 +27,6 @@ from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.coin_settings import NoFreshRate, in_usd, limit_units
 from chalicelib.domain.deposits import BELOW_MINIMUM, GREY_LISTED, HELD, Deposit, deposit_id
 from chalicelib.domain.errors import BusinessRule, NotFound
-from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ids import Realm, TenantId, network_parts
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry
@@ -35,6 +34,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Post, Save
+from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.invoice_changes import changed, paid
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports import AddressRules, Clock, Store
@@ -132,9 +132,8 @@ class Deposits:
         """Its flags, with GREY_LISTED where its sender is on the list now. A sender that the chain does not tell is on none."""
         if GREY_LISTED in deposit.flags or not deposit.sender:
             return deposit.flags
-        sender = self._rules.storage_form(network.slug, deposit.sender)
-        entry = self._store.get(GreyListEntry, realm=network.realm, network=network.slug, address=sender)
-        return deposit.flags if entry is None else (*deposit.flags, GREY_LISTED)
+        listed = grey_listed(self._store, self._rules, network.id, deposit.sender)
+        return (*deposit.flags, GREY_LISTED) if listed else deposit.flags
 
     def _moved(self, network: Network, known: Deposit, block: Block, epoch: int) -> None:
         """The old block of `known` is gone and nobody told us before the new one came: the place changes, and with the block's

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.greylist import GreyListEntry
-from chalicelib.domain.ids import Realm
+from chalicelib.domain.ids import NetworkId, Realm, network_parts
 from chalicelib.usecases.addresses import Also, nothing_more
 from chalicelib.usecases.changes import Conflict, Delete, Save
 from chalicelib.usecases.ports import AddressRules, Clock, Store
 
 _PAGE = 1000
+
+
+def grey_listed(store: Store, rules: AddressRules, network: NetworkId, address: str) -> bool:
+    """Whether `address` of `network` is on the list now. One read. Raises Unavailable."""
+    realm, slug = network_parts(network)
+    place = rules.storage_form(slug, address)
+    return store.get(GreyListEntry, realm=realm, network=slug, address=place) is not None
 
 
 class GreyList:

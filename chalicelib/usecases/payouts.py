@@ -2,6 +2,7 @@
 
 What a crash leaves is always one of these, and `pay` goes on from it:
 
+* pending: nothing was begun. The grey list is asked once more; where the address has come to it, the operator decides first.
 * processing, no order: nothing was allotted. The next nonce and the order are taken in one transaction (money rule 6).
 * an order without signed bytes: the same unsigned bytes are signed; of two workers that sign, one stores its signature.
 * signed bytes stored (broadcasting): they alone are ever sent, as often as it takes (money rule 5).
@@ -27,6 +28,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Close, Open, Post, Save
+from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports import (
     AddressRules,
@@ -47,6 +49,7 @@ from chalicelib.usecases.withdrawal_steps import (
     given_back,
     payout_work,
     purse_of,
+    sent_back,
     sent_work,
     stepped,
 )
@@ -131,6 +134,10 @@ class Payouts:
         """pending → processing where nothing stands in the way; None while something does, and the record says what."""
         if before.waits_for_approval or before.pending_reason in ("approval", "risk"):
             return None
+        if self._doubtful(before):
+            log.warning("%s: %s goes to an address that is on the grey list now: the operator is asked", network.id, before.id)
+            self._store.commit(sent_back(before, self._clock.now_ms()))
+            return None
         wallet = self._wallet(network)
         if wallet is None or not self._covered(network, wallet, before):
             self._wait_for_liquidity(network, before)
@@ -148,6 +155,12 @@ class Payouts:
         after = stepped(news, views, before, after)
         self._store.commit([Save(after), *news.emit()])
         return after
+
+    def _doubtful(self, withdrawal: Withdrawal) -> bool:
+        """Whether its address is on the grey list now and the operator has not agreed to it. Others' word does not count there."""
+        if withdrawal.approval is not None and withdrawal.approval.asks_operator:
+            return False  # and has an answer, or it would not have come here
+        return grey_listed(self._store, self._rules, withdrawal.network, withdrawal.to_address)
 
     def _wait_for_liquidity(self, network: Network, before: Withdrawal) -> None:
         if before.pending_reason != "liquidity":

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain import ledger
-from chalicelib.domain.approvals import ApprovalRequest
+from chalicelib.domain.approvals import Approval, ApprovalRequest
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.ids import TenantId, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
@@ -82,8 +82,7 @@ def begun(news: News, views: Views, withdrawal: Withdrawal) -> list[Change]:
     """What stores a new withdrawal and begins what has to happen with it: an approval where it needs one, else its payment."""
     news.tell(withdrawal.tenant, "withdrawal.created", withdrawal.id, 1, views.withdrawal(withdrawal))
     if withdrawal.waits_for_approval:
-        request = ApprovalRequest(withdrawal.id, withdrawal.tenant, tenant_parts(withdrawal.tenant)[1])
-        return [Save(withdrawal), Open(approval_work(withdrawal)), Save(request)]
+        return [Save(withdrawal), Open(approval_work(withdrawal)), Save(_request(withdrawal, open=True))]
     news.command(payout_command(withdrawal))
     return [Save(withdrawal), Open(payout_work(withdrawal))]
 
@@ -92,9 +91,26 @@ def waited_for(withdrawal: Withdrawal) -> list[Change]:
     """What ends the obligation of a withdrawal that nothing was done with yet."""
     if not withdrawal.waits_for_approval:
         return [Close(payout_work(withdrawal))]
-    # The request is stored with the withdrawal and changed once, here: its versions are known.
-    decided = ApprovalRequest(withdrawal.id, withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open=False, version=2)
-    return [Close(approval_work(withdrawal)), Save(decided)]
+    return [Close(approval_work(withdrawal)), Save(_request(withdrawal, open=False))]
+
+
+def sent_back(before: Withdrawal, now: int) -> list[Change]:
+    """The whole transaction after which a withdrawal that was about to be paid waits for the operator first."""
+    after = replace(
+        before,
+        approval=(before.approval or Approval(())).with_operator(),
+        pending_reason="approval",
+        updated_at=now,
+        version=before.version + 1,
+    )
+    return [Save(after), Close(payout_work(before)), Open(approval_work(after)), Save(_request(after, open=True))]
+
+
+def _request(withdrawal: Withdrawal, *, open: bool) -> ApprovalRequest:
+    """It is stored with the withdrawal (or where that is sent back), decided once, and perhaps opened and decided once more: its
+    versions are known."""
+    before = 2 if withdrawal.approval is not None and withdrawal.approval.reopened else 0
+    return ApprovalRequest(withdrawal.id, withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open, before + (1 if open else 2))
 
 
 def purse_of(store: Store, withdrawal: Withdrawal) -> tuple[Balance, Spent]:

@@ -13,6 +13,7 @@ from chalicelib.usecases.audit import audit
 from chalicelib.wiring import services
 from tests.support.edge import PREPARED, Edge
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
+from tests.support.signing import ALICE, Signer, multisig
 from tests.support.stack import Response, Stack
 
 THIEF = "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb"  # EIP-55's own example
@@ -229,3 +230,60 @@ def test_a_reorganisation_takes_it_back_and_brings_it_again(shop: Watch, release
     assert (shop.deposit()["status"], shop.deposit()["flags"]) == ("orphaned", ["grey_listed"])
     assert (shop.purses(), shop.status(invoice)) == (("0", "0", "0"), "pending")
     assert shop.release().json["error"]["code"] == "VALIDATION_ERROR"
+
+
+def payout_waits(shop: Watch, withdrawal: str, *reasons: str) -> None:
+    """It waits for the operator, who sees it, and nothing was paid."""
+    shop.settle()
+    shop.nudge()
+    found = shop.withdrawal(withdrawal)
+    assert (found["status"], found["pending_reason"], found["approval"]["reasons"]) == ("pending", "approval", list(reasons))
+    assert [w["id"] for w in shop.operate("GET", "/v1/withdrawals/requests").json["data"]] == [withdrawal]
+    assert audit(services().store) == []
+    assert shop.paid(THIEF) == 0
+
+
+@pytest.mark.parametrize("signed", [False, True], ids=["asked-of-nobody", "signed"])
+@pytest.mark.parametrize("end", ["accepted", "rejected", "cancelled"])
+def test_what_is_paid_to_an_address_that_is_listed_meanwhile(shop: Watch, signed: bool, end: str) -> None:
+    """The list is asked again before anything is signed, whoever agreed to the withdrawal before."""
+    shop.credit("2")
+    if signed:
+        change = shop.stack.call("PUT", "/v1/merchant/settings", shop.key, json={"multisig_config": multisig("1", 1)})
+        assert change.status == 200
+    withdrawal = shop.withdraw("1", address=THIEF)
+    if signed:
+        accept(shop, withdrawal, ALICE)
+        assert shop.withdrawal(withdrawal)["approval"]["given"]
+    shop.list()
+    payout_waits(shop, withdrawal, *(["multisig"] if signed else []), "grey_list")
+    assert shop.balance() == {"available": "1", "frozen": "1", "pending": "0"}
+    if end == "accepted":
+        assert shop.operate("PUT", "/v1/withdrawals/request/accept", id=withdrawal).status == 200
+    elif end == "rejected":
+        assert shop.operate("PUT", "/v1/withdrawals/request/reject", id=withdrawal).status == 200
+    else:
+        assert shop.stack.call("DELETE", f"/v1/withdrawals/{withdrawal}", shop.key).status == 200
+    shop.turn()
+    shop.settle()
+    paid = end == "accepted"
+    status = {"accepted": "confirmed", "rejected": "failed", "cancelled": "cancelled"}[end]
+    assert (shop.withdrawal(withdrawal)["status"], shop.paid(THIEF)) == (status, 10**18 if paid else 0)
+    assert shop.balance() == {"available": "1" if paid else "2", "frozen": "0", "pending": "0"}
+    assert shop.operate("GET", "/v1/withdrawals/requests").json["data"] == []
+
+
+def test_what_the_operator_has_agreed_to_is_not_asked_again(shop: Watch) -> None:
+    shop.credit("2")
+    shop.list()
+    withdrawal = shop.withdraw("1", address=THIEF)
+    assert shop.operate("PUT", "/v1/withdrawals/request/accept", id=withdrawal).status == 200
+    shop.turn()
+    shop.settle()
+    assert (shop.withdrawal(withdrawal)["status"], shop.paid(THIEF)) == ("confirmed", 10**18)
+
+
+def accept(shop: Watch, withdrawal: str, signer: Signer) -> None:
+    text = shop.withdrawal(withdrawal)["approval"]["signing_text"]
+    sent = {"id": withdrawal, "signer_id": signer.name, "signature": signer.sign(text)}
+    assert shop.stack.call("PUT", "/v1/withdrawals/request/accept", shop.key, json=sent).status == 200

@@ -151,6 +151,39 @@ def test_both_have_to_agree_where_both_are_asked(edge: Edge) -> None:
     assert works(edge) == {"payout": 1}
 
 
+def test_an_address_that_is_listed_before_the_last_has_agreed(edge: Edge) -> None:
+    settings(edge, multisig_config=multisig("1", 2))
+    made = ask(edge, "1", GREY)
+    assert made["approval"]["reasons"] == ["multisig"]
+    decide(edge, "accept", made["id"], ALICE)
+    suspect(edge)
+    signed = decide(edge, "accept", made["id"], BOB).json["data"]
+    assert (signed["pending_reason"], signed["approval"]["given"]) == ("approval", False)
+    assert (signed["approval"]["reasons"], works(edge)) == (["multisig", "grey_list"], {"approval": 1})
+    accepted = decide(edge, "accept", made["id"], key="admin").json["data"]
+    assert (accepted["approval"]["given"], accepted["approval"]["operator_accepted"], works(edge)) == (True, True, {"payout": 1})
+    # Said again, it stays as it is.
+    assert decide(edge, "accept", made["id"], BOB).json["data"] == accepted
+    # The operator may be the first to see it, too.
+    other = ask(edge, "1", PAYEE)
+    suspect(edge, PAYEE)
+    first = decide(edge, "accept", other["id"], key="admin").json["data"]["approval"]
+    assert (first["reasons"], first["operator_accepted"], first["given"]) == (["multisig", "grey_list"], True, False)
+
+
+def test_a_signature_is_not_the_word_of_whoever_sends_it(edge: Edge) -> None:
+    """An operator's tool that hands on what a signer signed has not looked at the grey list."""
+    suspect(edge)
+    settings(edge, multisig_config=multisig("1", 1))
+    made = ask(edge, "1", GREY)
+    handed_on = decide(edge, "accept", made["id"], ALICE, key="admin").json["data"]
+    assert (handed_on["pending_reason"], handed_on["approval"]["operator_accepted"]) == ("approval", False)
+    assert [s["signer_id"] for s in handed_on["approval"]["signatures"]] == ["alice"]
+    assert works(edge) == {"approval": 1}
+    assert decide(edge, "accept", made["id"], key="admin").json["data"]["approval"]["given"] is True
+    assert works(edge) == {"payout": 1}
+
+
 @pytest.mark.parametrize("by", ["admin", "signer", "signer-bare"])
 def test_a_rejected_one_gives_its_money_back(edge: Edge, by: str) -> None:
     settings(edge, multisig_config=multisig("1"))

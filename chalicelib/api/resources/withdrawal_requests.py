@@ -53,9 +53,12 @@ def _approver(ctx: Ctx, body: Decision) -> Approver:
 )  # fmt: skip
 def accept_request(ctx: Ctx, body: Decision) -> Answer:
     """Where multisig asks for signatures, `required_signatures` different signers have to send theirs, through any key that may
-    (`withdrawals:write`); each is stored, a second one of the same signer counts once. An admin key's word counts for a
-    grey-listed address and never instead of a signature. When the last one has agreed the payment begins. Saying the same again
-    answers the record as it is. The signers are those that were configured when the withdrawal was created."""
+    (`withdrawals:write`); each is stored, a second one of the same signer counts once. An admin key without a signature gives
+    the operator's word, which counts for a grey-listed address and never instead of a signature; one that hands on a signature
+    gives the signature alone. The grey list is asked again with each acceptance and before the payment is begun: where the
+    address has come to it since, `grey_list` is among the `reasons` and the operator's word is needed, too. When the last one
+    has agreed the payment begins. Saying the same again answers the record as it is. The signers are those that were configured
+    when the withdrawal was created."""
     return Answer(ctx.views.withdrawal(ctx.services.approvals.accept(_approver(ctx, body), body.id)))
 
 
