@@ -35,7 +35,12 @@ class Rate:
 
 
 class Rates:
-    """The rates of one realm, looked up by coin and currency."""
+    """The rates of one realm, looked up by coin and currency.
+
+    `constant` ones are said by nobody outside, so that nobody can say them wrong.
+    """
+
+    constant = False
 
     def __init__(self, rates: Iterable[Rate] = ()) -> None:
         self._rates = {(rate.coin, rate.fiat): rate for rate in rates}
@@ -60,6 +65,8 @@ class ConstantRates(Rates):
 
     For the sandbox, whose clock merchants move, and for local stacks, which ask nobody. `values` by coin and currency.
     """
+
+    constant = True
 
     def __init__(self, values: Mapping[tuple[str, str], str], now_ms: Callable[[], int], source: str = "fixed") -> None:
         super().__init__(Rate(coin, fiat, value, 0, source) for (coin, fiat), value in values.items())

@@ -8,8 +8,8 @@ Seen again in another block, it is the same deposit where the chain still says t
 a new one, under the same id: an operator's release, a flag and an owner were the old one's.
 
 What is less than the coin's minDepositAmount is recorded with a flag and told to the merchant, and is the operator's: it counts
-for no invoice and no balance of the merchant. Where the minimum is in USD and no fresh rate is known, there is none: a payment
-can not be sent back, so doubt is for the merchant.
+for no invoice and no balance of the merchant. A minimum in USD counts only where rates are constant (the sandbox): a rate is what
+one provider says, and no money is taken from a merchant on that.
 
 Every step is one transaction, and doing a step twice changes nothing: the deposit's version, its open work and the
 journal entry's id each forbid it (money rules 2, 3 and 12).
@@ -23,7 +23,7 @@ from dataclasses import replace
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.coin_settings import NoFreshRate, in_usd, limit_units
 from chalicelib.domain.deposits import BELOW_MINIMUM, GREY_LISTED, HELD, Deposit, deposit_id
 from chalicelib.domain.errors import BusinessRule, NotFound
@@ -72,6 +72,8 @@ class Deposits:
                 if not _same_payment(known, seen):
                     # Deeper than reorganisations are followed: what is credited is not taken back on one node's word.
                     log.error("ALARM %s: %s was credited, and block %d says something else of it", network.id, key, block.number)
+            elif known.status == "pending" and self._passed(network, known):
+                log.info("%s: %s is in a block that was scanned after block %s", network.id, key, block.hash)
             elif not _same_payment(known, seen):
                 if known.status == "pending":
                     # Two transactions: whoever dies between them leaves an orphaned one, which the next scan finds as such.
@@ -121,12 +123,13 @@ class Deposits:
 
     def _minimum(self, network: Network, coin: Coin) -> int:
         """Units below which a deposit is not the merchant's."""
-        try:
-            rates = self._rates(network.realm) if in_usd(coin) else Rates()
-            return limit_units(coin, "minDepositAmount", rates, self._clock.now_ms()) or 0
-        except NoFreshRate as error:
-            log.warning("%s: deposits of %s have no minimum now: %s", network.id, coin.slug, error)
+        rates = self._rates(network.realm) if in_usd(coin) else Rates()
+        if in_usd(coin) and not rates.constant:
             return 0
+        try:
+            return limit_units(coin, "minDepositAmount", rates, self._clock.now_ms()) or 0
+        except NoFreshRate:
+            return 0  # a payment can not be sent back: doubt is for the merchant
 
     def _flags(self, network: Network, deposit: Deposit) -> tuple[str, ...]:
         """Its flags, with GREY_LISTED where its sender is on the list now. A sender that the chain does not tell is on none."""
@@ -134,6 +137,11 @@ class Deposits:
             return deposit.flags
         listed = grey_listed(self._store, self._rules, network.id, deposit.sender)
         return (*deposit.flags, GREY_LISTED) if listed else deposit.flags
+
+    def _passed(self, network: Network, deposit: Deposit) -> bool:
+        """Whether the scan has passed its block and stands on it: another block that has it is out of date, or not followed yet."""
+        cursor = self._store.get(Cursor, network=network.id)
+        return cursor is not None and cursor.recent.get(str(deposit.block_number)) == deposit.block_hash
 
     def _moved(self, network: Network, known: Deposit, block: Block, epoch: int) -> None:
         """The old block of `known` is gone and nobody told us before the new one came: the place changes, and with the block's

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.rates import ConstantRates, Rate, Rates
 from chalicelib.wiring import services
 from tests.support.shop import PAYEE, Shop, open_shop
 from tests.support.stack import Stack
@@ -114,17 +115,21 @@ def test_a_minimum_in_usd(shop: Shop) -> None:
     assert shop.available() == "0.01"
 
 
-def test_without_a_rate_there_is_no_minimum(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A payment can not be refused: doubt is for the merchant."""
-    from chalicelib.domain.rates import no_rates
-
+@pytest.mark.parametrize("said", [None, "3", "3000"], ids=["unknown", "a-thousandth", "right"])
+def test_no_minimum_by_a_rate_that_somebody_says(shop: Shop, monkeypatch: pytest.MonkeyPatch, said: str | None) -> None:
+    """By a rate of a thousandth of what is right, one ether would be less than 30 USD, and the operator's."""
     as_operator(shop, "PUT", "/v1/coins", coin="eth", network="ethereum", useUsdLimits=True, minDepositAmount=30)
+    now = services().clock_of("test").now_ms()
+    # Constant rates may not know a coin, either.
+    rates = ConstantRates({}, lambda: now) if said is None else Rates([Rate("eth", "USD", said, now, "liar")])
+    monkeypatch.setattr(services(), "rates", lambda _: rates)
     address = shop.post("/v1/addresses", {"network": "ethereum"}).json["address"]
+    shop.pay(address, "1")
     shop.pay(address, "0.001")
     shop.mine()
-    monkeypatch.setattr(services(), "rates", no_rates)
     shop.turn()
-    assert shop.available() == "0.001"
+    assert shop.available() == "1.001"
+    assert [t["flags"] for t in shop.get("/v1/transactions")["data"]] == [[], []]
 
 
 def test_what_arrives_of_an_inactive_coin_is_credited(shop: Shop) -> None:

@@ -18,6 +18,7 @@ from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.usecases.changes import Conflict
 from chalicelib.wiring import services
+from tests.support.cuts import Died
 from tests.support.shop import CONFIRMATIONS, Node, Shop, bent_node, open_shop, with_also
 from tests.support.stack import Stack
 
@@ -190,6 +191,40 @@ def test_there_and_back_again(twice: Twice, shop: Shop) -> None:
     assert twice.told(other) == [*twice.before(), "transaction.orphaned"]
 
 
+@pytest.mark.parametrize("written", [1, 2, 3])
+def test_a_scan_that_dies_half_way_is_finished_by_the_next(shop: Shop, monkeypatch: pytest.MonkeyPatch, written: int) -> None:
+    """Between the list of the block, the end of the old payment, the beginning of the new one, and the cursor."""
+    twice = Twice(shop, bent_node(shop, monkeypatch), "unnoticed")
+    other = Shop(shop.stack, "other_merchant_test")
+    mine, theirs = shop.invoice("1000", "usdt"), other.invoice("1000", "usdt")
+    twice.first(twice.log(mine["address"]))
+    shop.reorg(1)
+    twice.hold(twice.log(theirs["address"]))
+    store = services().store
+    commit, done = store.commit, 0
+
+    def dies(changes: Any) -> None:
+        nonlocal done
+        if done == written:
+            raise Died
+        done += 1
+        commit(changes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "commit", dies)
+        with pytest.raises(Died):
+            services().scanner(shop.realm_network()).poll(lambda: True)
+    assert (twice.record().status, twice.record().round) == [("pending", 0), ("orphaned", 1), ("pending", 1)][written - 1]
+    shop.turn()
+    assert (shop.balance("usdt"), other.balance("usdt")) == (NOTHING, {**NOTHING, "pending": "1000"})
+    twice.confirm()
+    assert (shop.status(mine), other.status(theirs)) == ("pending", "completed")
+    assert (twice.told(shop), twice.told(other)) == (
+        ["transaction.detected", "transaction.orphaned"],
+        ["transaction.detected", "transaction.confirmed"],
+    )
+
+
 def test_a_release_was_for_what_was_released(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Money of the grey list that an operator let go of: another amount of the same sender is held again, even when the sender
     is no longer listed; what somebody else pays is not."""
@@ -220,14 +255,53 @@ def test_a_scan_that_slept_changes_nothing(shop: Shop, monkeypatch: pytest.Monke
     before = twice.record()
     watched = wired.store.get(Watched, realm="test", family="evm", address=wired.rules.storage_form("ethereum", invoice["address"]))
     assert watched is not None
-    with pytest.raises(Conflict):
-        wired.deposits("test").detect(network, coin, old, twice.log(invoice["address"], 1), watched, epoch)
+    wired.deposits("test").detect(network, coin, old, twice.log(invoice["address"], 1), watched, epoch)
     assert twice.record() == before
     # And who has looked at the old block can not have the new one's payment credited.
     wired.deposits("test").confirm(network, twice.id, old.hash, twice.tip(), twice.epoch())
     assert twice.record() == before
     twice.confirm()
     assert shop.available("usdt") == "1000"
+
+
+@pytest.mark.parametrize("units", [1, THOUSAND], ids=["another", "the-same"])
+def test_an_epoch_that_is_over_changes_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch, units: int) -> None:
+    twice = Twice(shop, bent_node(shop, monkeypatch), "unnoticed")
+    invoice = shop.invoice("1000", "usdt")
+    twice.first(twice.log(invoice["address"]))
+    before, wired = twice.record(), services()
+    (block,) = twice.node._real.blocks(twice.height, twice.height, {})
+    moved = replace(block, hash="0x" + "ee" * 32)
+    watched = wired.store.get(Watched, realm="test", family="evm", address=wired.rules.storage_form("ethereum", invoice["address"]))
+    assert watched is not None
+    late = twice.log(invoice["address"], units)
+    with pytest.raises(Conflict):
+        wired.deposits("test").detect(shop.realm_network(), shop.coin("usdt"), moved, late, watched, twice.epoch() - 1)
+    assert twice.record() == before
+    twice.confirm()
+    assert shop.available("usdt") == "1000"
+
+
+@pytest.mark.parametrize("units", [1, THOUSAND], ids=["another", "the-same"])
+def test_a_scan_that_comes_with_a_block_that_another_has_replaced(shop: Shop, monkeypatch: pytest.MonkeyPatch, units: int) -> None:
+    """Nobody had passed that block, so no reorganisation was followed: what the scan has passed since counts all the same."""
+    twice = Twice(shop, bent_node(shop, monkeypatch), "unnoticed")
+    invoice = shop.invoice("1000", "usdt")
+    shop.mine(1)
+    twice.height = twice.tip()
+    (old,) = twice.node._real.blocks(twice.height, twice.height, {})
+    epoch = twice.epoch()
+    twice.again(twice.log(invoice["address"]))
+    before = twice.record()
+    assert twice.epoch() == epoch
+    wired, place = services(), services().rules.storage_form("ethereum", invoice["address"])
+    watched = wired.store.get(Watched, realm="test", family="evm", address=place)
+    assert watched is not None
+    late = twice.log(invoice["address"], units)
+    wired.deposits("test").detect(shop.realm_network(), shop.coin("usdt"), old, late, watched, epoch)
+    assert twice.record() == before
+    twice.confirm()
+    assert (shop.available("usdt"), shop.status(invoice)) == ("1000", "completed")
 
 
 def test_deeper_than_is_followed_is_the_operators(
