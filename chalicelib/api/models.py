@@ -193,14 +193,14 @@ def _plain(value: Any) -> Any:
 def amount_schema(*, positive: bool) -> WithJsonSchema:
     """An amount as the interface takes it: a string or a number, both exact (decisions §2)."""
     text = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$"
-    words = "in coin units, as a string or a number; both are exact to the last digit, and a number must have no exponent"
+    words = "n coin units, as a string or a number; both are exact to the last digit, and a number must have no exponent"
     return WithJsonSchema(
         {
             "anyOf": [
                 {"type": "string", "pattern": rf"^(?!0+(\.0+)?$){text[1:]}" if positive else text, "maxLength": 200},
                 {"type": "number", "exclusiveMinimum": 0} if positive else {"type": "number", "minimum": 0},
             ],
-            "description": f"{'More than zero, ' if positive else ''}{words}. At most 38 significant digits.",
+            "description": f"{'More than zero, i' if positive else 'I'}{words}. At most 38 significant digits.",
             "examples": ["0.05"],
         }
     )
@@ -227,7 +227,7 @@ AddressText = Annotated[
         examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"],
     ),
 ]
-Label = Annotated[str, Field(max_length=200, examples=["Till 3"])]
+Label = Annotated[str, Field(max_length=200, description="What the merchant calls it.", examples=["Till 3"])]
 Metadata = Annotated[
     dict[str, Any],
     BeforeValidator(_metadata),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from chalicelib.api.errors import STATUS, Family
@@ -32,6 +32,7 @@ class Route:
     `family` is the shape of errors, `envelope` whether a success is wrapped. `creates`: Idempotency-Key counts here.
     `realm`: keys of the other realm are refused. `status` is that of a success. `answer` names the record in it (`api.records`).
     `errors` are codes that it answers beyond those which every route of its kind does (`api.openapi.errors.codes`).
+    `shows` are fields of the answer's example that are other than the record's own example has them.
     `media` is the content type of a success; what is not JSON is a page, or its file, and not in the document.
     """
 
@@ -51,6 +52,7 @@ class Route:
     realm: Realm | None = None
     answer: str | None = None
     errors: tuple[str, ...] = ()
+    shows: Mapping[str, Any] = field(default_factory=dict)
     media: str = "application/json"
 
     @property
@@ -79,6 +81,7 @@ def endpoint(
     realm: Realm | None = None,
     answer: str | None = None,
     errors: tuple[str, ...] = (),
+    shows: Mapping[str, Any] | None = None,
     media: str = "application/json",
 ) -> Callable[[H], H]:
     """Put the decorated function in the table. `envelope` follows the family where it is not given.
@@ -112,6 +115,7 @@ def endpoint(
                 realm=realm,
                 answer=answer,
                 errors=errors,
+                shows=shows or {},
                 media=media,
             )
         )

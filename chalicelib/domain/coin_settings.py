@@ -20,6 +20,18 @@ AMOUNTS = (
 )  # fmt: skip
 PERCENTAGE = "collectPercentageHot"
 USD_DECIMALS = 2
+MEANING = {
+    "useUsdLimits": "Whether thresholds and limits are in US dollars.",
+    "collectThreshold": "The least that is moved from a deposit address to the service wallet.",
+    "collectServiceToColdThreshold": "The least that is moved from the service wallet to the cold wallet.",
+    PERCENTAGE: "Per cent of the coin that stay on the hot wallet.",
+    "approveThreshold": "How much confidence a transfer to the service wallet needs, as an amount.",
+    "minValue": "The least that one withdrawal may pay.",
+    "maxValue": "The most that one withdrawal may pay.",
+    "maxValueDaily": "The most that may be withdrawn within 24 hours.",
+    "minDepositAmount": "The least that is credited: a deposit of less is recorded and flagged.",
+}
+"""Of each setting, in the words that the interface's description has."""
 
 _AT_MOST = frozenset({"maxValue", "maxValueDaily"})
 _EXACT = Context(prec=120)

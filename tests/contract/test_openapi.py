@@ -39,6 +39,22 @@ def operations(made: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
     return [(method, path, found) for path, several in made["paths"].items() for method, found in several.items()]
 
 
+def resolved(made: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    """The component that a reference means, or the thing itself."""
+    if "$ref" not in item:
+        return item
+    kind, name = item["$ref"].split("/")[-2:]
+    return made["components"][kind][name]
+
+
+def fields(schema: dict[str, Any], where: str) -> list[tuple[str, dict[str, Any]]]:
+    """Every property of a schema and of the objects that are written within it."""
+    found = []
+    for name, declared in schema.get("properties", {}).items():
+        found += [(f"{where}.{name}", declared), *fields(declared, f"{where}.{name}")]
+    return found
+
+
 def test_it_is_valid(made: dict[str, Any]) -> None:
     assert list(OpenAPIV31SpecValidator(made).iter_errors()) == []
 
@@ -115,6 +131,39 @@ def test_request_schemas_say_what_is_accepted(made: dict[str, Any]) -> None:
     assert made["components"]["schemas"]["InvoiceCreate"]["properties"]["network"]["anyOf"][0]["enum"] == list(NETWORK_ORDER)
 
 
+def test_every_operation_and_parameter_is_described(made: dict[str, Any]) -> None:
+    for method, path, found in operations(made):
+        where = f"{method} {path}"
+        words, needs = found["description"].rsplit("\n\n", 1) if "\n\n" in found["description"] else ("", found["description"])
+        assert found["summary"] and words and needs.startswith("Needs"), where
+        for parameter in found.get("parameters", ()):
+            assert resolved(made, parameter)["description"], f"{where}: {parameter}"
+
+
+def test_every_field_is_described_and_says_what_it_may_look_like(made: dict[str, Any]) -> None:
+    for name, schema in made["components"]["schemas"].items():
+        assert schema["description"], name
+        for field, declared in fields(schema, name):
+            kinds = [kind for kind in declared.get("anyOf", [declared]) if kind != {"type": "null"}]
+            target = resolved(made, kinds[0])
+            assert declared.get("description") or target.get("description"), f"{field} says nothing"
+            shows = {"examples", "const", "enum"} & (declared.keys() | target.keys())
+            # Objects, and lists of them, are made of fields that have examples; true and false need none.
+            plain = target.get("type") in ("string", "integer", "number") or (
+                target.get("type") == "array" and target["items"].get("type") in ("string", "integer", "number")
+            )
+            assert shows or not plain, f"{field} has no example"
+
+
+def test_every_answer_has_an_example_that_fits(made: dict[str, Any]) -> None:
+    for method, path, found in operations(made):
+        [success] = [answer for status, answer in found["responses"].items() if status.startswith("2")]
+        content = success["content"]["application/json"]
+        validator = jsonschema_rs.Draft202012Validator({**content["schema"], "components": made["components"]})
+        problem = next(validator.iter_errors(content["example"]), None)
+        assert problem is None, f"{method} {path}: {problem}"
+
+
 def test_every_event_has_its_payload(made: dict[str, Any]) -> None:
     assert tuple(made["webhooks"]) == (*EVENT_NAMES, TEST_EVENT)
 
@@ -170,10 +219,16 @@ def test_what_is_not_documented_is_found(stack: Stack) -> None:
         assert_documented(418, good.headers, good.json, "GET", "/v1/health")
     with pytest.raises(Undocumented, match="without the header X-Request-Id"):
         assert_documented(200, {"content-type": "application/json"}, good.json, "GET", "/v1/health")
+    keyed = stack.call("GET", "/v1/auth/test", key=stack.keys["client_test"])
+    assert_documented(200, keyed.headers, keyed.json, "GET", "/v1/auth/test")
+    for name in ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Window"):
+        less = {header: value for header, value in keyed.headers.items() if header != name.lower()}
+        with pytest.raises(Undocumented, match=f"without the header {name}"):
+            assert_documented(200, less, keyed.json, "GET", "/v1/auth/test")
     with pytest.raises(Undocumented, match="as 'text/html'"):
         assert_documented(200, {**good.headers, "content-type": "text/html"}, good.json, "GET", "/v1/health")
-    flat = {"error": "No", "code": "INVALID_API_KEY"}
+    flat, headers = {"error": "No", "code": "INVALID_API_KEY"}, keyed.headers
     with pytest.raises(Undocumented, match="answered 401"):
         assert_documented(401, good.headers, flat, "GET", "/balances")
     with pytest.raises(Undocumented, match="INVALID_API_KEY"):
-        assert_documented(400, good.headers, flat, "POST", "/invoices")
+        assert_documented(400, headers, flat, "POST", "/invoices")

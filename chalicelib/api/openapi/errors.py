@@ -104,7 +104,8 @@ def response(family: Family, status: int, several: tuple[str, ...], headers: Sch
 
 _SHAPES: dict[Family, str] = {"flat": "FlatError", "object": "ObjectError", "envelope": "EnvelopeError"}
 _CODE: Schema = {"type": "string", "enum": list(STATUS), "description": "What is wrong, for programs."}
-_MESSAGE: Schema = {"type": "string", "description": "What is wrong, for people."}
+_FAILED: Schema = {"const": False, "description": "Whether it was done."}
+_MESSAGE: Schema = {"type": "string", "description": "What is wrong, for people.", "examples": ["This API key is not valid"]}
 
 
 def schemas() -> Schema:
@@ -116,7 +117,11 @@ def schemas() -> Schema:
             "properties": {
                 "error": _MESSAGE,
                 "code": _CODE,
-                "details": {"type": "string", "description": "Every wrong field, in words."},
+                "details": {
+                    "type": "string",
+                    "description": "Every wrong field, in words.",
+                    "examples": ["amount: must be more than zero"],
+                },
             },
             "required": ["error", "code"],
             "additionalProperties": False,
@@ -131,12 +136,13 @@ def schemas() -> Schema:
         "EnvelopeError": {
             "type": "object",
             "description": "Errors of the endpoints whose answers are envelopes.",
-            "properties": {"success": {"const": False}, "error": ref("Error"), "meta": ref("Meta")},
+            "properties": {"success": _FAILED, "error": ref("Error"), "meta": ref("Meta")},
             "required": ["success", "error", "meta"],
             "additionalProperties": False,
         },
         "Error": {
             "type": "object",
+            "description": "What is wrong.",
             "properties": {
                 "code": _CODE,
                 "message": _MESSAGE,
@@ -150,10 +156,20 @@ def schemas() -> Schema:
         },
         "FieldProblem": {
             "type": "object",
+            "description": "A field that is wrong.",
             "properties": {
-                "field": {"type": "string", "description": "Its name; parts of a name with a dot between."},
-                "value": {"description": "What was sent, shortened; null where nothing was, or where it is secret."},
-                "constraints": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+                "field": {"type": "string", "description": "Its name; parts of a name with a dot between.", "examples": ["amount"]},
+                "value": {
+                    "description": "What was sent, shortened; null where nothing was, or where it is secret.",
+                    "examples": ["-1"],
+                },
+                "constraints": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "minItems": 1,
+                    "description": "Everything that it would have to be and is not.",
+                    "examples": [["is required"]],
+                },
             },
             "required": ["field", "value", "constraints"],
             "additionalProperties": False,

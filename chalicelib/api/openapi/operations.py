@@ -12,26 +12,32 @@ from chalicelib.api.openapi.schemas import Schema, example, of_answer, ref
 from chalicelib.api.openapi.words import tag_of
 from chalicelib.api.routes import Route
 
+_IF_KNOWN = ".where-the-key-is-known"
+"""Of headers that a 401 has for a key that was revoked or has expired, and has not for one that never was."""
 _KEYED = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Window")
 HEADERS: Schema = {
     "X-Request-Id": ("The request's id: name it when you ask us about a request.", {"type": "string"}, True),
-    "X-RateLimit-Limit": ("Requests allowed in the window with the least left.", {"type": "integer"}, False),
-    "X-RateLimit-Remaining": ("How many of them are left.", {"type": "integer", "minimum": 0}, False),
-    "X-RateLimit-Reset": ("When the window starts anew, in seconds since 1970.", {"type": "integer"}, False),
-    "X-RateLimit-Window": ("The window's length in seconds.", {"type": "integer"}, False),
+    "X-RateLimit-Limit": ("Requests allowed in the window with the least left.", {"type": "integer", "minimum": 1}, True),
+    "X-RateLimit-Remaining": ("How many of them are left.", {"type": "integer", "minimum": 0}, True),
+    "X-RateLimit-Reset": ("When the window starts anew, in seconds since 1970.", {"type": "integer", "minimum": 1}, True),
+    "X-RateLimit-Window": ("The window's length in seconds.", {"type": "integer", "minimum": 1}, True),
     "Retry-After": ("After how many seconds it is worth trying again.", {"type": "integer", "minimum": 1}, True),
     "Idempotency-Replayed": ("`true` where the answer is a stored one and nothing was done.", {"const": "true"}, False),
 }
 
 
 def header_components() -> Schema:
-    return {
+    made: Schema = {
         name: {"description": words, "schema": schema, "required": required} for name, (words, schema, required) in HEADERS.items()
     }
+    for name in _KEYED:
+        words = f"{made[name]['description']} Absent where the key is not known."
+        made[name + _IF_KNOWN] = {**made[name], "description": words, "required": False}
+    return made
 
 
 def _headers(*names: str) -> Schema:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+    return {name.removesuffix(_IF_KNOWN): {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
 def answer_type(route: Route) -> Any:
@@ -63,7 +69,7 @@ def operation(route: Route, schemas: Schema, responses: Schema, taken: set[str])
             "required": bool({"required", "minProperties"} & schemas[route.body.__name__].keys()),
             "content": {"application/json": {"schema": schema, "example": example(schema, schemas)}},
         }
-    made["responses"] = {str(route.status): _success(route), **_failures(route, responses)}
+    made["responses"] = {str(route.status): _success(route, schemas), **_failures(route, responses)}
     made["x-level"] = route.level
     if route.level != "public":
         made |= {"x-permission": route.permission, "x-rate-class": route.rate_class, "x-realm": route.realm or "both"}
@@ -91,7 +97,7 @@ def _description(route: Route) -> str:
     return f"{words}\n\nNeeds {' with '.join(needs)}. Rate class: {route.rate_class}.".strip()
 
 
-def _success(route: Route) -> Schema:
+def _success(route: Route, schemas: Schema) -> Schema:
     found = answer_type(route)
     data: Schema = {} if found is None else of_answer(found)
     if route.envelope:
@@ -103,20 +109,25 @@ def _success(route: Route) -> Schema:
             "required": ["success", "data", "meta"],
             "additionalProperties": False,
         }
+    shown = example(data, schemas)
+    if route.shows:
+        (shown["data"] if route.envelope else shown).update(route.shows)
     names = ["X-Request-Id", *(_KEYED if route.level != "public" else ()), *(("Idempotency-Replayed",) if route.creates else ())]
     return {
         "description": "Created" if route.status == 201 else "OK",
         "headers": _headers(*names),
-        "content": {"application/json": {"schema": data}},
+        "content": {"application/json": {"schema": data, "example": shown}},
     }
 
 
 def _failures(route: Route, responses: Schema) -> Schema:
     found: Schema = {}
     for status, several in errors.codes(route).items():
-        name = errors.name_of(route.family, status, several)
+        name = errors.name_of(route.family, status, several) + ("_without_a_key" if route.level == "public" else "")
         if name not in responses:
-            keyed = _KEYED if status not in (500,) else ()
+            keyed: tuple[str, ...] = () if status == 500 or route.level == "public" else _KEYED
+            if status == 401:
+                keyed = tuple(name + _IF_KNOWN for name in keyed)
             names = ("X-Request-Id", *keyed, *(("Retry-After",) if status == 429 else ()))
             responses[name] = errors.response(route.family, status, several, _headers(*names))
         found[str(status)] = {"$ref": f"#/components/responses/{name}"}

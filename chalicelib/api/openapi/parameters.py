@@ -16,6 +16,18 @@ _PARTS: dict[str, str] = {
     "coin": "The coin's slug: its symbol in lower case.",
     "txId": "The transaction's id, or its hash on the chain.",
 }
+_IDS: dict[str, str] = {
+    "/api-keys/": "The key's id (`key_…`).",
+    "/events/": "The event's id (`evt_…`).",
+    "/networks/": "The id that the rescan's order was answered with (`rsc_…`).",
+    "/pay/": "The invoice's id (`inv_…`).",
+    "/sandbox/withdrawals/": "The withdrawal's id (`wd_…`).",
+    "/webhooks/deliveries/": "The delivery's id (`dlv_…`).",
+    "/webhooks/": "The endpoint's id (`wh_…`).",
+    "/whitelist/": "The entry's id (`wla_…`).",
+    "/withdrawals/": "The withdrawal's id (`wd_…`).",
+}
+"""What an id is the id of, by the beginning of the path; the longer beginning stands first."""
 IDEMPOTENCY_KEY: Schema = {
     "name": HEADER,
     "in": "header",
@@ -26,7 +38,7 @@ IDEMPOTENCY_KEY: Schema = {
 
 def of_route(route: Route) -> list[Schema]:
     """All parameters of a route, in the order path, query, headers."""
-    found = [_part(name) for name in re.findall(r"\{(\w+)\}", route.path)]
+    found = [_part(name, route.path) for name in re.findall(r"\{(\w+)\}", route.path)]
     if route.query is not None:
         found += _query(route.query)
     if route.creates:
@@ -34,13 +46,15 @@ def of_route(route: Route) -> list[Schema]:
     return found
 
 
-def _part(name: str) -> Schema:
-    if name == "network":
-        return {"name": name, "in": "path", "required": True, "schema": {**NETWORK_SCHEMA, "examples": ["ethereum"]}}
+def _part(name: str, path: str) -> Schema:
+    words = _PARTS.get(name) or next((words for prefix, words in _IDS.items() if path.startswith(prefix)), "The id.")
     schema: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_PARAM}
-    if name == "coin":
+    if name == "network":
+        schema = {**NETWORK_SCHEMA, "examples": ["ethereum"]}
+        words = schema.pop("description")
+    elif name == "coin":
         schema["examples"] = ["eth"]
-    return {"name": name, "in": "path", "required": True, "description": _PARTS.get(name, "The id."), "schema": schema}
+    return {"name": name, "in": "path", "required": True, "description": words, "schema": schema}
 
 
 def _query(model: Any) -> list[Schema]:

@@ -30,7 +30,18 @@ def components(models: Sequence[type[BaseModel]]) -> Schema:
         for field in schema.get("properties", {}).values():
             if field.get("default", ...) is None:  # left out is not the same as null
                 del field["default"]
+            _say_it_of_the_field(field)
     return dict(sorted(schemas.items()))
+
+
+def _say_it_of_the_field(field: Schema) -> None:
+    """Words and examples of the only kind beside null are the field's own: readers look for them there."""
+    kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) == 1:
+        for name in ("description", "examples"):
+            value = kinds[0].pop(name, None)
+            if value is not None:
+                field.setdefault(name, value)
 
 
 def properties(model: type[BaseModel]) -> tuple[Schema, set[str]]:
@@ -56,7 +67,10 @@ def of_answer(answer: Any) -> Schema:
 
 
 def example(schema: Schema, schemas: Schema) -> Any:
-    """A value for `schema`: its own example; else that of each required field, and of all that have one where those are too few."""
+    """A value for `schema`: its own example; else that of each required field, and of all that have one where those are too few.
+
+    So an answer's example is made of those of its fields: a record says one itself only where they do not fit together.
+    """
     if "$ref" in schema:
         return example(schemas[schema["$ref"].rsplit("/", 1)[1]], schemas)
     for name in ("examples", "enum"):

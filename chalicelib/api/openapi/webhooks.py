@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from chalicelib.api.openapi.schemas import Schema, ref
 from chalicelib.api.records.balances import Balance
+from chalicelib.api.records.base import HASH
 from chalicelib.api.records.invoices import Invoice
 from chalicelib.api.records.transactions import Transaction
 from chalicelib.api.records.webhooks import TestEvent
@@ -23,7 +24,8 @@ _RECORDS: dict[str, type[BaseModel]] = {
     "webhook": TestEvent,
 }
 """`data` is the public record of the object that the event is about, by the first part of the event's name."""
-_TX_ID: Schema = {"type": "string", "description": "The transaction's hash on the chain: the same as `hash`."}
+_ID: Schema = {"type": "string", "examples": ["evt_01jd2w3x4y5z6a7b8c9d0e1f2g"]}
+_TX_ID: Schema = {"type": "string", "description": "The transaction's hash on the chain: the same as `hash`.", "examples": [HASH]}
 _WORDS = {
     "transaction.detected": "A payment was seen in a block; on bitcoin and litecoin in the mempool",
     "transaction.confirmed": "A payment has its confirmations and is credited",
@@ -104,12 +106,18 @@ def _payload(event: str, schemas: Schema) -> Schema:
         data["required"] = [*data.get("required", ()), *more]
     return {
         "type": "object",
+        "description": f"{_WORDS[event]}.",
         "properties": {
-            "id": {"type": "string", "description": "The same event has the same id, however often it is sent."},
-            "event": {"const": event},
+            "id": {**_ID, "description": "The same event has the same id, however often it is sent."},
+            "event": {"const": event, "description": "The event's name."},
             "data": data,
             "timestamp": schemas["Meta"]["properties"]["timestamp"],
-            "sequence": {"type": "integer", "minimum": 1, "description": "Counts the events of one object, from 1."},
+            "sequence": {
+                "type": "integer",
+                "minimum": 1,
+                "examples": [1],
+                "description": "Counts the events of one object, from 1.",
+            },
         },
         "required": ["id", "event", "data", "timestamp", "sequence"],
         "additionalProperties": False,

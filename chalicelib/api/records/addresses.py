@@ -12,26 +12,30 @@ Slug = Annotated[str, Field(description="The network's slug.", examples=["ethere
 Text = Annotated[
     str, Field(description="In the network's public spelling.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
 ]
-AddressId = Annotated[str, Field(examples=["addr_01hv5v0q6k3m8n2p4r6t8w0y2a"])]
+AddressId = Annotated[
+    str, Field(description="Ours; paths take it in the place of the address.", examples=["addr_01hv5v0q6k3m8n2p4r6t8w0y2a"])
+]
 
 
 class Holding(CamelRecord):
     """What lies on an address of one coin: what was credited there, and has not left it."""
 
-    coin: Annotated[str, Field(examples=["usdt"])]
-    symbol: Annotated[str, Field(examples=["USDT"])]
+    coin: Annotated[str, Field(description="The coin's slug.", examples=["usdt"])]
+    symbol: Annotated[str, Field(description="The coin's symbol.", examples=["USDT"])]
     network: Slug
     balance: Money
     balance_usd: Annotated[Usd | None, Field(alias="balanceUSD", description="Null where no fresh rate is known.")]
-    contract_address: Annotated[str | None, Field(description="Null for the network's own coin.")]
+    contract_address: Annotated[
+        str | None, Field(description="Null for the network's own coin.", examples=["0xdAC17F958D2ee523a2206206994597C13D831ec7"])
+    ]
 
 
 class HoldingInDetail(Holding):
     """The same in parts. `balance` = `confirmed` = `frozen` + `available`; `unconfirmed` comes on top of it."""
 
     confirmed: Annotated[Money, Field(description="Credited after the network's confirmations.")]
-    unconfirmed: Annotated[Money, Field(description="Seen in blocks that are not deep enough yet.")]
-    frozen: Annotated[Money, Field(description="On hold: it came from the grey list and is not released.")]
+    unconfirmed: Annotated[Money, Field(description="Seen in blocks that are not deep enough yet.", examples=["0"])]
+    frozen: Annotated[Money, Field(description="On hold: it came from the grey list and is not released.", examples=["0"])]
     available: Annotated[
         Money, Field(description="Not on hold. Withdrawals are paid from the merchant's balance (`GET /v1/balances`).")
     ]
@@ -44,13 +48,22 @@ class Address(CamelRecord):
     address: Text
     network: Slug
     coin: Annotated[str, Field(description="Where the address was made for one coin.", examples=["usdt"])] = None  # type: ignore[assignment]
-    type: Literal["user", "hot", "cold", "collector"]
-    mode: Literal["single", "common", "cross"]
-    label: Annotated[str, Field(examples=["Till 3"])] = None  # type: ignore[assignment]
+    type: Annotated[
+        Literal["user", "hot", "cold", "collector"],
+        Field(description="`user`: a deposit address. The others are service wallets of the operator."),
+    ]
+    mode: Annotated[
+        Literal["single", "common", "cross"],
+        Field(
+            description="`single`: for one coin. `common`: for all coins of the network. `cross`: the same on all EVM networks.",
+            examples=["common"],
+        ),
+    ]
+    label: Annotated[str, Field(description="What the merchant calls it.", examples=["Till 3"])] = None  # type: ignore[assignment]
     metadata: Metadata = None  # type: ignore[assignment]
     affected_networks: Annotated[list[str], Field(description="Where it receives.", examples=[["ethereum"]])]
     archived: Annotated[Literal[True], Field(description="Hidden from lists; what arrives still counts.")] = None  # type: ignore[assignment]
-    balances: list[Holding]
+    balances: Annotated[list[Holding], Field(description="One entry for each coin that it is for.")]
     created_at: Time
 
 
@@ -68,7 +81,7 @@ class Balances(CamelRecord):
     id: AddressId
     address: Text
     network: Slug
-    balances: list[HoldingInDetail]
+    balances: Annotated[list[HoldingInDetail], Field(description="One entry for each coin that it is for.")]
     total_balance_usd: Annotated[
         Usd | None, Field(alias="totalBalanceUSD", description="Null where the worth of a part of it is not known.")
     ]
@@ -77,11 +90,17 @@ class Balances(CamelRecord):
 class Validation(CamelRecord):
     """Whether a text is an address. `reason` says why it is none; the fields that it has none of are null."""
 
-    valid: bool
-    address: Annotated[str, Field(description="As it was sent.")]
+    valid: Annotated[bool, Field(description="Whether it is an address of the network.", examples=[True])]
+    address: Annotated[str, Field(description="As it was sent.", examples=["0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed"])]
     network: Slug
-    normalized: Annotated[str | None, Field(description="The public spelling of it.")]
-    type: Annotated[
-        Literal["evm", "tron", "p2pkh", "p2sh", "p2wpkh", "p2wsh", "p2tr"] | None, Field(description="The kind of address.")
+    normalized: Annotated[
+        str | None, Field(description="The public spelling of it.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
     ]
-    reason: Annotated[str | None, Field(examples=["must be 0x and 40 hexadecimal digits"])]
+    type: Annotated[
+        Literal["evm", "tron", "p2pkh", "p2sh", "p2wpkh", "p2wsh", "p2tr"] | None,
+        Field(description="The kind of address.", examples=["evm"]),
+    ]
+    reason: Annotated[
+        str | None,
+        Field(description="Why it is none; null for an address.", examples=[None, "must be 0x and 40 hexadecimal digits"]),
+    ]

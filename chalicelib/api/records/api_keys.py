@@ -10,6 +10,8 @@ from chalicelib.api.records.base import Record, Time
 
 
 class Restrictions(Record):
+    """What the key is limited to."""
+
     ip_whitelist: list[str] = Field(
         description="Addresses and CIDR ranges that the key may be used from. Empty: any.", examples=[["203.0.113.0/24"]]
     )
@@ -20,13 +22,17 @@ class Restrictions(Record):
 class ApiKey(Record):
     """A key, without the key itself."""
 
-    key_id: str = Field(examples=["key_01jd2w3x4y5z6a7b8c9d0e1f2g"])
-    name: str = Field(examples=["Webshop"])
+    key_id: str = Field(description="Names the key; it is no secret.", examples=["key_01jd2w3x4y5z6a7b8c9d0e1f2g"])
+    name: str = Field(description="What the merchant calls it.", examples=["Webshop"])
     key_prefix: str = Field(description="How the key begins.", examples=["sk_test_4Xq9"])
-    type: Literal["production", "test"] = Field(examples=["test"])
-    level: Literal["client", "admin"] = Field(examples=["client"])
-    status: Literal["active", "expired", "revoked"] = Field(examples=["active"])
-    permissions: list[str] = Field(examples=[["addresses:read", "addresses:create"]])
+    type: Literal["production", "test"] = Field(description="`test`: of the sandbox.", examples=["test"])
+    level: Literal["client", "admin"] = Field(description="Only `admin` keys may do what is the operator's.", examples=["client"])
+    status: Literal["active", "expired", "revoked"] = Field(
+        description="A key of any other status is refused.", examples=["active"]
+    )
+    permissions: list[str] = Field(
+        description="What it may do: `<resource>:<action>`.", examples=[["addresses:read", "addresses:create"]]
+    )
     restrictions: Restrictions
     created_at: Time
     created_by: str | None = Field(
@@ -34,8 +40,8 @@ class ApiKey(Record):
         description="The key that made it, or rotated the one before it; not there where the operator did.",
         examples=["key_01jd2w3x4y5z6a7b8c9d0e1f2e"],
     )
-    expires_at: Annotated[Time | None, Field(description="null: never.")]
-    revoked_at: Time | None = None
+    expires_at: Annotated[Time | None, Field(description="null: never.", examples=["2027-01-31T12:00:00.000Z"])]
+    revoked_at: Time | None = Field(default=None, description="When it was revoked, or ends because it was replaced.")
     replaced_by: str | None = Field(
         default=None, description="The key that a rotation put in its place.", examples=["key_01jd2w3x4y5z6a7b8c9d0e1f2h"]
     )
@@ -45,4 +51,8 @@ class ApiKey(Record):
 class NewApiKey(ApiKey):
     """A key with the key itself, shown this once."""
 
-    key: str = Field(pattern=r"^sk_(live|test)_[A-Za-z0-9]{16}$", examples=["sk_test_4Xq9aB3dE5fG7hJ1"])
+    key: str = Field(
+        description="Send it in the header X-Api-Key.",
+        pattern=r"^sk_(live|test)_[A-Za-z0-9]{16}$",
+        examples=["sk_test_4Xq9aB3dE5fG7hJ1"],
+    )

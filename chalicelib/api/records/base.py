@@ -33,6 +33,8 @@ class CamelRecord(Record):
     model_config = ConfigDict(alias_generator=to_camel)
 
 
+HASH = "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"
+"""A transaction's, for examples."""
 Money = Annotated[
     str,
     Field(
@@ -50,36 +52,45 @@ Time = Annotated[
         json_schema_extra={"format": "date-time"},
     ),
 ]
-Usd = Annotated[float, Field(description="US dollars, rounded to cents.", examples=[12.34])]
+Usd = Annotated[float, Field(description="US dollars, rounded to cents.", examples=[0.5])]
 Metadata = Annotated[dict[str, Any], Field(description="Whatever the merchant stored with it.", examples=[{"order": "A-17"}])]
 
 
 class Message(Record):
     """What was done, in words."""
 
-    message: str
+    message: Annotated[
+        str, Field(description="For people: its wording may change.", examples=["Coin usdt on ethereum was updated"])
+    ]
 
 
 class Meta(Record):
     """What every answer in an envelope says of itself."""
 
     timestamp: Time
-    request_id: Annotated[str, Field(description="The same as the header X-Request-Id.")]
+    request_id: Annotated[
+        str, Field(description="The same as the header X-Request-Id.", examples=["3f0c3f3e-8a52-4a0e-9d0c-1f6a4d4b8f5e"])
+    ]
 
 
 class Pagination(Record):
     """Where in the list this page is. Behind a `cursor` nothing is counted: `page`, `total` and `pages` are null there. With
     `total_capped` nobody knows how many pages there are: `pages` is null, and `next_cursor` goes on."""
 
-    page: Annotated[int | None, Field(examples=[1])]
-    limit: Annotated[int, Field(examples=[20])]
+    page: Annotated[int | None, Field(description="From 1.", examples=[1])]
+    limit: Annotated[int, Field(description="Entries of a page.", examples=[20])]
     total: Annotated[int | None, Field(description="Exact up to 10,000.", examples=[57])]
     total_capped: Annotated[bool, Field(description="`total` is what was counted; there may be more.")] = None  # type: ignore[assignment]
-    pages: Annotated[int | None, Field(examples=[3])]
-    has_next: bool
-    has_prev: bool
-    next_cursor: Annotated[str | None, Field(description="Send it as `cursor` to go on: any length, at the same cost per page.")]
+    pages: Annotated[int | None, Field(description="How many pages `total` makes.", examples=[3])]
+    has_next: Annotated[bool, Field(description="There is something behind this page.", examples=[True])]
+    has_prev: Annotated[bool, Field(description="There is something before this page.", examples=[False])]
+    next_cursor: Annotated[
+        str | None,
+        Field(description="Send it as `cursor` to go on: any length, at the same cost per page.", examples=["eyJhIjoiMSJ9"]),
+    ]
 
 
 class ListMeta(Meta):
+    """What an answer that is a page of a list says of itself."""
+
     pagination: Pagination

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from chalicelib.api.records.base import CamelRecord, Money, Time
-from chalicelib.api.records.invoices import STATUS, Slug
+from chalicelib.api.records.invoices import PAYMENT_URI, STATUS, Slug
 
 MISSING = "What is still to be paid in time; payments that are in blocks count."
 LATE = "What came after the time was over. It is credited to the merchant."
@@ -18,20 +18,20 @@ class Checkout(CamelRecord):
     """An invoice as its payer sees it."""
 
     amount: Money
-    received: Annotated[Money, Field(description="What has been credited for it, late payments included.")]
-    unconfirmed: Annotated[Money, Field(description="What is in blocks and not credited yet.")]
+    received: Annotated[Money, Field(description="What has been credited for it, late payments included.", examples=["0"])]
+    unconfirmed: Annotated[Money, Field(description="What is in blocks and not credited yet.", examples=["0"])]
     missing: Annotated[Money, Field(description=MISSING)]
     overpaid: Annotated[Money, Field(description="What was credited in time beyond the amount.")] = None  # type: ignore[assignment]
     late: Annotated[Money, Field(description=LATE)] = None  # type: ignore[assignment]
     currency: Slug
-    symbol: Annotated[str, Field(examples=["USDT"])]
+    symbol: Annotated[str, Field(description="The coin's symbol.", examples=["USDT"])]
     network: Annotated[str, Field(description="A network slug.", examples=["ethereum"])]
     address: Annotated[str, Field(description="Where to pay to.", examples=["0x52908400098527886E0F7030069857D2E4169EE7"])]
     status: Annotated[str, Field(description=STATUS, examples=["pending"], pattern="^[a-z0-9_-]{1,64}$")]
-    payment_uri: Annotated[str, Field(description=URI, examples=["bitcoin:bc1q…?amount=0.5"])] = None  # type: ignore[assignment]
-    expires_at: Time
+    payment_uri: Annotated[str, Field(description=URI, examples=[PAYMENT_URI])] = None  # type: ignore[assignment]
+    expires_at: Annotated[Time, Field(description="Until when it can be paid in time.", examples=["2026-05-01T13:00:00.000Z"])]
     expires_in: Annotated[int, Field(description="Seconds until then, by the service's clock.", examples=[3540], ge=0)]
-    description: Annotated[str, Field(examples=["Two pairs of shoes"])] = None  # type: ignore[assignment]
-    redirect_url: Annotated[str, Field(examples=["https://shop.example/thanks"])] = None  # type: ignore[assignment]
-    confirmations: Annotated[int, Field(description="Blocks on the payment that has the fewest.", examples=[3])]
+    description: Annotated[str, Field(description="What is paid for.", examples=["Two pairs of shoes"])] = None  # type: ignore[assignment]
+    redirect_url: Annotated[str, Field(description="Where to send who has paid.", examples=["https://shop.example/thanks"])] = None  # type: ignore[assignment]
+    confirmations: Annotated[int, Field(description="Blocks on the payment that has the fewest.", examples=[0])]
     required_confirmations: Annotated[int, Field(description="Blocks after which a payment is credited.", examples=[12])]

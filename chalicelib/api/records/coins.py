@@ -2,43 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from chalicelib.api.records.base import CamelRecord, Message, Record, Time
+from chalicelib.domain.coin_settings import MEANING, PERCENTAGE
 
 Slug = Annotated[str, Field(description="The coin's slug, unique on its network.", examples=["usdt"])]
 NetworkSlug = Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
-Symbol = Annotated[str, Field(examples=["USDT"])]
-Name = Annotated[str, Field(examples=["Tether USD"])]
+Symbol = Annotated[str, Field(description="As wallets show it.", examples=["USDT"])]
+Name = Annotated[str, Field(description="What people call it.", examples=["Tether USD"])]
 Decimals = Annotated[int, Field(ge=0, le=36, description="Never changes.", examples=[6])]
-Contract = Annotated[str, Field(examples=["0xdAC17F958D2ee523a2206206994597C13D831ec7"])]
-Number = Annotated[
-    float, Field(ge=0, description="Exact; in coin units, or in USD where `useUsdLimits` is true. 0: no limit.", examples=[0.5])
-]
-InCoin = Annotated[
-    float,
-    Field(
-        ge=0,
-        description="In coin units. Where `useUsdLimits` is true it follows from the USD value and the fresh rate, and is null "
-        "without one. 0: no limit.",
-        examples=[0.5],
-    ),
-]
-InUsd = Annotated[
-    float,
-    Field(
-        ge=0,
-        description="In USD. Exact where `useUsdLimits` is true; else rounded to cents, and null without a fresh rate.",
-        examples=[1500],
-    ),
-]
-Percentage = Annotated[float, Field(ge=0, le=100, description="Per cent of the coin that stay on the hot wallet.", examples=[20])]
-UseUsd = Annotated[bool, Field(description="Whether thresholds and limits were set in USD.")]
+Contract = Annotated[str, Field(description="The token's contract.", examples=["0xdAC17F958D2ee523a2206206994597C13D831ec7"])]
+Number = Annotated[float, Field(ge=0, examples=[0.5])]
+InCoin = Annotated[float, Field(ge=0, examples=[0.5])]
+InUsd = Annotated[float, Field(ge=0, examples=[1500])]
+Percentage = Annotated[float, Field(ge=0, le=100, description=MEANING[PERCENTAGE], examples=[20])]
+UseUsd = Annotated[bool, Field(description=MEANING["useUsdLimits"], examples=[False])]
+IN_COIN = (
+    "In coin units. Where `useUsdLimits` is true it follows from the USD value and the fresh rate: null without one. 0: no limit."
+)
+IN_USD = "In USD. Exact where `useUsdLimits` is true; else rounded to cents, and null without a fresh rate."
+
+_EXAMPLES = {
+    "collectThreshold": 100,
+    "collectServiceToColdThreshold": 10_000,
+    "approveThreshold": 1_000,
+    "minValue": 5,
+    "maxValue": 1_000,
+    "maxValueDaily": 5_000,
+    "minDepositAmount": 1,
+}
+"""Of a coin that is worth a dollar, so that both units say the same."""
+
+
+def _set(name: str, unit: str = "Exact; in coin units, or in USD where `useUsdLimits` is true. 0: no limit.") -> Any:
+    return Field(description=f"{MEANING[name]} {unit}", examples=[_EXAMPLES[name]])
 
 
 class CoinNetwork(Record):
+    """The network that the coin is on."""
+
     network: NetworkSlug
 
 
@@ -46,14 +51,14 @@ class Settings(CamelRecord):
     """Thresholds and limits as they were set."""
 
     use_usd_limits: UseUsd
-    collect_threshold: Number
-    collect_service_to_cold_threshold: Number
+    collect_threshold: Annotated[Number, _set("collectThreshold")]
+    collect_service_to_cold_threshold: Annotated[Number, _set("collectServiceToColdThreshold")]
     collect_percentage_hot: Percentage
-    approve_threshold: Number
-    min_value: Number
-    max_value: Number
-    max_value_daily: Number
-    min_deposit_amount: Number
+    approve_threshold: Annotated[Number, _set("approveThreshold")]
+    min_value: Annotated[Number, _set("minValue")]
+    max_value: Annotated[Number, _set("maxValue")]
+    max_value_daily: Annotated[Number, _set("maxValueDaily")]
+    min_deposit_amount: Annotated[Number, _set("minDepositAmount")]
 
 
 class BothSettings(Record):
@@ -61,27 +66,27 @@ class BothSettings(Record):
 
     useUsdLimits: UseUsd
     collectPercentageHot: Percentage
-    collectThreshold: InCoin | None
-    collectServiceToColdThreshold: InCoin | None
-    approveThreshold: InCoin | None
-    minValue: InCoin | None
-    maxValue: InCoin | None
-    maxValueDaily: InCoin | None
-    minDepositAmount: InCoin | None
-    collectThresholdUSD: InUsd | None
-    collectServiceToColdThresholdUSD: InUsd | None
-    approveThresholdUSD: InUsd | None
-    minValueUSD: InUsd | None
-    maxValueUSD: InUsd | None
-    maxValueDailyUSD: InUsd | None
-    minDepositAmountUSD: InUsd | None
+    collectThreshold: Annotated[InCoin | None, _set("collectThreshold", IN_COIN)]
+    collectServiceToColdThreshold: Annotated[InCoin | None, _set("collectServiceToColdThreshold", IN_COIN)]
+    approveThreshold: Annotated[InCoin | None, _set("approveThreshold", IN_COIN)]
+    minValue: Annotated[InCoin | None, _set("minValue", IN_COIN)]
+    maxValue: Annotated[InCoin | None, _set("maxValue", IN_COIN)]
+    maxValueDaily: Annotated[InCoin | None, _set("maxValueDaily", IN_COIN)]
+    minDepositAmount: Annotated[InCoin | None, _set("minDepositAmount", IN_COIN)]
+    collectThresholdUSD: Annotated[InUsd | None, _set("collectThreshold", IN_USD)]
+    collectServiceToColdThresholdUSD: Annotated[InUsd | None, _set("collectServiceToColdThreshold", IN_USD)]
+    approveThresholdUSD: Annotated[InUsd | None, _set("approveThreshold", IN_USD)]
+    minValueUSD: Annotated[InUsd | None, _set("minValue", IN_USD)]
+    maxValueUSD: Annotated[InUsd | None, _set("maxValue", IN_USD)]
+    maxValueDailyUSD: Annotated[InUsd | None, _set("maxValueDaily", IN_USD)]
+    minDepositAmountUSD: Annotated[InUsd | None, _set("minDepositAmount", IN_USD)]
 
 
 class _Facts(CamelRecord):
     coin: Slug
     symbol: Symbol
     name: Name
-    type: Literal["NATIVE", "TOKEN"]
+    type: Annotated[Literal["NATIVE", "TOKEN"], Field(description="The network's own coin, or a token.", examples=["TOKEN"])]
     decimals: Decimals
     contract_address: Annotated[Contract | None, Field(description="Null for native coins.")]
     status: Annotated[
@@ -100,7 +105,7 @@ class Coin(_Facts):
 class Rate(Record):
     """What the coin is worth."""
 
-    usd: Annotated[float, Field(gt=0, description="US dollars for one coin, exact.", examples=[3000.25])]
+    usd: Annotated[float, Field(gt=0, description="US dollars for one coin, exact.", examples=[1])]
     at: Annotated[Time, Field(description="When that was true.")]
     source: Annotated[str, Field(description="Who said so: coingecko, kraken, or fixed in the sandbox.", examples=["kraken"])]
     stale: Annotated[bool, Field(description="Older than 15 minutes: it prices nothing.")]

@@ -15,7 +15,7 @@ class Entry(CamelRecord):
 
     address: Text
     network: Slug
-    reason: Annotated[str, Field(examples=["reported as stolen"])] = None  # type: ignore[assignment]
+    reason: Annotated[str, Field(description="Why it is there.", examples=["reported as stolen"])] = None  # type: ignore[assignment]
     created_at: Time
 
 
@@ -24,4 +24,4 @@ class Removed(CamelRecord):
 
     address: Text
     network: Slug
-    message: Annotated[str, Field(examples=["removed from the grey list"])]
+    message: Annotated[str, Field(description="For people: its wording may change.", examples=["removed from the grey list"])]

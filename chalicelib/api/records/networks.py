@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from chalicelib.api.records.base import CamelRecord, Money, Time
+from chalicelib.api.records.base import HASH, CamelRecord, Money, Time
 
 Slug = Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
 Status = Annotated[
     Literal["active", "inactive"],
     Field(description="Whether payments on it are made and seen.", examples=["active"]),
 ]
-Height = Annotated[int, Field(ge=0, examples=[19_000_000])]
+Height = Annotated[int, Field(ge=0, description="A block's number.", examples=[19_000_000])]
 
 
 class Network(CamelRecord):
@@ -21,7 +21,7 @@ class Network(CamelRecord):
 
     id: Slug
     network: Slug
-    name: Annotated[str, Field(examples=["Ethereum"])]
+    name: Annotated[str, Field(description="What people call it.", examples=["Ethereum"])]
     symbol: Annotated[str, Field(description="The native coin's symbol.", examples=["ETH"])]
     is_testnet: Annotated[bool, Field(description="Simulated: nothing on it is worth anything.")]
     confirmations: Annotated[int, Field(ge=1, description="Confirmations before a payment is credited.", examples=[12])]
@@ -36,11 +36,17 @@ class NetworkDetails(Network):
     slug: Slug
     chain_id: Annotated[int | None, Field(description="EIP-155; null where a network has none.", examples=[1])]
     confirmation_blocks: Annotated[int, Field(ge=1, description="The same as `confirmations`.", examples=[12])]
-    explorer_url: Annotated[str | None, Field(examples=["https://etherscan.io"])]
-    gas_limit: Annotated[int | None, Field(description="EVM networks only.", examples=[21_000])]
-    features: Annotated[list[str], Field(examples=[["evm", "tokens"]])]
-    rpc_url: Annotated[str | None, Field(description="The node; null where there is none.")] = None
-    ws_url: str | None = None
+    explorer_url: Annotated[
+        str | None, Field(description="Where people look at the chain; null where nowhere.", examples=["https://etherscan.io"])
+    ]
+    gas_limit: Annotated[int | None, Field(description="Of a transfer; EVM networks only.", examples=[21_000])]
+    features: Annotated[list[str], Field(description="What it can: `evm`, `tokens`.", examples=[["evm", "tokens"]])]
+    rpc_url: Annotated[str | None, Field(description="The node; null where there is none.", examples=["https://node.example"])] = (
+        None
+    )
+    ws_url: Annotated[
+        str | None, Field(description="The node's events; null where there are none.", examples=["wss://node.example"])
+    ] = None
 
 
 class BlockInfo(CamelRecord):
@@ -54,22 +60,22 @@ class BlockInfo(CamelRecord):
 class Rescan(CamelRecord):
     """A range of blocks that is looked at again."""
 
-    id: Annotated[str, Field(examples=["rsc_01hv5v0q6k3m8n2p4r6t8w0y2a"])]
+    id: Annotated[str, Field(description="Names the rescan.", examples=["rsc_01hv5v0q6k3m8n2p4r6t8w0y2a"])]
     status: Annotated[
         Literal["pending", "running", "completed"],
         Field(description="Not begun yet, begun, or every block looked at."),
     ]
-    from_block: Height
-    to_block: Height
+    from_block: Annotated[Height, Field(description="The first block of the range.")]
+    to_block: Annotated[Height, Field(description="The last block of the range.", examples=[19_001_000])]
     scanned_to: Annotated[Height | None, Field(description="The last block that was looked at; null before the first.")]
 
 
 class Stake(CamelRecord):
     """TRX that are staked for bandwidth or energy."""
 
-    transaction_id: Annotated[str, Field(description="The transaction's hash on the chain.")]
-    amount: Annotated[Money, Field(description="TRX.")]
-    resource: Literal["BANDWIDTH", "ENERGY"]
+    transaction_id: Annotated[str, Field(description="The transaction's hash on the chain.", examples=[HASH.removeprefix("0x")])]
+    amount: Annotated[Money, Field(description="TRX.", examples=["1000"])]
+    resource: Annotated[Literal["BANDWIDTH", "ENERGY"], Field(description="What it is staked for.")]
     status: Annotated[
         Literal["pending", "confirmed", "failed"],
         Field(description="Ordered, final on the chain, or refused by the chain (nothing was staked)."),

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from chalicelib.api.records.base import CamelRecord, Money, Time
+from chalicelib.api.records.base import HASH, CamelRecord, Money, Time
 
 Slug = Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
-TxHash = Annotated[str, Field(description="The transaction's hash on the simulated chain.")]
-Height = Annotated[int, Field(ge=0, examples=[120])]
+TxHash = Annotated[str, Field(description="The transaction's hash on the simulated chain.", examples=[HASH])]
+Height = Annotated[int, Field(ge=0, description="A block's number.", examples=[120])]
 
 
 class Deposit(CamelRecord):
@@ -18,19 +18,21 @@ class Deposit(CamelRecord):
 
     txid: TxHash
     network: Slug
-    coin: Annotated[str, Field(examples=["usdt"])]
+    coin: Annotated[str, Field(description="The coin's slug.", examples=["usdt"])]
     amount: Money
-    address: str
-    from_: Annotated[str, Field(alias="from", description="Whom it seems to come from.")]
-    block_number: Height
-    block_hash: str
+    address: Annotated[str, Field(description="Whom it paid.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
+    from_: Annotated[
+        str, Field(alias="from", description="Whom it seems to come from.", examples=["0x52908400098527886E0F7030069857D2E4169EE7"])
+    ]
+    block_number: Annotated[Height, Field(description="The block that it is in.")]
+    block_hash: Annotated[str, Field(description="That block's hash.", examples=[HASH])]
 
 
 class Blocks(CamelRecord):
     """Blocks that were mined."""
 
     network: Slug
-    mined: Annotated[int, Field(ge=1, examples=[12])]
+    mined: Annotated[int, Field(ge=1, description="How many.", examples=[12])]
     block_number: Annotated[Height, Field(description="The newest block now.")]
 
 
@@ -38,18 +40,18 @@ class Reorganisation(CamelRecord):
     """Blocks that were replaced by one more than they were."""
 
     network: Slug
-    depth: Annotated[int, Field(ge=1, examples=[3])]
+    depth: Annotated[int, Field(ge=1, description="How many blocks were replaced.", examples=[3])]
     from_block: Annotated[Height, Field(description="The lowest block that is another one now.")]
     block_number: Annotated[Height, Field(description="The newest block now.")]
-    dropped: Annotated[list[str], Field(description="Hashes of transactions that are in no block any more.")]
-    remined: Annotated[list[str], Field(description="Hashes of those that are in a new block.")]
+    dropped: Annotated[list[str], Field(description="Hashes of transactions that are in no block any more.", examples=[[HASH]])]
+    remined: Annotated[list[str], Field(description="Hashes of those that are in a new block.", examples=[[]])]
 
 
 class Outcome(CamelRecord):
     """What was decided about a withdrawal."""
 
-    id: Annotated[str, Field(examples=["wd_01hv5v0q6k3m8n2p4r6t8w0y2a"])]
-    outcome: Literal["confirm", "fail", "stick"]
+    id: Annotated[str, Field(description="The withdrawal.", examples=["wd_01hv5v0q6k3m8n2p4r6t8w0y2a"])]
+    outcome: Annotated[Literal["confirm", "fail", "stick"], Field(description="What was decided.")]
     state: Annotated[
         Literal["planned", "waiting", "stuck", "succeeded", "failed"],
         Field(
@@ -57,7 +59,7 @@ class Outcome(CamelRecord):
             "with all its confirmations."
         ),
     ]
-    txid: Annotated[str | None, Field(description="Null until the payment is signed.")]
+    txid: Annotated[str | None, Field(description="Null until the payment is signed.", examples=[HASH])]
 
 
 class Clock(CamelRecord):

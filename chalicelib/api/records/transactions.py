@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from chalicelib.api.records.addresses import Slug
-from chalicelib.api.records.base import CamelRecord, Money, Time
+from chalicelib.api.records.base import HASH, CamelRecord, Money, Time
 
 Flag = Literal["grey_listed", "held", "below_minimum"]
 FLAGS = (
@@ -22,30 +22,49 @@ class Transaction(CamelRecord):
     id: Annotated[
         str, Field(description="`tx_…` of a deposit, `txw_…` of a withdrawal.", examples=["tx_3k9x7m2p5q8r1t4v6w0y3z5a7b"])
     ]
-    hash: Annotated[str, Field(description="The transaction's hash on the chain.", examples=["0x5c50…"])]
+    hash: Annotated[str, Field(description="The transaction's hash on the chain.", examples=[HASH])]
     network: Slug
-    coin: Annotated[str, Field(examples=["usdt"])]
-    symbol: Annotated[str, Field(examples=["USDT"])]
-    contract_address: Annotated[str | None, Field(description="Null for the network's own coin.")]
-    type: Literal["deposit", "withdrawal", "collection", "topup", "stake"]
-    address: Annotated[str, Field(description="The address that received it.")]
-    from_: Annotated[str | None, Field(alias="from", description="Null for a withdrawal whose wallet is not chosen yet.")]
-    to: Annotated[str, Field(description="The same as `address`.")]
+    coin: Annotated[str, Field(description="The coin's slug.", examples=["usdt"])]
+    symbol: Annotated[str, Field(description="The coin's symbol.", examples=["USDT"])]
+    contract_address: Annotated[
+        str | None, Field(description="Null for the network's own coin.", examples=["0xdAC17F958D2ee523a2206206994597C13D831ec7"])
+    ]
+    type: Annotated[
+        Literal["deposit", "withdrawal", "collection", "topup", "stake"],
+        Field(description="A payment to an address of the merchant, or one by the service."),
+    ]
+    address: Annotated[
+        str, Field(description="The address that received it.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
+    ]
+    from_: Annotated[
+        str | None,
+        Field(
+            alias="from",
+            description="Null for a withdrawal whose wallet is not chosen yet.",
+            examples=["0x52908400098527886E0F7030069857D2E4169EE7"],
+        ),
+    ]
+    to: Annotated[str, Field(description="The same as `address`.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
     amount: Money
     fee: Annotated[
         Money | None,
-        Field(description="What the network takes, in its own coin; null for a deposit, whose fee was paid by whoever sent it."),
+        Field(
+            description="What the network takes, in its own coin; null for a deposit, whose fee was paid by whoever sent it.",
+            examples=[None, "0.00042"],
+        ),
     ]
     status: Annotated[
         Literal["pending", "confirmed", "failed", "orphaned"],
-        Field(description="`orphaned`: a reorganisation took it out of the chain."),
+        Field(description="`orphaned`: a reorganisation took it out of the chain.", examples=["confirmed"]),
     ]
     confirmations: Annotated[int, Field(ge=0, description="Blocks on it, its own included.", examples=[12])]
-    required_confirmations: Annotated[int, Field(ge=1, examples=[12])]
+    required_confirmations: Annotated[int, Field(ge=1, description="Confirmations after which it is credited.", examples=[12])]
     block_number: Annotated[int | None, Field(ge=0, description="Null while it is in no block.", examples=[120])]
-    block_hash: Annotated[str | None, Field(description="Null where it is in no block, and for withdrawals.")]
-    invoice_id: Annotated[str | None, Field(description="The invoice that it paid.")]
-    withdrawal_id: Annotated[str | None, Field(description="The withdrawal that it pays.")]
-    flags: Annotated[list[Flag], Field(description=FLAGS)]
+    block_hash: Annotated[str | None, Field(description="Null where it is in no block, and for withdrawals.", examples=[HASH])]
+    invoice_id: Annotated[str | None, Field(description="The invoice that it paid.", examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])]
+    withdrawal_id: Annotated[
+        str | None, Field(description="The withdrawal that it pays.", examples=[None, "wd_01kab7n3q2w8z5r6t4y1v9c0x3"])
+    ]
+    flags: Annotated[list[Flag], Field(description=FLAGS, examples=[[]])]
     created_at: Annotated[Time, Field(description="When it was first seen; of a withdrawal, when that was asked for.")]
-    confirmed_at: Time | None
+    confirmed_at: Annotated[Time | None, Field(description="When it had its confirmations; null before.")]

@@ -9,7 +9,7 @@ from pydantic import Field
 from chalicelib.api.records.addresses import Holding, Slug, Text
 from chalicelib.api.records.base import CamelRecord
 
-WalletType = Annotated[Literal["hot", "cold", "tokens_collector"], Field(examples=["hot"])]
+WalletType = Annotated[Literal["hot", "cold", "tokens_collector"], Field(description="What the wallet is for.", examples=["hot"])]
 
 
 class ServiceWallet(CamelRecord):
@@ -33,4 +33,4 @@ class WalletBalance(CamelRecord):
     network: Slug
     wallet_type: WalletType
     address: Text
-    balances: list[Holding]
+    balances: Annotated[list[Holding], Field(description="One entry for each coin of the network.")]

@@ -12,13 +12,13 @@ from chalicelib.api.records.base import CamelRecord, Time
 class Webhook(CamelRecord):
     """An endpoint, without its secret."""
 
-    id: str = Field(examples=["wh_01jd2w3x4y5z6a7b8c9d0e1f2g"])
-    url: str = Field(examples=["https://shop.example/hook"])
-    events: list[str] = Field(examples=[["invoice.completed"]])
-    status: Literal["active", "disabled"] = Field(examples=["active"])
+    id: str = Field(description="Names the endpoint.", examples=["wh_01jd2w3x4y5z6a7b8c9d0e1f2g"])
+    url: str = Field(description="Where events are sent.", examples=["https://shop.example/hook"])
+    events: list[str] = Field(description="What it is told of; `*` is all.", examples=[["invoice.completed"]])
+    status: Literal["active", "disabled"] = Field(description="A disabled one is sent nothing.", examples=["active"])
     enabled: bool = Field(description="Whether `status` is `active`.")
-    disabled_reason: str | None = Field(default=None, examples=["it answered 410 Gone"])
-    disabled_at: Time | None = None
+    disabled_reason: str | None = Field(default=None, description="Why it was disabled.", examples=["it answered 410 Gone"])
+    disabled_at: Time | None = Field(default=None, description="When it was disabled.")
     previous_secret_until: Time | None = Field(default=None, description="Until when the secret of before signs as well.")
     created_at: Time
 
@@ -26,34 +26,36 @@ class Webhook(CamelRecord):
 class NewWebhook(Webhook):
     """An endpoint with its secret, shown this once."""
 
-    secret: str = Field(examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
+    secret: str = Field(description="Signs what is sent.", examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])
 
 
 class Attempt(CamelRecord):
-    at: Time
+    """One try to deliver."""
+
+    at: Time = Field(description="When it was made.")
     response_status: int | None = Field(default=None, description="Absent where no answer came.", examples=[503])
     response_body: str | None = Field(default=None, description="Its first 1024 bytes.", examples=["busy"])
-    duration_ms: int = Field(examples=[120])
+    duration_ms: int = Field(description="How long it took, in milliseconds.", examples=[120])
     error: str | None = Field(default=None, description="Why no answer came.", examples=["no connection in time"])
 
 
 class Delivery(CamelRecord):
     """One event for one endpoint."""
 
-    id: str = Field(examples=["dlv_01jd2w3x4y5z6a7b8c9d0e1f2g"])
-    webhook_id: str = Field(examples=["wh_01jd2w3x4y5z6a7b8c9d0e1f2g"])
-    event_id: str = Field(examples=["evt_01jd2w3x4y5z6a7b8c9d0e1f2g"])
-    event: str = Field(examples=["invoice.completed"])
+    id: str = Field(description="Names the delivery.", examples=["dlv_01jd2w3x4y5z6a7b8c9d0e1f2g"])
+    webhook_id: str = Field(description="The endpoint.", examples=["wh_01jd2w3x4y5z6a7b8c9d0e1f2g"])
+    event_id: str = Field(description="The event.", examples=["evt_01jd2w3x4y5z6a7b8c9d0e1f2g"])
+    event: str = Field(description="The event's name.", examples=["invoice.completed"])
     status: Literal["pending", "delivered", "dead", "cancelled"] = Field(
         description="`dead`: every retry failed. `cancelled`: the endpoint was deleted or disabled meanwhile.",
         examples=["delivered"],
     )
-    reason: str | None = Field(default=None, examples=["9 attempts failed"])
+    reason: str | None = Field(default=None, description="Why it is dead or cancelled.", examples=["9 attempts failed"])
     attempts: list[Attempt] = Field(description="Oldest first.")
     last_response_status: int | None = Field(default=None, description="Of the last attempt, where an answer came.", examples=[200])
     next_attempt_at: Time | None = Field(default=None, description="While it is pending.")
     created_at: Time
-    finished_at: Time | None = None
+    finished_at: Time | None = Field(default=None, description="When it stopped being pending.")
 
 
 class TestEvent(CamelRecord):

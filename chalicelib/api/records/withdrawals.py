@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from chalicelib.api.records.base import Metadata, Money, Record, Time, Usd
+from chalicelib.api.records.base import HASH, Metadata, Money, Record, Time, Usd
 
 Status = Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"]
 Priority = Literal["low", "normal", "high", "urgent"]
@@ -15,18 +15,20 @@ Priority = Literal["low", "normal", "high", "urgent"]
 class ApprovalSignature(Record):
     """A signature that counts."""
 
-    signer_id: str
-    signed_at: Time
+    signer_id: Annotated[str, Field(description="Whose it is.", examples=["alice"])]
+    signed_at: Annotated[Time, Field(description="When it came.")]
 
 
 class WithdrawalApproval(Record):
     """What the withdrawal needs before anything is done with it."""
 
-    reasons: Annotated[list[Literal["multisig", "grey_list"]], Field(description="Why somebody has to agree.")]
+    reasons: Annotated[
+        list[Literal["multisig", "grey_list"]], Field(description="Why somebody has to agree.", examples=[["multisig"]])
+    ]
     given: Annotated[bool, Field(description="Everybody who has to has agreed.")]
     required_signatures: Annotated[int, Field(description="Signatures of different signers that are needed.", examples=[2])]
-    signers: Annotated[list[str], Field(description="Ids of the signers whose signatures count.")]
-    signatures: list[ApprovalSignature]
+    signers: Annotated[list[str], Field(description="Ids of the signers whose signatures count.", examples=[["alice", "bob"]])]
+    signatures: Annotated[list[ApprovalSignature], Field(description="Those that are there already.")]
     operator_accepted: Annotated[bool, Field(description="The operator agreed, which a grey-listed address needs.")]
     signing_text: Annotated[
         str,
@@ -40,28 +42,41 @@ class WithdrawalApproval(Record):
 class Withdrawal(Record):
     """One payment out."""
 
-    id: Annotated[str, Field(examples=["wd_01kab7n3q2w8z5r6t4y1v9c0x3"])]
-    status: Status
-    network: Annotated[str, Field(examples=["ethereum"])]
-    coin: Annotated[str, Field(examples=["eth"])]
+    id: Annotated[str, Field(description="Names the withdrawal.", examples=["wd_01kab7n3q2w8z5r6t4y1v9c0x3"])]
+    status: Annotated[
+        Status,
+        Field(
+            description="`pending`: waits. `processing`: is prepared. `broadcasting`: is sent to the network. `confirming`: is "
+            "seen there. `confirmed`, `failed` and `cancelled` are final."
+        ),
+    ]
+    network: Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
+    coin: Annotated[str, Field(description="The coin's slug.", examples=["eth"])]
     amount: Money
-    fee: Annotated[Money, Field(description="The estimate until it is confirmed, then what was paid, in `fee_coin`.")]
-    fee_coin: Annotated[str, Field(examples=["eth"])]
+    fee: Annotated[
+        Money, Field(description="The estimate until it is confirmed, then what was paid, in `fee_coin`.", examples=["0.00042"])
+    ]
+    fee_coin: Annotated[str, Field(description="The coin of the fee: the network's own.", examples=["eth"])]
     fee_charged: Annotated[
         Money, Field(description="What the merchant is debited for the fee, in `coin`, where the merchant pays it.")
     ] = None  # type: ignore[assignment]
-    to_address: str
-    from_address: str = None  # type: ignore[assignment]
-    priority: Priority
+    to_address: Annotated[str, Field(description="Whom it pays.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
+    from_address: Annotated[
+        str,
+        Field(
+            description="The hot wallet that pays it, once that is chosen.", examples=["0x52908400098527886E0F7030069857D2E4169EE7"]
+        ),
+    ] = None  # type: ignore[assignment]
+    priority: Annotated[Priority, Field(description="What was asked for.", examples=["normal"])]
     pending_reason: Annotated[
         Literal["approval", "liquidity", "risk"], Field(description="What a pending one waits for, if it waits for something.")
     ] = None  # type: ignore[assignment]
-    failure_reason: str = None  # type: ignore[assignment]
-    transaction_hash: str = None  # type: ignore[assignment]
-    confirmations: int
-    block_number: int = None  # type: ignore[assignment]
+    failure_reason: Annotated[str, Field(description="Why it failed.", examples=["rejected: unknown payee"])] = None  # type: ignore[assignment]
+    transaction_hash: Annotated[str, Field(description="On the chain, once it was broadcast.", examples=[HASH])] = None  # type: ignore[assignment]
+    confirmations: Annotated[int, Field(description="Blocks on it, its own included.", examples=[0])]
+    block_number: Annotated[int, Field(description="The block that it is in.", examples=[19_000_000])] = None  # type: ignore[assignment]
     metadata: Metadata = None  # type: ignore[assignment]
-    batch_id: Annotated[str, Field(description="The batch that it came with.")] = None  # type: ignore[assignment]
+    batch_id: Annotated[str, Field(description="The batch that it came with.", examples=["wdb_01kab7n3q2w8z5r6t4y1v9c000"])] = None  # type: ignore[assignment]
     approval: WithdrawalApproval = None  # type: ignore[assignment]
     created_at: Time
     updated_at: Time
@@ -71,13 +86,15 @@ class Withdrawal(Record):
 class CreatedWithdrawal(Withdrawal):
     """A withdrawal as its creation answers it."""
 
-    estimated_confirmation_time: Annotated[Time, Field(description="The longer end of the priority's confirmation time.")]
+    estimated_confirmation_time: Annotated[
+        Time, Field(description="The longer end of the priority's confirmation time.", examples=["2026-05-01T12:30:00.000Z"])
+    ]
 
 
 class CreatedBatch(Record):
     """A batch as its creation answers it."""
 
-    batch_id: Annotated[str, Field(examples=["wdb_01kab7n3q2w8z5r6t4y1v9c000"])]
+    batch_id: Annotated[str, Field(description="Names the batch.", examples=["wdb_01kab7n3q2w8z5r6t4y1v9c000"])]
     withdrawals: Annotated[list[CreatedWithdrawal], Field(description="One for each output, in their order.")]
 
 
@@ -86,17 +103,19 @@ class CreatedWithdrawals(RootModel[CreatedWithdrawal | CreatedBatch]):
 
 
 class WithdrawalFee(Record):
-    priority: Priority
-    multiplier: Annotated[float, Field(examples=[1.5])]
-    fee: Annotated[Money | None, Field(description="In `fee_coin`; null while there is no quote.")]
-    feeUSD: Annotated[Usd | None, Field(description="Null without a quote or a fresh rate.")]
-    confirmation_time: Annotated[str, Field(examples=["5-15 minutes"])]
+    """What a priority costs, and how long it takes."""
+
+    priority: Annotated[Priority, Field(description="The priority.", examples=["high"])]
+    multiplier: Annotated[float, Field(description="What the usual fee is multiplied by.", examples=[1.5])]
+    fee: Annotated[Money | None, Field(description="In `fee_coin`; null while there is no quote.", examples=["0.00063"])]
+    feeUSD: Annotated[Usd | None, Field(description="Null without a quote or a fresh rate.", examples=[1.89])]
+    confirmation_time: Annotated[str, Field(description="How long that priority takes.", examples=["5-15 minutes"])]
 
 
 class WithdrawalFees(Record):
     """What a withdrawal of a coin costs now."""
 
-    network: str
-    coin: str
+    network: Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]
+    coin: Annotated[str, Field(description="The coin's slug.", examples=["eth"])]
     fee_coin: Annotated[str, Field(description="The native coin, which fees are paid in.", examples=["eth"])]
-    estimates: list[WithdrawalFee]
+    estimates: Annotated[list[WithdrawalFee], Field(description="One for each priority.")]

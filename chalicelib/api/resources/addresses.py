@@ -27,12 +27,16 @@ Kind = Literal[
 
 
 class AddressCreate(Request):
+    """An address that shall be made."""
+
     network: NetworkSlug
     coin: CoinSlug | None = None
     mode: (
         Annotated[
             Literal["single", "common", "universal", "cross"],
-            Field(description="`universal` is another name for `common`. Without it, the deployment's own mode."),
+            Field(
+                description="`universal` is another name for `common`. Without it, the deployment's own mode.", examples=["common"]
+            ),
         ]
         | None
     ) = None
@@ -64,6 +68,8 @@ class AddressChange(Request):
 
 
 class AddressValidate(Request):
+    """A text that may be an address."""
+
     address: Annotated[
         str, Field(max_length=1000, description="Any text.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
     ]
@@ -170,6 +176,7 @@ def update_address(ctx: Ctx, body: AddressChange) -> Answer:
 @endpoint(
     "DELETE", "/addresses/{address}", family="object", permission="addresses:write", answer="addresses.AddressRead",
     summary="Archive an address",
+    shows={"archived": True},
 )  # fmt: skip
 def archive_address(ctx: Ctx) -> Answer:
     """It is hidden from lists and can still be read. It is watched for ever, and what arrives still counts.

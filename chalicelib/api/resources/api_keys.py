@@ -54,7 +54,7 @@ def _time(value: Any) -> Any:
     return value
 
 
-KeyName = Annotated[str, Field(min_length=1, max_length=100, examples=["Webshop"])]
+KeyName = Annotated[str, Field(min_length=1, max_length=100, description="What the merchant calls it.", examples=["Webshop"])]
 Permission = Annotated[str, BeforeValidator(_permission)]
 Permissions = Annotated[
     list[Permission],
@@ -66,7 +66,14 @@ Permissions = Annotated[
     ),
 ]
 Range = Annotated[str, BeforeValidator(_range)]
-Ranges = Annotated[list[Range], Field(max_length=MAX_RANGES, examples=[["203.0.113.7", "2001:db8::/32"]])]
+Ranges = Annotated[
+    list[Range],
+    Field(
+        max_length=MAX_RANGES,
+        description="IPv4 or IPv6 addresses or CIDR ranges. Empty: any address.",
+        examples=[["203.0.113.7", "2001:db8::/32"]],
+    ),
+]
 Limit = Annotated[int, Field(ge=1, le=_MOST)]
 Expiry = Annotated[
     str,
@@ -90,7 +97,7 @@ class RestrictionsSet(Request):
 class IpRestrictions(Request):
     """The other published form of `restrictions.ip_whitelist`."""
 
-    enabled: bool = Field(examples=[True])
+    enabled: bool = Field(description="Whether the list counts.", examples=[True])
     allowed_ips: Ranges = Field(default_factory=list)
 
     @property
@@ -99,7 +106,7 @@ class IpRestrictions(Request):
 
 
 class _KeyTerms(Request):
-    restrictions: RestrictionsSet | None = None
+    restrictions: RestrictionsSet | None = Field(default=None, description="What the key shall be limited to.")
     ip_restrictions: IpRestrictions | None = Field(default=None, description="In the place of `restrictions`.")
     expires_at: Expiry | None = Field(default=None)
 
@@ -132,8 +139,12 @@ class _KeyTerms(Request):
 
 
 class KeyCreate(_KeyTerms):
+    """A key that shall be made."""
+
     name: KeyName
-    type: Literal["production", "test"] | None = Field(default=None, description="That of the key that asks, which is the default.")
+    type: Literal["production", "test"] | None = Field(
+        default=None, description="That of the key that asks, which is the default.", examples=["test"]
+    )
     level: Literal["client", "admin"] = Field(default="client", description="`admin` for admin keys only.")
     permissions: Permissions
 
@@ -142,6 +153,8 @@ class KeyCreate(_KeyTerms):
 
 
 class KeyUpdate(_KeyTerms):
+    """What is left out stays."""
+
     selecting = frozenset()
 
     name: KeyName | None = None
@@ -173,6 +186,8 @@ API_KEYS = Listing(
 
 
 class KeyRotate(Request):
+    """How the old key ends."""
+
     overlap: Annotated[int, Field(ge=0, le=MAX_OVERLAP)] = Field(
         default=0, description="Seconds that the old key stays valid; 0 revokes it at once.", examples=[3600]
     )
@@ -213,6 +228,7 @@ def create_api_key(ctx: Ctx, body: KeyCreate) -> Answer:
     "GET", "/api-keys/{id}", family="envelope", permission="keys:read", answer="api_keys.ApiKey", summary="One key"
 )  # fmt: skip
 def get_api_key(ctx: Ctx) -> Answer:
+    """Without the key itself, and without `last_used_at`, which the list has."""
     return Answer(key_view(ctx.services.api_keys.get(ctx.tenant, ctx.param("id")), ctx.now_ms))
 
 
@@ -230,7 +246,8 @@ def update_api_key(ctx: Ctx, body: KeyUpdate) -> Answer:
 
 
 @endpoint(
-    "DELETE", "/api-keys/{id}", family="envelope", permission="keys:write", answer="api_keys.ApiKey", summary="Revoke a key"
+    "DELETE", "/api-keys/{id}", family="envelope", permission="keys:write", answer="api_keys.ApiKey", summary="Revoke a key",
+    shows={"status": "revoked", "revoked_at": "2026-05-01T12:00:00.000Z"},
 )  # fmt: skip
 def revoke_api_key(ctx: Ctx) -> Answer:
     """It is refused from the next request on, and stays in the list. Revoking it again changes nothing. A key may revoke itself."""

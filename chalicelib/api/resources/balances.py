@@ -40,7 +40,8 @@ BALANCES = Listing(
     summary="Every coin that the merchant ever held",
 )  # fmt: skip
 def get_balances(ctx: Ctx, query: PageQuery) -> Answer:
-    """All of them unless `limit` or `page` is sent, in the order of the catalogue unless sorted."""
+    """All of them unless `limit` or `page` is sent, in the order of the catalogue unless sorted. Withdrawals take from `available`;
+    what came from the grey list is in `held`."""
     shown = [ctx.views.balance(balance) for balance in ctx.services.balances(ctx.tenant)]
     order = {slug: place for place, slug in enumerate(ctx.catalogue.networks)}
     return Answer(BALANCES.array(ctx, query, sorted(shown, key=lambda b: (order[b["network"]], b["coin"]))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
@@ -14,7 +14,7 @@ from chalicelib.api.models import CamelRequest, NetworkSlug, Query, amount_text,
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.coin_settings import AMOUNTS, PERCENTAGE, coin_and_usd, in_usd
+from chalicelib.domain.coin_settings import AMOUNTS, MEANING, PERCENTAGE, coin_and_usd, in_usd
 from chalicelib.domain.coin_settings import amount_text as set_amount
 from chalicelib.domain.errors import InvalidParameter
 from chalicelib.domain.times import iso
@@ -35,7 +35,6 @@ _SETTING_SCHEMA: dict[str, Any] = {
         {"type": "number", "minimum": 0},
         {"type": "string", "pattern": r"^(0|[1-9][0-9]*)(\.[0-9]+)?$", "maxLength": 80},
     ],
-    "description": "In coin units, or in USD (at most two decimals) where `useUsdLimits` is true; exact. 0: no limit.",
     "examples": [0.5],
 }
 Setting = Annotated[str, BeforeValidator(_setting), WithJsonSchema(_SETTING_SCHEMA)]
@@ -48,7 +47,6 @@ _Percent = Annotated[
                 {"type": "number", "minimum": 0, "maximum": 100},
                 {"type": "string", "pattern": r"^(0|[1-9][0-9]?|100)(\.[0-9]{1,2})?$"},
             ],
-            "description": "Per cent that stay on the hot wallet, 0 to 100, at most two decimals.",
             "examples": [20],
         }
     ),
@@ -81,21 +79,32 @@ ContractAddress = Annotated[
         min_length=1, max_length=128, description="The token's contract.", examples=["0xdAC17F958D2ee523a2206206994597C13D831ec7"]
     ),
 ]
-CoinName = Annotated[str, Field(min_length=1, max_length=MOST_NAME, examples=["Tether USD"]), BeforeValidator(_name)]
+CoinName = Annotated[
+    str,
+    Field(min_length=1, max_length=MOST_NAME, description="What people call it.", examples=["Tether USD"]),
+    BeforeValidator(_name),
+]
+
+
+def _set(name: str) -> Any:
+    unit = "In coin units, or in USD (at most two decimals) where `useUsdLimits` is true; exact. 0: no limit."
+    return Field(description=f"{MEANING[name]} {unit}")
 
 
 class CoinSettings(CamelRequest):
     """null is the same as not sent."""
 
-    use_usd_limits: Annotated[bool, Field(description="Thresholds and limits are in USD.")] | None = None
-    collect_threshold: Setting | None = None
-    collect_service_to_cold_threshold: Setting | None = None
-    collect_percentage_hot: _Percent | None = None
-    approve_threshold: Setting | None = None
-    min_value: Setting | None = None
-    max_value: Setting | None = None
-    max_value_daily: Setting | None = None
-    min_deposit_amount: Setting | None = None
+    use_usd_limits: Annotated[bool, Field(description=MEANING["useUsdLimits"], examples=[False])] | None = None
+    collect_threshold: Annotated[Setting | None, _set("collectThreshold")] = None
+    collect_service_to_cold_threshold: Annotated[Setting | None, _set("collectServiceToColdThreshold")] = None
+    collect_percentage_hot: Annotated[
+        _Percent | None, Field(description=f"{MEANING[PERCENTAGE]} 0 to 100, at most two decimals.")
+    ] = None
+    approve_threshold: Annotated[Setting | None, _set("approveThreshold")] = None
+    min_value: Annotated[Setting | None, _set("minValue")] = None
+    max_value: Annotated[Setting | None, _set("maxValue")] = None
+    max_value_daily: Annotated[Setting | None, _set("maxValueDaily")] = None
+    min_deposit_amount: Annotated[Setting | None, _set("minDepositAmount")] = None
 
     @property
     def settings(self) -> dict[str, str | bool]:
@@ -105,6 +114,8 @@ class CoinSettings(CamelRequest):
 
 
 class CoinCreate(CoinSettings):
+    """A coin that shall be known from now on."""
+
     network: NetworkSlug
     coin: NewSlug | None = None
     name: CoinName | None = None
@@ -112,20 +123,35 @@ class CoinCreate(CoinSettings):
 
 
 class CoinPrecreate(CamelRequest):
+    """A token contract to look at."""
+
     contract_address: ContractAddress
     network: NetworkSlug
 
 
 class CoinChange(CoinSettings):
+    """What is not sent stays as it is."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"coin": "usdt", "network": "ethereum", "minValue": 5, "maxValue": 1000}]}
+    )
     selecting = frozenset({"coin", "network"})
 
     coin: Annotated[str, Field(min_length=1, max_length=100, description="The coin's slug.", examples=["usdt"])] | None = None
     network: NetworkSlug | None = None
     name: CoinName | None = None
-    status: Literal["ACTIVE", "INACTIVE"] | None = None
+    status: (
+        Annotated[
+            Literal["ACTIVE", "INACTIVE"],
+            Field(description="An inactive coin takes no new invoices and withdrawals.", examples=["ACTIVE"]),
+        ]
+        | None
+    ) = None
 
 
 class CoinChangeByBody(CoinChange):
+    """As `CoinChange`, with the coin in the body."""
+
     coin: Annotated[str, Field(min_length=1, max_length=100, description="The coin's slug.", examples=["usdt"])]
 
 
@@ -191,6 +217,7 @@ def get_coin(ctx: Ctx, query: CoinQuery) -> Answer:
 @endpoint(
     "POST", "/coins", family="flat", level="admin", permission="coins:write", body=CoinCreate, status=201, creates=True,
     summary="Register a token, or a network's native coin", answer="coins.Created",
+    shows={"message": "Coin usdt on ethereum was created"},
 )  # fmt: skip
 def create_coin(ctx: Ctx, body: CoinCreate) -> Answer:
     """With `contractAddress` a token: symbol and decimals are what the contract says, and so is the name unless one is sent.

@@ -32,6 +32,8 @@ GREY_LIST = Listing(
 
 
 class GreyListAdd(Request):
+    """An address that shall be on the grey list."""
+
     network: NetworkSlug
     address: AddressText
     reason: Reason | None = None

@@ -11,7 +11,7 @@ from chalicelib.domain.times import iso
     "GET", "/health", family="object", level="public", answer="health.Health", summary="Whether the service answers"
 )  # fmt: skip
 def health(ctx: Ctx) -> Answer:
-    """Needs no key. A wrong one does no harm either."""
+    """Says that the service answers, and what time it has. A key that is wrong does no harm here."""
     return Answer({"status": "ok", "timestamp": iso(ctx.now_ms)})
 
 

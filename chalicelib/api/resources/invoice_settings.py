@@ -19,14 +19,19 @@ from chalicelib.domain.invoice_settings import MAX_EXPIRY, InvoiceSettings
 from chalicelib.domain.money import plain
 from chalicelib.usecases.invoice_summary import dollars, summary
 
-ExpirySeconds = Annotated[int, Field(ge=1, le=MAX_EXPIRY, description="Seconds.", examples=[3600])]
+ExpirySeconds = Annotated[int, Field(ge=1, le=MAX_EXPIRY, description="Seconds until it expires unpaid.", examples=[3600])]
 
 
 class InvoiceSettingsFields(CamelRequest):
+    """What is not sent stays as it is."""
+
     selecting = frozenset()
 
     default_expiration_time: ExpirySeconds | None = None
-    auto_confirm_threshold: Annotated[Amount, Field(description="US dollars; 0: off.", examples=[25])] | None = None
+    auto_confirm_threshold: Annotated[
+        Amount | None,
+        Field(description="Up to this worth in US dollars a payment in a block completes the invoice; 0: off.", examples=[25]),
+    ] = None
     supported_currencies: (
         Annotated[list[CoinSlug], Field(max_length=1000, description="Coin slugs; empty: all.", examples=[["btc", "usdt"]])] | None
     ) = None
@@ -37,7 +42,9 @@ class InvoiceSettingsFields(CamelRequest):
 
 
 class InvoiceSettingsChange(CamelRequest):
-    settings: InvoiceSettingsFields
+    """The settings that change."""
+
+    settings: Annotated[InvoiceSettingsFields, Field(description="Those that change.")]
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:

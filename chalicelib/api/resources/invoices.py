@@ -36,7 +36,9 @@ from chalicelib.usecases.invoices import FiatPrice, Wishes
 ExternalId = Annotated[
     str, Field(min_length=1, max_length=255, description="The merchant's own id, unique among its invoices.", examples=["order-7"])
 ]
-InvoiceId = Annotated[str, Field(min_length=1, max_length=128, examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])]
+InvoiceId = Annotated[
+    str, Field(min_length=1, max_length=128, description="The invoice's id.", examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])
+]
 FIAT_DECIMALS = 2
 
 
@@ -80,20 +82,25 @@ FiatCurrency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"]), 
 
 
 class InvoiceCreate(MoneyRequest, CamelRequest):
+    """What shall be paid: `amount`, or `fiatAmount` with `fiatCurrency`."""
+
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"currency": "eth", "amount": "0.05", "description": "Two pairs of shoes"}]}
     )
     coin_field: ClassVar[str] = "currency"
 
     currency: Annotated[CoinSlug, Field(description="A coin slug.", examples=["usdt"])]
-    amount: (
-        Annotated[PositiveAmount, Field(description="In coin units, exact; a number or a string.", examples=["12.5"])] | None
-    ) = None
+    amount: Annotated[
+        PositiveAmount | None, Field(description="In coin units, exact; a number or a string.", examples=["12.5"])
+    ] = None
     fiat_amount: FiatAmount | None = None
     fiat_currency: FiatCurrency | None = None
     network: Annotated[NetworkSlug, Field(description="A network slug.", examples=["ethereum"])] | None = None
     external_id: ExternalId | None = None
-    description: Annotated[str, Field(max_length=1000, examples=["Two pairs of shoes"])] | None = None
+    description: (
+        Annotated[str, Field(max_length=1000, description="What is paid for; the payer sees it.", examples=["Two pairs of shoes"])]
+        | None
+    ) = None
     redirect_url: RedirectUrl | None = None
     expires_in: ExpirySeconds | None = None
 
@@ -113,9 +120,13 @@ class InvoiceCreate(MoneyRequest, CamelRequest):
 
 
 class InvoiceOverride(CamelRequest):
+    """A status that is set by hand."""
+
     invoice_id: InvoiceId
     status: Annotated[
-        str, Field(examples=["completed"]), matching(r"[a-z0-9_-]{1,64}", "must have 1 to 64 characters of a-z, 0-9, _ and -")
+        str,
+        Field(description="1 to 64 characters of a-z, 0-9, _ and -.", examples=["completed"]),
+        matching(r"[a-z0-9_-]{1,64}", "must have 1 to 64 characters of a-z, 0-9, _ and -"),
     ]
 
 

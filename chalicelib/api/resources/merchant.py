@@ -31,7 +31,9 @@ def _public_key(value: Any) -> Any:
 
 
 class SignerRequest(Request):
-    id: Annotated[str, Field(min_length=1, max_length=64, examples=["alice"])]
+    """Somebody whose signature counts."""
+
+    id: Annotated[str, Field(min_length=1, max_length=64, description="What signatures name the signer by.", examples=["alice"])]
     public_key: Annotated[
         str,
         BeforeValidator(_public_key),
@@ -40,12 +42,16 @@ class SignerRequest(Request):
             examples=["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
         ),
     ]
-    role: Annotated[str, Field(max_length=64, examples=["finance"])] = ""
+    role: Annotated[str, Field(max_length=64, description="For people; it decides nothing.", examples=["finance"])] = ""
 
 
 class MultisigRequest(Request):
-    enabled: bool
-    required_signatures: Annotated[int, Field(ge=0, le=MOST_SIGNERS, examples=[2])] = 0
+    """Who has to sign large withdrawals."""
+
+    enabled: Annotated[bool, Field(description="Whether it counts.")]
+    required_signatures: Annotated[
+        int, Field(ge=0, le=MOST_SIGNERS, description="Signatures of different signers that are needed.", examples=[2])
+    ] = 0
     total_signers: Annotated[int, Field(ge=0, le=MOST_SIGNERS, description="The number of signers.", examples=[3])] | None = None
     threshold_amount: Annotated[
         PlainAmount,
@@ -53,7 +59,9 @@ class MultisigRequest(Request):
             description="Withdrawals of this much or more, in coin units of whichever coin, need the signatures.", examples=["10"]
         ),
     ] = "0"
-    signers: Annotated[list[SignerRequest], Field(max_length=MOST_SIGNERS, default_factory=list)]
+    signers: Annotated[
+        list[SignerRequest], Field(max_length=MOST_SIGNERS, description="Whose signatures count.", default_factory=list)
+    ]
 
     def config(self) -> MultisigConfig:
         return MultisigConfig(
@@ -66,8 +74,12 @@ class MultisigRequest(Request):
 
 
 class ChangeSignature(Request):
-    signer_id: Annotated[str, Field(min_length=1, max_length=64, examples=["alice"])]
-    signature: Annotated[str, Field(min_length=1, max_length=200, description="Ed25519, 64 bytes in hex or base64.")]
+    """A signature that agrees to the change."""
+
+    signer_id: Annotated[str, Field(min_length=1, max_length=64, description="Whose it is.", examples=["alice"])]
+    signature: Annotated[
+        str, Field(min_length=1, max_length=200, description="Ed25519, 64 bytes in hex or base64.", examples=["00" * 64])
+    ]
 
 
 class SettingsChange(Request):
@@ -80,8 +92,8 @@ class SettingsChange(Request):
         }
     )
 
-    whitelist_enforced: Annotated[bool, Field(description="Refuse withdrawals to other addresses.")] | None = None
-    multisig_config: MultisigRequest | None = None
+    whitelist_enforced: Annotated[bool, Field(description="Refuse withdrawals to other addresses.", examples=[True])] | None = None
+    multisig_config: Annotated[MultisigRequest | None, Field(description="Who has to sign large withdrawals.")] = None
     signatures: Annotated[
         list[ChangeSignature],
         Field(
@@ -103,6 +115,7 @@ class SettingsChange(Request):
     errors=("NOT_FOUND",), summary="The merchant that the key belongs to",
 )  # fmt: skip
 def get_merchant(ctx: Ctx) -> Answer:
+    """Which limits count for it, and whether this key is of the live realm or of the sandbox."""
     merchant = ctx.services.store.get(Merchant, id=ctx.key.merchant)
     if merchant is None:
         raise NotFound("This key's merchant is not registered", {"id": ctx.key.merchant})

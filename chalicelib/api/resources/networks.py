@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
@@ -93,20 +93,50 @@ _UrlText = Annotated[str, Field(min_length=1, max_length=MAX_URL)]
 class NetworkChange(CamelRequest):
     """What is not sent stays as it is; null takes a URL or the gas limit away."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"network": "ethereum", "confirmationBlocks": 12}]})
+
     selecting = frozenset({"network"})
 
     network: NetworkSlug
-    name: Annotated[Annotated[str, Field(min_length=1, max_length=100, examples=["Ethereum"])] | None, NOT_NULL] = None
-    status: Annotated[Literal["active", "inactive"] | None, NOT_NULL] = None
+    name: Annotated[
+        Annotated[str, Field(min_length=1, max_length=100, description="What people call it.", examples=["Ethereum"])] | None,
+        NOT_NULL,
+    ] = None
+    status: Annotated[
+        Literal["active", "inactive"] | None, Field(description="Whether payments on it are made and seen."), NOT_NULL
+    ] = None
     confirmation_blocks: Annotated[
         Annotated[int, Field(ge=1, le=MOST_CONFIRMATIONS, description="Confirmations before a payment is credited.", examples=[12])]
         | None,
         NOT_NULL,
     ] = None
-    rpc_url: Annotated[_UrlText, _url("http", "https"), Field(description="The node. Shown to admin keys only.")] | None = None
-    ws_url: Annotated[_UrlText, _url("ws", "wss")] | None = None
-    explorer_url: Annotated[_UrlText, _url("https", "http", credentials=False)] | None = None
-    gas_limit: Annotated[int, Field(ge=21_000, le=100_000_000, examples=[21_000])] | None = None
+    rpc_url: (
+        Annotated[
+            _UrlText,
+            _url("http", "https"),
+            Field(description="The node. Shown to admin keys only.", examples=["https://node.example"]),
+        ]
+        | None
+    ) = None
+    ws_url: (
+        Annotated[
+            _UrlText,
+            _url("ws", "wss"),
+            Field(description="The node's events. Shown to admin keys only.", examples=["wss://node.example"]),
+        ]
+        | None
+    ) = None
+    explorer_url: (
+        Annotated[
+            _UrlText,
+            _url("https", "http", credentials=False),
+            Field(description="Where people look at the chain.", examples=["https://etherscan.io"]),
+        ]
+        | None
+    ) = None
+    gas_limit: (
+        Annotated[int, Field(ge=21_000, le=100_000_000, description="Of a transfer; EVM networks only.", examples=[21_000])] | None
+    ) = None
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
@@ -119,6 +149,7 @@ class NetworkChange(CamelRequest):
     answer="list[networks.Network]",
 )  # fmt: skip
 def list_networks(ctx: Ctx, query: PageQuery) -> Answer:
+    """All of them, also those that are inactive, with the last block that was scanned. Test keys see the simulated ones."""
     networks = list(ctx.catalogue.networks.values())
     scanned: list[_Scanned] = list(zip(networks, cursors(ctx, networks), strict=True))
     return Answer([listed(network, cursor) for network, cursor in NETWORKS.array(ctx, query, scanned)])
@@ -153,8 +184,10 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
 
 
 class RescanRequest(CamelRequest):
-    from_block: Annotated[int, Field(ge=0, le=MOST_HEIGHT, examples=[19_000_000])]
-    to_block: Annotated[int, Field(ge=0, le=MOST_HEIGHT, description="Included.", examples=[19_001_000])]
+    """A range of blocks to look at again."""
+
+    from_block: Annotated[int, Field(ge=0, le=MOST_HEIGHT, description="The first block.", examples=[19_000_000])]
+    to_block: Annotated[int, Field(ge=0, le=MOST_HEIGHT, description="The last block, included.", examples=[19_001_000])]
 
 
 @endpoint(
@@ -195,8 +228,10 @@ def rescanned(rescan: Rescan) -> dict[str, Any]:
 
 
 class StakeRequest(Request):
+    """What shall be staked."""
+
     amount: Annotated[PositiveAmount, Field(description="TRX, 1 at least.", examples=["1000"])]
-    resource: Literal["BANDWIDTH", "ENERGY"]
+    resource: Annotated[Literal["BANDWIDTH", "ENERGY"], Field(description="What it is staked for.")]
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
@@ -265,6 +300,7 @@ def detailed(ctx: Ctx, network: Network) -> dict[str, Any]:
     summary="The last block that was scanned", answer="networks.BlockInfo",
 )  # fmt: skip
 def last_number_block(ctx: Ctx) -> Answer:
+    """With that block's own time. Both are null before the first block is scanned."""
     network = known_network(ctx.catalogue, ctx.path["network"])
     return Answer(block_info(network, cursors(ctx, [network])[0]))
 
@@ -274,6 +310,7 @@ def last_number_block(ctx: Ctx) -> Answer:
     summary="The last block that was scanned, of each network", answer="list[networks.BlockInfo]",
 )  # fmt: skip
 def last_number_blocks(ctx: Ctx, query: PageQuery) -> Answer:
+    """Of every network, active or not. Number and time are null before the first block is scanned."""
     networks = list(ctx.catalogue.networks.values())
     scanned: list[_Scanned] = list(zip(networks, cursors(ctx, networks), strict=True))
     return Answer([block_info(network, cursor) for network, cursor in BLOCKS.array(ctx, query, scanned)])

@@ -20,6 +20,8 @@ from chalicelib.usecases.ports import TokenFacts
 
 
 class SandboxDeposit(MoneyRequest):
+    """A payment that shall be mined."""
+
     address: Annotated[AddressText, Field(description="Any address of that network, of ours or not.")]
     network: NetworkSlug
     coin: CoinSlug
@@ -28,18 +30,24 @@ class SandboxDeposit(MoneyRequest):
 
 
 class SandboxToken(Request):
+    """A token that shall be there."""
+
     network: NetworkSlug
     symbol: Annotated[str, Field(min_length=1, max_length=MOST_SYMBOL, description="As wallets show it.", examples=["GLD"])]
-    name: Annotated[str, Field(min_length=1, max_length=MOST_NAME, examples=["Gold Token"])]
-    decimals: Annotated[int, Field(ge=0, le=MOST_DECIMALS, examples=[6])]
+    name: Annotated[str, Field(min_length=1, max_length=MOST_NAME, description="What people call it.", examples=["Gold Token"])]
+    decimals: Annotated[int, Field(ge=0, le=MOST_DECIMALS, description="Digits behind the point.", examples=[6])]
 
 
 class SandboxBlocks(Request):
+    """Blocks that shall be mined."""
+
     network: NetworkSlug
-    count: Annotated[int, Field(ge=1, le=10_000, examples=[12])]
+    count: Annotated[int, Field(ge=1, le=10_000, description="How many.", examples=[12])]
 
 
 class SandboxReorg(Request):
+    """Blocks that shall be replaced."""
+
     network: NetworkSlug
     depth: Annotated[
         int,
@@ -54,11 +62,18 @@ class SandboxReorg(Request):
 
 
 class SandboxOutcome(Request):
-    outcome: Literal["confirm", "fail", "stick"]
+    """What shall become of a withdrawal."""
+
+    outcome: Annotated[
+        Literal["confirm", "fail", "stick"],
+        Field(description="`confirm`: it is mined and confirmed. `fail`: it is mined and fails. `stick`: no block takes it."),
+    ]
 
 
 class SandboxAdvance(Request):
-    advance: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="Seconds.", examples=[3_600])]
+    """How far the time shall move."""
+
+    advance: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="Seconds to go forward.", examples=[3_600])]
 
 
 @endpoint(
@@ -98,6 +113,7 @@ def sandbox_token(ctx: Ctx, body: SandboxToken) -> Answer:
     summary="Mine blocks on a simulated network", answer="sandbox.Blocks",
 )  # fmt: skip
 def sandbox_blocks(ctx: Ctx, body: SandboxBlocks) -> Answer:
+    """At once. Payments that wait get their confirmations, and are credited by the next look at the network."""
     return Answer(ctx.services.sandbox.blocks(ctx.catalogue.networks[body.network].id, body.count))
 
 

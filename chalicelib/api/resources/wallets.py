@@ -18,8 +18,10 @@ ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "
 
 
 class ServiceWalletCreate(CamelRequest):
+    """A wallet that the service shall use."""
+
     network: NetworkSlug
-    type: ServiceKind
+    type: Annotated[ServiceKind, Field(description="What the wallet is for; several names are published for each kind.")]
     address: (
         Annotated[
             AddressText,
@@ -90,6 +92,7 @@ def hot_wallet(ctx: Ctx) -> Answer:
 @endpoint(
     "GET", "/addresses/service-wallet/{network}", family="object", permission="addresses:read", answer="wallets.WalletBalance",
     summary="The token collector of a network and what it holds",
+    shows={"walletType": "tokens_collector"},
 )  # fmt: skip
 def service_wallet(ctx: Ctx) -> Answer:
     """404 where none is registered."""
@@ -99,6 +102,7 @@ def service_wallet(ctx: Ctx) -> Answer:
 @endpoint(
     "GET", "/addresses/cold-wallet/{network}", family="object", permission="addresses:read", query=ColdWalletQuery,
     answer="wallets.WalletBalance", summary="The cold wallet of a network and what was paid to it",
+    shows={"walletType": "cold"},
 )  # fmt: skip
 def cold_wallet(ctx: Ctx, query: ColdWalletQuery) -> Answer:
     """Its key is not here, so what its owner spends is not seen here: the balances are what has arrived since it is registered.

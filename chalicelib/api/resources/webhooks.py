@@ -97,6 +97,8 @@ class WebhookUpdate(Request):
 
 
 class SecretRotate(Request):
+    """How the old secret ends."""
+
     overlap: Annotated[int, Field(ge=0, le=MAX_OVERLAP)] = Field(
         default=OVERLAP_SECONDS, description="Seconds for which the secret of before signs as well.", examples=[OVERLAP_SECONDS]
     )
@@ -130,6 +132,7 @@ def list_webhooks(ctx: Ctx, query: ListQuery) -> Answer:
     summary="One endpoint",
 )  # fmt: skip
 def get_webhook(ctx: Ctx) -> Answer:
+    """Without the secret, which is shown where it is made and nowhere else."""
     return Answer(endpoint_view(ctx.services.webhooks.get(ctx.tenant, ctx.param("id")), ctx.now_ms))
 
 
@@ -148,12 +151,14 @@ def update_webhook(ctx: Ctx, body: WebhookUpdate) -> Answer:
     summary="Be told no more",
 )  # fmt: skip
 def delete_webhook(ctx: Ctx) -> Answer:
+    """What it had still to be sent is cancelled. The answer is the endpoint as it was."""
     return Answer(endpoint_view(ctx.services.webhooks.delete(ctx.tenant, ctx.param("id")), ctx.now_ms))
 
 
 @endpoint(
     "POST", "/webhooks/{id}/test", family="envelope", permission="webhooks:write", rate_class="webhooks", status=201,
     creates=True, answer="webhooks.Delivery", summary="Send an endpoint a test event",
+    shows={"event": "webhook.test", "status": "pending", "attempts": []},
 )  # fmt: skip
 def test_webhook(ctx: Ctx) -> Answer:
     """The event `webhook.test`, for this endpoint alone whatever it subscribed to, signed and retried as every other. A disabled
@@ -191,6 +196,7 @@ def list_deliveries(ctx: Ctx, query: ListQuery) -> Answer:
 @endpoint(
     "POST", "/webhooks/deliveries/{id}/redeliver", family="envelope", permission="webhooks:write", rate_class="webhooks",
     status=201, creates=True, answer="webhooks.Delivery", summary="Send an event once more",
+    shows={"status": "pending", "attempts": []},
 )  # fmt: skip
 def redeliver(ctx: Ctx) -> Answer:
     """The same bytes under the same `webhook-id`, in a new delivery with all its retries. A delivery that still waits for a retry

@@ -33,11 +33,13 @@ _LABEL = Field(description="What the merchant calls it.", examples=["Payroll"])
 
 
 class WhitelistAdd(Request):
+    """An address that shall be trusted."""
+
     address: Annotated[AddressText, Field(examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
     network: NetworkSlug
     label: Annotated[Label, _LABEL] = ""
-    daily_limit: Annotated[PlainAmount, _DAILY] | None = None
-    monthly_limit: Annotated[PlainAmount, _MONTHLY] | None = None
+    daily_limit: Annotated[PlainAmount | None, _DAILY] = None
+    monthly_limit: Annotated[PlainAmount | None, _MONTHLY] = None
 
 
 class WhitelistChange(Request):
@@ -46,8 +48,8 @@ class WhitelistChange(Request):
     selecting = frozenset()
 
     label: Annotated[Label, _LABEL] = ""
-    daily_limit: Annotated[PlainAmount, _DAILY] | None = None
-    monthly_limit: Annotated[PlainAmount, _MONTHLY] | None = None
+    daily_limit: Annotated[PlainAmount | None, _DAILY] = None
+    monthly_limit: Annotated[PlainAmount | None, _MONTHLY] = None
 
 
 WHITELIST = Listing(
@@ -103,6 +105,7 @@ def add_to_whitelist(ctx: Ctx, body: WhitelistAdd) -> Answer:
     answer="list[whitelist.WhitelistAddress]", summary="All trusted addresses",
 )  # fmt: skip
 def list_whitelist(ctx: Ctx, query: ListQuery) -> Answer:
+    """Newest first. They count for all coins of their network."""
     found, pagination = WHITELIST.page(ctx, query)
     return Answer([entry_view(entry) for entry in found], pagination)
 
@@ -112,6 +115,7 @@ def list_whitelist(ctx: Ctx, query: ListQuery) -> Answer:
     summary="One trusted address",
 )  # fmt: skip
 def get_whitelisted(ctx: Ctx) -> Answer:
+    """With its limits: each counts for each coin by itself."""
     return Answer(entry_view(ctx.services.whitelist.get(ctx.tenant, ctx.param("id"))))
 
 

@@ -15,9 +15,20 @@ from chalicelib.usecases.approvals import Approver
 
 
 class Decision(Request):
-    id: Annotated[str, Field(min_length=1, max_length=64, description="The withdrawal's id.")]
-    reason: Annotated[str, Field(max_length=200, description="Why; shown in `failure_reason` of a rejected one.")] | None = None
-    signer_id: Annotated[str, Field(min_length=1, max_length=64, description="The id of a configured signer.")] | None = None
+    """What was decided about a withdrawal."""
+
+    id: Annotated[
+        str, Field(min_length=1, max_length=64, description="The withdrawal's id.", examples=["wd_01kab7n3q2w8z5r6t4y1v9c0x3"])
+    ]
+    reason: (
+        Annotated[
+            str, Field(max_length=200, description="Why; shown in `failure_reason` of a rejected one.", examples=["unknown payee"])
+        ]
+        | None
+    ) = None
+    signer_id: (
+        Annotated[str, Field(min_length=1, max_length=64, description="The id of a configured signer.", examples=["alice"])] | None
+    ) = None
     signature: (
         Annotated[
             str,
@@ -25,6 +36,7 @@ class Decision(Request):
                 min_length=1,
                 max_length=200,
                 description="Ed25519 over the `signing_text` of the withdrawal's `approval`, 64 bytes in hex or base64.",
+                examples=["00" * 64],
             ),
         ]
         | None
@@ -65,6 +77,7 @@ def accept_request(ctx: Ctx, body: Decision) -> Answer:
 @endpoint(
     "PUT", "/withdrawals/request/reject", family="envelope", permission="withdrawals:write", body=Decision,
     answer="withdrawals.Withdrawal", errors=("NOT_FOUND",), summary="Refuse a withdrawal that waits for an approval",
+    shows={"status": "failed", "failure_reason": "rejected: unknown payee"},
 )  # fmt: skip
 def reject_request(ctx: Ctx, body: Decision) -> Answer:
     """The withdrawal fails (`failure_reason` begins with `rejected`) and the money is available again. An admin key, or one

@@ -43,11 +43,15 @@ _PRIORITY = Field(description="Multiplies the fee by 0.8, 1, 1.5 or 2.", example
 
 
 class BatchOutputRequest(Request):
+    """One payment of a batch."""
+
     to_address: Annotated[AddressText, Field(examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
     amount: PositiveAmount
 
 
 class BatchRequest(Request):
+    """Many payments of one coin."""
+
     network: NetworkSlug
     coin: CoinSlug
     outputs: Annotated[
@@ -77,11 +81,20 @@ class WithdrawalCreate(MoneyRequest):
     amount: PositiveAmount | None = None
     to_address: Annotated[AddressText, Field(examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])] | None = None
     from_address_id: (
-        Annotated[str, Field(min_length=1, max_length=128, description="The address of a hot wallet of the network.")] | None
+        Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=128,
+                description="The address of a hot wallet of the network.",
+                examples=["0x52908400098527886E0F7030069857D2E4169EE7"],
+            ),
+        ]
+        | None
     ) = None
     priority: Annotated[Priority, _PRIORITY] = "normal"
     metadata: Metadata | None = None
-    batch_withdrawal: BatchRequest | None = None
+    batch_withdrawal: Annotated[BatchRequest | None, Field(description="Many at once, in the place of all the others.")] = None
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
@@ -253,6 +266,7 @@ def get_withdrawal(ctx: Ctx) -> Answer:
 @endpoint(
     "DELETE", "/withdrawals/{id}", family="envelope", permission="withdrawals:write", answer="withdrawals.Withdrawal",
     summary="Cancel a pending withdrawal",
+    shows={"status": "cancelled"},
 )  # fmt: skip
 def cancel_withdrawal(ctx: Ctx) -> Answer:
     """Also one that waits for an approval or for liquidity. The money is available again, and the limits count it no more."""

@@ -15,6 +15,8 @@ from chalicelib.api.routes import endpoint
 
 
 class WithdrawCreate(MoneyRequest):
+    """One withdrawal."""
+
     network: NetworkSlug
     coin: CoinSlug
     address: Annotated[AddressText, Field(examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
