@@ -16,7 +16,7 @@ STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt | 
 run: $(STAMP)
 	@exec $(BIN)/python -m infra.local.run
 
-# loadfile: tests of one file share a worker, and with it what is costly to set up (a package, a node).
+# worksteal: each worker begins with its share of the tests, in order, and takes of the others' when it has none left.
 test: lint
 	$(BIN)/pytest -n auto --dist worksteal
 
