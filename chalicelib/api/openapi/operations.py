@@ -12,6 +12,7 @@ from chalicelib.api.openapi.schemas import Schema, example, of_answer, ref
 from chalicelib.api.openapi.words import tag_of
 from chalicelib.api.routes import Route
 
+_DONE: Schema = {"const": True, "description": "Whether it was done."}
 _IF_KNOWN = ".where-the-key-is-known"
 """Of headers that a 401 has for a key that was revoked or has expired, and has not for one that never was."""
 _KEYED = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Window")
@@ -105,7 +106,7 @@ def _success(route: Route, schemas: Schema) -> Schema:
             data = {"type": "array", "items": data}
         data = {
             "type": "object",
-            "properties": {"success": {"const": True}, "data": data, "meta": ref("ListMeta" if is_list(route) else "Meta")},
+            "properties": {"success": _DONE, "data": data, "meta": ref("ListMeta" if is_list(route) else "Meta")},
             "required": ["success", "data", "meta"],
             "additionalProperties": False,
         }
