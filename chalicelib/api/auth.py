@@ -6,7 +6,6 @@ Reads headers and the gateway's context only. Keys are never logged; an answer r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from chalice.app import Request
 
@@ -14,7 +13,7 @@ from chalicelib.api.errors import ExpiredApiKey, InsufficientPermissions, Invali
 from chalicelib.api.routes import Route
 from chalicelib.domain.ids import Realm
 from chalicelib.domain.merchants import ApiKey
-from chalicelib.usecases.access import PREFIX_LENGTH, Gate, Usage, hash_key, networks_of, well_formed
+from chalicelib.usecases.access import PREFIX_LENGTH, Asked, Gate, Usage, hash_key, may_come_from, well_formed
 
 _SHOWN_OF_MALFORMED = 8
 
@@ -47,26 +46,30 @@ def key_of(request: Request) -> str:
 
 
 def let_in(request: Request, route: Route, gate: Gate, now_ms: int, headers: dict[str, str]) -> tuple[ApiKey, Usage]:
-    """The caller's key, counted. Puts the rate limit headers in `headers`, also where it refuses.
+    """The caller's key, counted; who is refused is not. Puts the rate limit headers in `headers`, also where it refuses.
 
     Raises InvalidApiKey, ExpiredApiKey, RateLimitExceeded, IpNotWhitelisted, InsufficientPermissions, Unavailable.
     """
     plain = key_of(request)
     realm: Realm = "test" if plain.startswith("sk_test_") else "live"
-    admission = gate.admit(hash_key(plain), realm, route.rate_class, now_ms)
+    client = source_ip(request)
+    asked = Asked(client, "admin" if route.level == "admin" else None, route.realm, route.permission)
+    admission = gate.admit(hash_key(plain), realm, route.rate_class, now_ms, asked)
     if admission is None:
         raise InvalidApiKey("This API key is not valid", plain[:PREFIX_LENGTH])
     key = admission.key
-    headers.update(usage_headers(admission.exhausted or admission.usage))
+    headers.update(usage_headers(admission.usage))
     if key.revoked_at is not None:
         raise InvalidApiKey("This API key was revoked", key.prefix)
     if key.expires_at is not None and key.expires_at <= now_ms:
         raise ExpiredApiKey(key.expires_at)
+    if not may_come_from(key.ip_whitelist, client):
+        raise IpNotWhitelisted(client, key.ip_whitelist)
+    _check_rights(key, route)
     if admission.exhausted is not None:
+        headers.update(usage_headers(admission.exhausted))
         headers["Retry-After"] = str(max(1, -(-(admission.exhausted.reset_at * 1000 - now_ms) // 1000)))
         raise RateLimitExceeded(admission.exhausted)
-    _check_address(key, source_ip(request))
-    _check_rights(key, route)
     return key, admission.usage
 
 
@@ -83,22 +86,6 @@ def usage_headers(usage: Usage) -> dict[str, str]:
 def source_ip(request: Request) -> str:
     """The address that the gateway saw; never a header, which the caller could set."""
     return str((request.context.get("identity") or {}).get("sourceIp") or "")
-
-
-def _check_address(key: ApiKey, client: str) -> None:
-    if not key.ip_whitelist:
-        return
-    try:
-        address = _unmapped(ip_address(client))
-    except ValueError:
-        raise IpNotWhitelisted(client, key.ip_whitelist) from None
-    if not any(address in network for network in networks_of(key.ip_whitelist)):
-        raise IpNotWhitelisted(client, key.ip_whitelist)
-
-
-def _unmapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """An IPv4 address in IPv6 clothes (::ffff:192.0.2.1, RFC 4291 section 2.5.5.2) is that IPv4 address."""
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
 def _check_rights(key: ApiKey, route: Route) -> None:

@@ -1,7 +1,10 @@
 """API keys in the table `tenants`, and the counting of their requests. The only module that knows these items.
 
 Letting a request in costs one call: a conditional UpdateItem that reads the key, checks it and counts, all at once, so
-that the limits hold exactly however many requests come together. A refused request is not counted. Windows are fixed;
+that the limits hold exactly however many requests come together. A refused request is not counted, whatever it lacks: who has
+got hold of a key that is bound to an address must not be able to use up its limits from elsewhere. So the condition holds all of
+it. DynamoDB knows no ranges of addresses: the condition says which list the key was thought to have, which the address lies in.
+That is none until the process has seen another one, so only a list's first request here costs a second call. Windows are fixed;
 each span of each window has a counter of its own (`n_minute_29400000`), so that a new span begins without a further call.
 
 Items: `key#<sha256>` / `-` holds the key as it is enforced, its limits and its counters. The record that is listed and changed
@@ -23,21 +26,25 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.domain.ids import REALMS, Realm
 from chalicelib.domain.merchants import ApiKey
 from chalicelib.usecases.access import (
+    ANYTHING,
     CLASS_WINDOWS,
     WINDOW_SECONDS,
     Admission,
+    Asked,
     RateClass,
     Usage,
     Window,
     alive,
     class_window,
     limits_of,
+    may_come_from,
 )
 from chalicelib.usecases.ports import Unavailable
 
 _WINDOWS = tuple(Window(name, seconds, 0) for name, seconds in WINDOW_SECONDS.items())
 _SECONDS = {f"n_{window.name}": window.seconds for window in (*_WINDOWS, *CLASS_WINDOWS.values())}
 _CONFLICT_TRIES = 5
+_MOST_LISTS = 1_000  # that a process remembers; afterwards it begins anew
 _STALE = 8  # counters of past spans that may pile up before a call is spent on removing them
 
 _log = logging.getLogger(__name__)
@@ -55,9 +62,11 @@ class Access:
         self._client = client
         self._table = table
         self._realms = realms
+        self._lists: dict[str, tuple[str, ...]] = {}
+        """The IP lists of keys that have one, by hash, as they were last seen."""
 
-    def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int) -> Admission | None:
-        """Count one request of the key, unless it is revoked, expired or at a limit; None when there is no such key.
+    def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING) -> Admission | None:
+        """Count one request of the key, unless it is revoked, expired, at a limit, or not what is `asked`. None: there is no such.
 
         `realm` is the one that the key's text names: it decides which windows the class has. Raises Unavailable.
         """
@@ -76,27 +85,52 @@ class Access:
             "(attribute_not_exists(expires_at) OR expires_at > :now)",
         ]
         room = [f"(attribute_not_exists({counter}) OR {counter} < {limits[name]})" for name, counter in names.items()]
-        request = {
+        fits = _fitting(asked, values)
+        request: dict[str, Any] = {
             "TableName": self._table,
             "Key": _place(key_hash),
             "UpdateExpression": "ADD " + ", ".join(f"{counter} :one" for counter in names.values()),
-            "ConditionExpression": " AND ".join(usable + room),
+            "ConditionExpression": " AND ".join(usable + fits + room),
             "ExpressionAttributeValues": values,
             "ReturnValues": "ALL_NEW",
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
-        try:
-            answer = self._update(request)
-        except ClientError as error:
-            response: dict[str, Any] = dict(error.response)
-            if response["Error"]["Code"] != "ConditionalCheckFailedException":
+        reserved = {"level": asked.level, "realm": asked.realm, "permissions": asked.permission}
+        names_used = {f"#{name}": name for name, wanted in reserved.items() if wanted is not None}
+        if names_used:
+            request["ExpressionAttributeNames"] = names_used
+        thought = self._lists.get(key_hash, ())
+        if asked.client is None or not may_come_from(thought, asked.client):
+            thought = ()
+        for _ in range(_CONFLICT_TRIES):
+            if asked.client is not None:
+                values[":addresses"] = _attribute(thought)
+            try:
+                answer = self._update(request)
+            except ClientError as error:
+                response: dict[str, Any] = dict(error.response)
+                if response["Error"]["Code"] != "ConditionalCheckFailedException":
+                    raise Unavailable("the key store did not answer") from error
+                if not response.get("Item"):
+                    return None
+                refused = _refusal(response["Item"], extra, now_ms)
+                real = refused.key.ip_whitelist
+                if asked.client is None or real == thought or not may_come_from(real, asked.client):
+                    return refused
+                thought = self._remember(key_hash, real)
+                continue
+            except BotoCoreError as error:
                 raise Unavailable("the key store did not answer") from error
-            return _refusal(response["Item"], extra, now_ms) if response.get("Item") else None
-        except BotoCoreError as error:
-            raise Unavailable("the key store did not answer") from error
-        item: Item = answer["Attributes"]
-        self._tidy(key_hash, item, now_ms)
-        return Admission(_key(item), _least(_usages(item, extra, now_ms)))
+            item: Item = answer["Attributes"]
+            self._tidy(key_hash, item, now_ms)
+            return Admission(_key(item), _least(_usages(item, extra, now_ms)))
+        raise Unavailable("the key is being changed by too many at once")
+
+    def _remember(self, key_hash: str, ranges: tuple[str, ...]) -> tuple[str, ...]:
+        if len(self._lists) >= _MOST_LISTS:
+            self._lists.clear()
+        self._lists[key_hash] = ranges
+        return ranges
 
     def _update(self, request: dict[str, Any]) -> Any:
         """UpdateItem, again where it came upon the transaction that is just changing the key: botocore does not try that again."""
@@ -171,6 +205,21 @@ def enforcing(table: str, key: ApiKey) -> tuple[Literal["put", "update"], dict[s
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": {f":{name}": value for name, value in attributes.items()},
     }
+
+
+def _fitting(asked: Asked, values: Item) -> list[str]:
+    """What the condition has to say of `asked`. Puts what it compares with in `values`."""
+    fits = []
+    for name, wanted in (("level", asked.level), ("realm", asked.realm)):
+        if wanted is not None:
+            values[f":{name}"] = {"S": wanted}
+            fits.append(f"#{name} = :{name}")
+    if asked.permission is not None:
+        values[":permission"] = {"S": asked.permission}
+        fits.append("contains(#permissions, :permission)")
+    if asked.client is not None:
+        fits.append("ip_whitelist = :addresses")
+    return fits
 
 
 def _place(key_hash: str) -> Item:

@@ -12,7 +12,7 @@ import string
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Literal, Protocol
 
 from chalicelib.domain.ids import MerchantId, Realm, new_id
@@ -52,10 +52,27 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
-    """The outcome of asking for one request with one key. The caller looks whether the key is still `alive`.
+class Asked:
+    """What a request needs of its key to be let in, and so to be counted. None: anything will do.
 
-    `exhausted` is the window that refused it (nothing was counted then); `usage` the window with the least left.
+    `client` is the address that it comes from; what is no address lies in no range.
+    """
+
+    client: str | None = None
+    level: Level | None = None
+    realm: Realm | None = None
+    permission: str | None = None
+
+
+ANYTHING = Asked()
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The outcome of asking for one request with one key. The caller looks whether the key is still `alive` and has what was asked:
+    where it has not, nothing was counted.
+
+    `exhausted` is the window that refused it (nothing was counted then either); `usage` the window with the least left.
     """
 
     key: ApiKey
@@ -66,8 +83,11 @@ class Admission:
 class Gate(Protocol):
     """Where requests are let in and counted."""
 
-    def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int) -> Admission | None:
-        """Count one request, unless the key is revoked, expired or at a limit. None: there is no such key. Raises Unavailable."""
+    def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING) -> Admission | None:
+        """Count one request, unless the key is revoked, expired, at a limit, or not what is `asked` of it.
+
+        None: there is no such key. Raises Unavailable.
+        """
         ...
 
     def last_used(self, key_hashes: Sequence[str]) -> dict[str, int]:
@@ -90,6 +110,22 @@ def networks_of(texts: tuple[str, ...]) -> Networks:
             network = IPv4Network((network.network_address.ipv4_mapped, network.prefixlen - 96))
         networks.append(network)
     return tuple(networks)
+
+
+def may_come_from(ranges: tuple[str, ...], client: str) -> bool:
+    """Whether the address `client` lies in an IP list. Every address lies in an empty one; what is no address in no other.
+
+    An IPv4 address in IPv6 clothes (::ffff:192.0.2.1, RFC 4291 section 2.5.5.2) is that IPv4 address.
+    """
+    if not ranges:
+        return True
+    try:
+        address = ip_address(client)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or address
+    return any(address in network for network in networks_of(ranges))
 
 
 def canonical_range(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -15,8 +16,8 @@ from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import MerchantId
 from chalicelib.domain.merchants import Tally
 from chalicelib.store.access import Access
-from chalicelib.usecases.access import alive, issue_key
-from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.access import Asked, alive, issue_key
+from chalicelib.usecases.changes import Conflict, Enforce, Save
 from chalicelib.wiring import services
 from tests.support.edge import PREPARED
 
@@ -209,6 +210,69 @@ def test_counters_of_past_spans_are_removed_and_present_ones_kept(access):
     assert len(counters) <= 16
     assert raw(access, key)[f"n_day_{NOON // DAY}"] == {"N": "100"}
     assert len(calls) <= 115, "one call in about nine is for tidying"
+
+
+REFUSED: list[tuple[dict[str, Any], Asked]] = [
+    ({"ip_whitelist": ["203.0.113.7"]}, Asked(client="198.51.100.9")),
+    ({"ip_whitelist": ["203.0.113.7"]}, Asked(client="2001:db8::1")),
+    ({"ip_whitelist": ["203.0.113.7"]}, Asked(client="no address")),
+    ({"ip_whitelist": ["2001:db8::/33"]}, Asked(client="2001:db8:8000::")),
+    ({"ip_whitelist": ["203.0.113.7"]}, Asked(client="203.0.113.7", permission="keys:write")),
+    ({}, Asked(level="admin")),
+    ({}, Asked(realm="live")),
+    ({}, Asked(permission="keys:write")),
+    ({"permissions": ["keys:write"]}, Asked(permission="keys:read")),
+]
+
+
+@pytest.mark.parametrize(("terms", "asked"), REFUSED)
+def test_what_the_key_may_not_is_not_counted_however_often_it_is_tried(access, terms, asked):
+    """Else whoever has the key, and none of its addresses, could use up its owner's limits."""
+    key, _ = stored(access, rate_limit=2, **terms)
+    calls = counted(access)
+    before = raw(access, key)
+    calls.clear()
+    with ThreadPoolExecutor(8) as pool:
+        refused = list(pool.map(lambda _: access.admit(key.hash, "test", "standard", NOON, asked), range(16)))
+    assert set(calls) == {"UpdateItem"}
+    assert all(admission.key == key and admission.usage.remaining == 2 for admission in refused)
+    assert raw(access, key) == before
+    fitting = Asked(client=key.ip_whitelist[0].partition("/")[0] if key.ip_whitelist else None, level="client", realm="test")
+    assert [access.admit(key.hash, "test", "standard", NOON, fitting).exhausted is None for _ in range(3)] == [True, True, False]
+
+
+def test_a_key_with_an_address_list_costs_one_call_once_it_is_known(access):
+    key, _ = stored(access, ip_whitelist=["203.0.113.0/24", "2001:db8::/32"])
+    calls = counted(access)
+    for client in ("203.0.113.7", "2001:db8::1", "203.0.113.8", "198.51.100.9", "203.0.113.7"):
+        access.admit(key.hash, "test", "standard", NOON, Asked(client=client))
+    assert calls == ["UpdateItem"] * 6
+    assert raw(access, key)[f"n_minute_{NOON // MINUTE}"] == {"N": "4"}
+
+
+def test_an_address_list_that_changes_counts_at_once(access):
+    key, _ = stored(access)
+    here, there = Asked(client="203.0.113.7"), Asked(client="2001:db8::5")
+
+    def counts(asked: Asked) -> bool:
+        before = raw(access, key)
+        access.admit(key.hash, "test", "standard", NOON, asked)
+        return raw(access, key) != before
+
+    assert counts(here)
+    assert counts(there)
+    for version, (ranges, expected) in enumerate(
+        [
+            (("203.0.113.0/25",), (True, False)),
+            (("::/0",), (False, True)),
+            (("::/1", "203.0.113.7"), (True, True)),
+            ((), (True, True)),
+        ],
+        2,
+    ):
+        changed = replace(key, ip_whitelist=ranges, version=version)
+        services().store.commit([Save(changed), Enforce(changed)])
+        assert (counts(here), counts(there)) == expected, ranges
 
 
 def test_an_expired_key_is_recognised_and_not_counted(access):

@@ -152,6 +152,24 @@ def test_addresses_that_a_key_may_be_used_from(edge, allowed, client, status):
         assert response.json["error"]["details"] == {"client_ip": client, "whitelisted_ips": allowed}
 
 
+def test_who_may_not_use_a_key_can_not_use_it_up(edge):
+    key = edge.new_key("coins:read", "keys:read", ip_whitelist=["203.0.113.7"], rate_limit=2)
+    clock = edge.services.clock
+    clock.shift_ms = -(clock.now_ms() % 60_000)
+    tries = [
+        ("GET", "/coins", "198.51.100.9", 403),
+        ("GET", "/balances", "203.0.113.7", 403),
+        ("POST", "/coins", "203.0.113.7", 403),
+    ]
+    for method, path, client, status in tries * 3:
+        refused = edge.call(method, path, key=key, source_ip=client)
+        assert (refused.status, refused.headers["x-ratelimit-remaining"]) == (status, "2"), (path, client)
+    used = [edge.call("GET", "/coins", key=key, source_ip="203.0.113.7") for _ in range(3)]
+    assert [answer.status for answer in used] == [200, 200, 429]
+    told = edge.call("GET", "/coins", key=key, source_ip="198.51.100.9")
+    assert (told.status, "retry-after" in told.headers) == (403, False), "what it may not is told before what is left"
+
+
 def test_headers_can_not_claim_an_address(edge):
     key = edge.new_key(ip_whitelist=["203.0.113.7"])
     for name in ("X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "X-Client-Ip"):

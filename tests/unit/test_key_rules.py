@@ -10,7 +10,7 @@ import pytest
 from chalicelib.domain.errors import BusinessRule, ServiceError
 from chalicelib.domain.ids import MerchantId
 from chalicelib.domain.merchants import ApiKey
-from chalicelib.usecases.access import canonical_range, issue_key
+from chalicelib.usecases.access import canonical_range, issue_key, may_come_from
 from chalicelib.usecases.api_keys import NotHeld, _check_within, _wider, key_view
 
 NOW = 1_767_323_045_006
@@ -47,6 +47,24 @@ def test_addresses_and_ranges_are_kept_in_their_usual_spelling(sent: str, stored
 def test_what_is_neither_an_address_nor_a_range(sent: str) -> None:
     with pytest.raises(ValueError, match="must "):
         canonical_range(sent)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "client", "expected"),
+    [
+        ((), "no address", True),
+        (("0.0.0.0/0", "::/0"), "no address", False),
+        (("0.0.0.0/0",), "2001:db8::1", False),
+        (("::/0",), "203.0.113.7", False),
+        (("203.0.113.0/25",), "::ffff:203.0.113.7", True),
+        (("203.0.113.0/25",), "203.0.113.128", False),
+        (("10.0.0.1", "2001:db8::/33"), "2001:db8:7fff::", True),
+        (("10.0.0.1", "2001:db8::/33"), "2001:db8:8000::", False),
+        (("fe80::/10",), "fe80::1%eth0", True),
+    ],
+)
+def test_which_addresses_lie_in_a_list(ranges: tuple[str, ...], client: str, expected: bool) -> None:
+    assert may_come_from(ranges, client) is expected
 
 
 WIDER: list[tuple[dict[str, Any], dict[str, Any]]] = [
