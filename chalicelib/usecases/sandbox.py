@@ -79,12 +79,12 @@ class SimulatedChain(Protocol):
         """Mine one block when the sandbox's clock was moved since the last one; the tip."""
         ...
 
-    def mine(self, count: int) -> int:
-        """Mine `count` blocks, what waits in the mempool first; the new tip."""
+    def mine(self, count: int, token: str | None = None) -> int:
+        """Mine `count` blocks, what waits in the mempool first; the new tip. The same `token` mines them once."""
         ...
 
-    def reorganise(self, depth: int, remine: bool) -> Reorganised:
-        """Replace the last `depth` blocks. Raises TooDeep."""
+    def reorganise(self, depth: int, remine: bool, token: str | None = None) -> Reorganised:
+        """Replace the last `depth` blocks. The same `token` does it once. Raises TooDeep."""
         ...
 
     def settle(self, txid: str, outcome: Outcome) -> State:
@@ -180,12 +180,12 @@ class Sandbox:
         realm, slug = network_parts(coin.network)
         chain.mine(self._store.catalogue(realm).networks[slug].confirmations)
 
-    def blocks(self, network: NetworkId, count: int) -> dict[str, Any]:
-        """Mine `count` blocks, 1 to 10,000. Raises InvalidParameter, Unavailable."""
+    def blocks(self, network: NetworkId, count: int, token: str | None = None) -> dict[str, Any]:
+        """Mine `count` blocks, 1 to 10,000; under the same `token` once. Raises InvalidParameter, Unavailable."""
         chain = self._chain(network)
         if not 1 <= count <= MOST_BLOCKS:
             raise InvalidParameter.one("count", count, "must be an integer from 1 to 10000")
-        return {"network": network_parts(network)[1], "mined": count, "blockNumber": chain.mine(count)}
+        return {"network": network_parts(network)[1], "mined": count, "blockNumber": chain.mine(count, token)}
 
     def fund_hot_wallets(self) -> None:
         """Give every hot wallet coins from outside, once, deep enough in the chain to be counted at the next poll."""
@@ -209,10 +209,10 @@ class Sandbox:
                 except Unavailable as error:
                     log.warning("%s did not follow the clock at once: %s", network.id, error)
 
-    def reorg(self, network: NetworkId, depth: int, remine: bool = False) -> dict[str, Any]:
+    def reorg(self, network: NetworkId, depth: int, remine: bool = False, token: str | None = None) -> dict[str, Any]:
         """Replace the last `depth` blocks by others, one more than they were. Raises InvalidParameter, Unavailable.
 
-        Their transactions stay out, or with `remine` are in the new blocks of the same numbers.
+        Their transactions stay out, or with `remine` are in the new blocks of the same numbers. The same `token` does it once.
         """
         chain = self._chain(network)
         realm, slug = network_parts(network)
@@ -221,7 +221,7 @@ class Sandbox:
         if not 1 <= depth <= most:
             raise InvalidParameter.one("depth", depth, f"must be an integer from 1 to {most}")
         try:
-            done = chain.reorganise(depth, remine)
+            done = chain.reorganise(depth, remine, token)
         except TooDeep as error:
             allowed = f"must be an integer from 1 to {error.most}" if error.most else "the chain has no block to drop yet"
             raise InvalidParameter.one("depth", depth, allowed) from error

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from chalicelib.api import resources
+from chalicelib.api.routes import ROUTES, Route
+from chalicelib.domain.chain import Cursor
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.idempotency import KEPT_MS
 from tests.support.edge import PREPARED, Edge
 
@@ -24,8 +28,8 @@ def edge(aws) -> Edge:
     return PREPARED.edge(aws)
 
 
-def post(edge: Edge, path: str, body: Any, key: str | None = "k-1", **kwargs: Any):
-    return edge.call("POST", path, json=body, headers={} if key is None else {"Idempotency-Key": key}, **kwargs)
+def post(edge: Edge, path: str, body: Any, key: str | None = "k-1", caller: str = "client", **kwargs: Any):
+    return edge.call("POST", path, key=caller, json=body, headers={} if key is None else {"Idempotency-Key": key}, **kwargs)
 
 
 def invoices(edge: Edge) -> int:
@@ -36,28 +40,102 @@ def withdrawals(edge: Edge) -> int:
     return len(edge.services.store.page(Withdrawal, limit=1000, tenant=f"{edge.shop}:test").items)
 
 
-CASES = [
-    ("/invoices", INVOICE),
-    ("/addresses", {"network": "ethereum"}),
-    ("/withdrawals", WITHDRAWAL),
-    ("/withdraws", {"network": "ethereum", "coin": "eth", "amount": "1", "address": PAYEE}),
-    ("/webhooks", {"url": "http://127.0.0.1:8099/hook", "events": ["*"]}),
-]
+HOOK = {"url": "http://127.0.0.1:8099/hook", "events": ["*"]}
+Asked = tuple[dict[str, str], Any]
+"""What to put in the path, and the body."""
 
 
-@pytest.mark.parametrize(("path", "body"), CASES)
-def test_the_second_answer_is_the_first_to_the_byte(edge, path, body):
+def plain(body: Any) -> Callable[[Edge], Asked]:
+    return lambda edge: ({}, body)
+
+
+def hook(edge: Edge) -> str:
+    return str(post(edge, "/webhooks", HOOK, key=None).json["data"]["id"])
+
+
+def delivery(edge: Edge) -> str:
+    return str(post(edge, f"/webhooks/{hook(edge)}/test", None, key=None).json["data"]["id"])
+
+
+def key(edge: Edge) -> str:
+    return str(post(edge, "/api-keys", {"name": "n", "permissions": ["read-only"]}, key=None).json["data"]["key_id"])
+
+
+def mined(edge: Edge) -> Asked:
+    assert post(edge, "/sandbox/blocks", {"network": "ethereum", "count": 9}, key=None).status == 201
+    return {}, {"network": "ethereum", "depth": 2}
+
+
+def coin(edge: Edge) -> Asked:
+    token = {"network": "ethereum", "symbol": "GLD", "name": "Gold", "decimals": 6}
+    made = post(edge, "/sandbox/tokens", token, key=None).json["data"]["contractAddress"]
+    return {}, {"network": "ethereum", "contractAddress": made}
+
+
+def polled(edge: Edge) -> Asked:
+    network = edge.services.catalogue("test").networks["ethereum"]
+    edge.services.store.commit([Save(Cursor(network.id, 50, "0x" + "ab" * 32, 0, 50, 0))])
+    return {"network": "ethereum"}, {"fromBlock": 1, "toBlock": 2}
+
+
+def stakeable(edge: Edge) -> Asked:
+    made = edge.call("POST", "/addresses/service-wallets", key="admin", json={"network": "tron", "type": "hot"})
+    assert made.status == 201, made.body
+    body = {"network": "tron", "coin": "trx", "amount": "100", "address": made.json["address"]}
+    assert post(edge, "/sandbox/deposits", body, key=None).status == 201
+    return {}, {"amount": "5", "resource": "ENERGY"}
+
+
+BODIES: dict[str, Callable[[Edge], Asked]] = {
+    "/addresses": plain({"network": "ethereum"}),
+    "/addresses/grey-list": plain({"network": "ethereum", "address": PAYEE, "reason": "n"}),
+    "/addresses/service-wallets": plain({"network": "ethereum", "type": "hot"}),
+    "/api-keys": plain({"name": "n", "permissions": ["read-only"]}),
+    "/api-keys/{id}/rotate": lambda edge: ({"id": key(edge)}, {"overlap": 60}),
+    "/coins": coin,
+    "/invoices": plain(INVOICE),
+    "/networks/tron/stake": stakeable,
+    "/networks/{network}/rescan": polled,
+    "/sandbox/blocks": plain({"network": "ethereum", "count": 3}),
+    "/sandbox/clock": plain({"advance": 60}),
+    "/sandbox/deposits": plain({"network": "ethereum", "coin": "eth", "amount": "1", "address": PAYEE}),
+    "/sandbox/reorg": mined,
+    "/sandbox/tokens": plain({"network": "ethereum", "symbol": "TKN", "name": "Token", "decimals": 8}),
+    "/webhooks": plain(HOOK),
+    "/webhooks/deliveries/{id}/redeliver": lambda edge: ({"id": delivery(edge)}, None),
+    "/webhooks/{id}/rotate-secret": lambda edge: ({"id": hook(edge)}, {}),
+    "/webhooks/{id}/test": lambda edge: ({"id": hook(edge)}, None),
+    "/whitelist/addresses": plain({"network": "ethereum", "address": PAYEE, "label": "n"}),
+    "/withdrawals": plain(WITHDRAWAL),
+    "/withdraws": plain({"network": "ethereum", "coin": "eth", "amount": "1", "address": PAYEE}),
+}
+"""What makes something on each route that creates; a route that is not here fails its test."""
+resources.load()
+CREATING = [route for route in ROUTES if route.creates]
+ONLY_ONE = {"/addresses/grey-list", "/addresses/service-wallets", "/api-keys/{id}/rotate", "/coins", "/whitelist/addresses"}
+"""What is there already can not be made once more, and is answered all the same where the key is repeated."""
+
+
+@pytest.mark.parametrize("route", CREATING, ids=lambda route: route.path)
+def test_the_second_answer_is_the_first_to_the_byte(edge: Edge, route: Route) -> None:
     edge.credit("ethereum", "eth", 10 * 10**18)
-    first = post(edge, path, body)
-    assert first.status == 201
+    assert route.path in BODIES, f"say in BODIES what POST {route.path} makes something of"
+    named, body = BODIES[route.path](edge)
+    path = route.path.format_map(named)
+    caller = "admin" if route.level == "admin" else "client"
+    first = post(edge, path, body, caller=caller)
+    assert first.status == 201, first.body
     assert "idempotency-replayed" not in first.headers
-    edge.services.clock.shift_ms += 3_600_000
-    second = post(edge, "/v1" + path, body)
+    edge.services.clock.shift_ms += 3_500_000
+    second = post(edge, "/v1" + path, body, caller=caller)
     assert (second.status, second.body) == (201, first.body)
     assert second.headers["idempotency-replayed"] == "true"
     assert second.headers["x-request-id"] != first.headers["x-request-id"]
     assert second.headers["x-ratelimit-remaining"]
-    third = post(edge, path, body, key="k-2")
+    other = post(edge, path, {**(body or {}), "n": 1}, caller=caller)
+    assert other.status == 400, "the same key with another body"
+    third = post(edge, path, body, key="k-2", caller=caller)
+    assert third.status == (400 if route.path in ONLY_ONE else 201), third.body
     assert third.body != first.body
 
 
@@ -145,7 +223,7 @@ def webhooks(edge: Edge) -> int:
 
 @pytest.mark.parametrize(
     ("path", "body", "count"),
-    [("/invoices", INVOICE, invoices), ("/withdrawals", WITHDRAWAL, withdrawals), ("/webhooks", CASES[-1][1], webhooks)],
+    [("/invoices", INVOICE, invoices), ("/withdrawals", WITHDRAWAL, withdrawals), ("/webhooks", HOOK, webhooks)],
 )
 def test_many_at_once_make_one(edge, path, body, count):
     edge.credit("ethereum", "eth", 100 * 10**18)

@@ -48,6 +48,50 @@ def test_a_chain_that_nobody_wrote_to_has_block_0_and_reading_writes_nothing(lab
     assert lab.all_blocks()[0] == before[0]
 
 
+def test_what_is_mined_or_reorganised_under_a_token_is_so_once(lab: Lab) -> None:
+    assert lab.chain.mine(5, "a") == 5
+    lab.chain.mine(2)
+    assert lab.chain.mine(5, "a") == 5
+    paid = lab.chain.deposit(SOMEBODY, None, 7)
+    first = lab.chain.reorganise(2, False, "a-reorg")
+    assert (first.first, first.tip, first.dropped) == (7, 9, (paid.txid,))
+    tip_hash = lab.reader.block_hash(9)
+    assert lab.chain.reorganise(2, False, "a-reorg") == first
+    assert (lab.chain.tip(), lab.reader.block_hash(9)) == (9, tip_hash)
+    lab.clock.pass_seconds(24 * 3600)
+    assert lab.chain.mine(5, "a") == 14, "a day later it is another request"
+
+
+@pytest.mark.parametrize("act", ["mine", "reorganise"])
+def test_of_two_at_once_under_a_token_one_does_it(lab: Lab, act: str) -> None:
+    lab.chain.mine(4)
+
+    def ask() -> object:
+        return lab.chain.mine(3, "t") if act == "mine" else lab.chain.reorganise(3, True, "t")
+
+    twin: list[object] = []
+    lab.client.before_write = lambda: twin.append(ask())
+    assert ask() == twin[0]
+    assert lab.chain.tip() == (7 if act == "mine" else 5)
+
+
+@pytest.mark.parametrize("act", ["mine", "reorganise"])
+def test_a_write_that_took_effect_and_was_not_heard_of_is_not_done_again(lab: Lab, act: str) -> None:
+    lab.chain.mine(4)
+
+    def ask() -> object:
+        return lab.chain.mine(3, "t") if act == "mine" else lab.chain.reorganise(1, True, "t")
+
+    def lost() -> None:
+        raise EndpointConnectionError(endpoint_url="http://x")
+
+    lab.client.after_write = lost
+    with pytest.raises(Unavailable):
+        ask()
+    ask()
+    assert lab.chain.tip() == (7 if act == "mine" else 5)
+
+
 def test_a_deposit_is_in_the_chain_once_and_proven(lab: Lab) -> None:
     mined = lab.chain.deposit(CHECKSUMMED, None, 7)
     token = lab.chain.deposit(CHECKSUMMED, USDT.upper().replace("0X", "0x"), 9, sender=SOMEBODY)

@@ -76,6 +76,11 @@ class SandboxAdvance(Request):
     advance: Annotated[int, Field(ge=1, le=MOST_AT_ONCE, description="Seconds to go forward.", examples=[3_600])]
 
 
+def _token(ctx: Ctx) -> str | None:
+    """The chain is outside of our transactions: what it does under a token it does once, however often it is asked."""
+    return None if ctx.idempotency_key is None else f"{ctx.tenant}|{ctx.idempotency_key}|{ctx.request_hash}"
+
+
 @endpoint(
     "POST", "/sandbox/deposits", family="envelope", permission="sandbox:write", realm="test", body=SandboxDeposit, status=201,
     creates=True, summary="Pay into any address of a simulated network",
@@ -84,10 +89,8 @@ class SandboxAdvance(Request):
 def sandbox_deposit(ctx: Ctx, body: SandboxDeposit) -> Answer:
     """Mined at once, in a block of its own; credited after the network's confirmations (`POST /sandbox/blocks`)."""
     coin = chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
-    # The chain is outside of our transactions: the token makes sure that it pays once per idempotency key.
-    token = None if ctx.idempotency_key is None else f"{ctx.tenant}|{ctx.idempotency_key}|{ctx.request_hash}"
     units = parse_units(body.amount, coin.decimals)
-    mined = ctx.services.sandbox.deposit(coin.network, body.address, coin, units, body.from_, token)
+    mined = ctx.services.sandbox.deposit(coin.network, body.address, coin, units, body.from_, _token(ctx))
     return ctx.once(lambda record: record).done(mined)
 
 
@@ -98,32 +101,32 @@ def sandbox_deposit(ctx: Ctx, body: SandboxDeposit) -> Answer:
 def sandbox_token(ctx: Ctx, body: SandboxToken) -> Answer:
     """The contract says of itself what was sent. No coin is registered for it: an admin key does that with `POST /v1/coins`,
     and `PUT /v1/coins/precreate-token` shows what that would make. Bitcoin and litecoin have no tokens."""
-    # As with deposits: the token makes sure that one idempotency key makes one contract.
-    token = None if ctx.idempotency_key is None else f"{ctx.tenant}|{ctx.idempotency_key}|{ctx.request_hash}"
     facts = TokenFacts(body.symbol, body.name, body.decimals)
     problem = facts_problem(facts)
     if problem is not None:
         raise BusinessRule("symbol" if "symbol" in problem else "name", problem)
-    made = ctx.services.sandbox.token(ctx.catalogue.networks[body.network].id, facts, token)
+    made = ctx.services.sandbox.token(ctx.catalogue.networks[body.network].id, facts, _token(ctx))
     return ctx.once(lambda record: record).done(made)
 
 
 @endpoint(
     "POST", "/sandbox/blocks", family="envelope", permission="sandbox:write", realm="test", body=SandboxBlocks, status=201,
-    summary="Mine blocks on a simulated network", answer="sandbox.Blocks",
+    creates=True, summary="Mine blocks on a simulated network", answer="sandbox.Blocks",
 )  # fmt: skip
 def sandbox_blocks(ctx: Ctx, body: SandboxBlocks) -> Answer:
     """At once. Payments that wait get their confirmations, and are credited by the next look at the network."""
-    return Answer(ctx.services.sandbox.blocks(ctx.catalogue.networks[body.network].id, body.count))
+    mined = ctx.services.sandbox.blocks(ctx.catalogue.networks[body.network].id, body.count, _token(ctx))
+    return ctx.once(lambda record: record).done(mined)
 
 
 @endpoint(
     "POST", "/sandbox/reorg", family="envelope", permission="sandbox:write", realm="test", body=SandboxReorg, status=201,
-    summary="Replace the last blocks of a simulated network", answer="sandbox.Reorganisation",
+    creates=True, summary="Replace the last blocks of a simulated network", answer="sandbox.Reorganisation",
 )  # fmt: skip
 def sandbox_reorg(ctx: Ctx, body: SandboxReorg) -> Answer:
     """What fell out stays out, unless `remine`."""
-    return Answer(ctx.services.sandbox.reorg(ctx.catalogue.networks[body.network].id, body.depth, body.remine))
+    done = ctx.services.sandbox.reorg(ctx.catalogue.networks[body.network].id, body.depth, body.remine, _token(ctx))
+    return ctx.once(lambda record: record).done(done)
 
 
 @endpoint(

@@ -5,15 +5,19 @@ Reads only. What is stored under a branch that is no longer in the chain is left
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.chains.sandbox.branch import Head, Stretch, View, block_hash
 from chalicelib.chains.sandbox.ledger import Account, Tx, TxState
-from chalicelib.chains.sandbox.table import Item, Key, SandboxTable
+from chalicelib.chains.sandbox.table import Item, Key, Put, SandboxTable
 from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.ports import Clock
+
+DONE_MS = 24 * 3_600_000
+"""As long as an Idempotency-Key counts, by the machine's clock as well."""
 
 
 def height_key(number: int) -> str:
@@ -68,6 +72,18 @@ class Reads:
 
     def pool_key(self, sender: str, nonce: int) -> Key:
         return f"pool#{self.network.id}", f"{sender}#{nonce:015d}"
+
+    def done_key(self, token: str) -> Key:
+        return f"done#{self.network.id}", hashlib.sha256(token.encode()).hexdigest()
+
+    def done(self, token: str | None) -> Any:
+        """What came of the change that was asked for under `token` in the last day; None where it was not made."""
+        item = None if token is None else self.table.get(self.done_key(token))
+        return None if item is None or (item.expires or 0) <= self.clock.now_ms() else item.doc
+
+    def doing(self, token: str, outcome: Any) -> Put:
+        """What keeps `outcome` under `token`, for the write that makes the change."""
+        return Put(self.done_key(token), outcome, self.clock.now_ms() + DONE_MS)
 
     def fork_key(self, start: int) -> Key:
         return f"fork#{self.network.id}", height_key(start)

@@ -78,14 +78,21 @@ class _Branch:
             self.reads.table.write(self.reads.head_key, self.old.head.version, None, everything[start : start + MOST_CHANGES])
 
 
-def rebranch(reads: Reads, step: int, first_of: Callable[[View], int], remine: bool, other: TxState | None = None) -> Reorganised:
+def rebranch(
+    reads: Reads, step: int, first_of: Callable[[View], int], remine: bool, other: TxState | None = None, token: str | None = None
+) -> Reorganised:
     """Replace the blocks from `first_of(view)` on. Raises Unavailable, and whatever `first_of` does.
 
-    `other` is a transaction of those blocks as it shall be from now on: stuck, or with another success.
+    `other` is a transaction of those blocks as it shall be from now on: stuck, or with another success. A `token` does it once.
     """
     result: list[Reorganised] = []
 
-    def decide(view: View) -> Write:
+    def decide(view: View) -> Write | None:
+        before = reads.done(token)
+        if before is not None:
+            start, tip, dropped, remined = before
+            result[:] = [Reorganised(start, tip, tuple(dropped), tuple(remined))]
+            return None
         first = first_of(view)
         view = reads.reaching(view, first - 1)
         new, end, archived = view.forked(first, secrets.token_hex(6), step)
@@ -108,6 +115,8 @@ def rebranch(reads: Reads, step: int, first_of: Callable[[View], int], remine: b
             if kept or chosen:
                 # What is told of the chosen one must not be seen before the branch is.
                 (last if chosen else branch.staged).append(Put(reads.tx_key(mined.tx.txid), state.to_doc()))
+        if token is not None:
+            last.append(reads.doing(token, [first, new.tip, branch.dropped, branch.remined]))
         branch.stage()
         result[:] = [Reorganised(first, new.tip, tuple(branch.dropped), tuple(branch.remined))]
         return Write(new.head, last)
