@@ -13,8 +13,9 @@ from chalicelib.api import resources
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.changes import Add, Conflict, Save
 from chalicelib.usecases.idempotency import KEPT_MS
 from tests.support.edge import PREPARED, Edge
 
@@ -83,6 +84,8 @@ def stakeable(edge: Edge) -> Asked:
     assert made.status == 201, made.body
     body = {"network": "tron", "coin": "trx", "amount": "100", "address": made.json["address"]}
     assert post(edge, "/sandbox/deposits", body, key=None).status == 201
+    held = {"network": "test:tron", "address": made.json["address"], "asset": "test:tron:trx"}
+    edge.services.store.commit([Add(WalletBalance, held, {"units": 100 * 10**6})])
     return {}, {"amount": "5", "resource": "ENERGY"}
 
 
