@@ -292,9 +292,9 @@ def key_view(key: ApiKey, now: int, used: int | None = None) -> dict[str, Any]:
             "key_id": key.id,
             "name": key.name,
             "key_prefix": key.prefix,
-            "type": "test" if key.realm == "test" else "production",
+            "type": type_of(key),
             "level": key.level,
-            "status": _status(key, now),
+            "status": status_of(key, now),
             "permissions": list(key.permissions),
             "restrictions": {"ip_whitelist": list(key.ip_whitelist), "rate_limit": minute.limit, "daily_limit": day.limit},
             "created_at": iso(key.created_at),
@@ -307,7 +307,13 @@ def key_view(key: ApiKey, now: int, used: int | None = None) -> dict[str, Any]:
     return {**shown, "expires_at": None if key.expires_at is None else iso(key.expires_at)}
 
 
-def _status(key: ApiKey, now: int) -> str:
+def type_of(key: ApiKey) -> str:
+    """`test` or `production`: the published word for the realm."""
+    return "test" if key.realm == "test" else "production"
+
+
+def status_of(key: ApiKey, now: int) -> str:
+    """`active`, `expired` or `revoked` at `now`, in milliseconds since 1970."""
     if key.revoked_at is not None:
         return "revoked"
     return "expired" if key.expires_at is not None and key.expires_at <= now else "active"

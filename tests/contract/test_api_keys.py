@@ -92,6 +92,31 @@ def test_the_list_shows_this_environments_keys_and_no_others(edge):
     assert not any("key" in entry or "hash" in entry for entry in everything)
 
 
+def test_the_list_is_filtered_by_status_and_type(edge):
+    soon = edge.services.clock.now_ms() + 1000
+    gone = make(edge, name="gone")
+    make(edge, name="short", expires_at=iso(soon))
+    assert edge.call("DELETE", f"/api-keys/{gone['key_id']}").status == 200
+
+    def names(**query: str) -> set[str]:
+        answer = edge.call("GET", "/v1/api-keys", query=query)
+        assert answer.status == 200, answer.body
+        assert answer.json["meta"]["pagination"]["total"] == len(answer.json["data"])
+        return {entry["name"] for entry in answer.json["data"]}
+
+    assert names(status="active") == {"client", "reader", "short"}
+    edge.services.clock.shift_ms += 2000
+    assert names(status="active") == {"client", "reader"}
+    assert names(status="expired") == {"short"}
+    assert names(status="revoked") == {"gone"}
+    assert names(**{"status[in]": "expired,revoked"}) == {"gone", "short"}
+    assert names(**{"status[ne]": "active", "name": "gone"}) == {"gone"}
+    assert names(type="test", status="revoked") == {"gone"}
+    assert names(type="production") == set()
+    wrong = edge.call("GET", "/v1/api-keys", query={"status": "dead", "type": "live"})
+    assert {problem["field"] for problem in wrong.json["error"]["details"]} == {"status", "type"}
+
+
 def test_foreign_keys_keys_of_the_other_realm_and_none_look_the_same(edge):
     ids = [own_id(edge, "other"), own_id(edge, "live"), "key_nobodys"]
     for id in ids:

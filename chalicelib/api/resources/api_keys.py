@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -19,7 +20,7 @@ from chalicelib.domain.errors import BusinessRule, FieldProblem
 from chalicelib.domain.ids import first_id
 from chalicelib.domain.merchants import PERMISSIONS, PRESETS, ApiKey
 from chalicelib.usecases.access import canonical_range, permissions_of
-from chalicelib.usecases.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view
+from chalicelib.usecases.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view, status_of, type_of
 
 MAX_RANGES = 100
 _MOST = 2**31 - 1
@@ -169,12 +170,19 @@ class KeyUpdate(_KeyTerms):
         return terms
 
 
+_now: ContextVar[int] = ContextVar("now")
+"""The request's time in milliseconds since 1970: whether a key of the list has expired depends on it."""
+
 API_KEYS = Listing(
     "api-keys",
     (
         time("created_at", lambda r, _: r.created_at, "When it was made.").known_as("createdAt").indexed("time"),
         text("key_id", lambda r, _: r.id, "The key's id.", sortable=False),
         text("name", lambda r, _: r.name, "Its name."),
+        choice("type", lambda r, _: type_of(r), ("production", "test"), "That of the key that asks: others are not in the list."),
+        choice(
+            "status", lambda r, _: status_of(r, _now.get()), ("active", "expired", "revoked"), "What it is now.", sortable=False
+        ),
         choice("level", lambda r, _: r.level, ("client", "admin"), "Whose operations it may do."),
         time("expires_at", lambda r, _: r.expires_at, "When it ends by itself."),
         time("revoked_at", lambda r, _: r.revoked_at, "When it was revoked."),
@@ -199,7 +207,11 @@ class KeyRotate(Request):
 )  # fmt: skip
 def list_api_keys(ctx: Ctx, query: ListQuery) -> Answer:
     """Revoked and expired keys are in it, with their `status`. `last_used_at` is exact to the minute, and in this list only."""
-    found, pagination = API_KEYS.page(ctx, query)
+    token = _now.set(ctx.now_ms)
+    try:
+        found, pagination = API_KEYS.page(ctx, query)
+    finally:
+        _now.reset(token)
     used = ctx.services.gate.last_used([key.hash for key in found])
     return Answer([key_view(key, ctx.now_ms, used.get(key.hash)) for key in found], pagination)
 
