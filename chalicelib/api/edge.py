@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from chalice.app import Request, Response
 
@@ -147,6 +147,9 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
         else:
             parsed, wrong = validated(route.body, sent, catalogue)
             problems += wrong
+            if ctx.caller is not None:
+                named = frozenset(problem.field.split(".")[0] for problem in wrong)
+                problems += cast(Any, route.body).judged(ctx, sent, named)
             arguments.append(parsed)
     if route.query is not None:
         parsed, wrong = validated(route.query, _query(request), catalogue)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from pydantic import (
     BaseModel,
@@ -27,6 +27,9 @@ from chalicelib.domain.catalogue import NETWORK_ORDER, Catalogue, Coin, Network
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.money import NotAnAmount, parse_units
+
+if TYPE_CHECKING:
+    from chalicelib.api.context import Ctx
 
 MAX_METADATA = 8 * 1024
 """Bytes of JSON."""
@@ -49,6 +52,14 @@ class Request(BaseModel):
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
         """Problems of fields that are right one by one. `sent` are the raw values, `wrong` the names with problems already."""
+        return []
+
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        """Problems that take more than the catalogue to see, such as the spelling of addresses; nothing is looked up for them.
+
+        Only of fields that are not in `wrong`: whoever corrects everything that is told is not told of another one.
+        """
         return []
 
     @classmethod
@@ -256,6 +267,20 @@ class MoneyRequest(Request):
         except NotAnAmount as reason:
             return [FieldProblem("amount", shown("amount", amount), (f"{reason} ({coin.symbol} on {coin_network(coin)})",))]
         return []
+
+
+def misspelled(
+    ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str], name: str = "address", words: str = "{reason}"
+) -> list[FieldProblem]:
+    """The problem of a text that is no address of the network that was sent; `words` with its `{reason}`."""
+    text, network = sent.get(name), sent.get("network")
+    if wrong & {name, "network"} or not isinstance(text, str) or not isinstance(network, str):
+        return []
+    try:
+        ctx.services.rules.normalize(network, text)
+    except ValueError as reason:
+        return [FieldProblem(name, shown(name, text), (words.format(reason=reason, network=network),))]
+    return []
 
 
 def coin_network(coin: Coin) -> str:

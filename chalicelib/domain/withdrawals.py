@@ -80,6 +80,7 @@ class Withdrawal:
     approval: Approval | None = None
     limited: bool = False
     charge: int = 0
+    block_hash: str | None = None
     version: int = 1
 
     @property

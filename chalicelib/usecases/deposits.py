@@ -37,11 +37,13 @@ from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Po
 from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.invoice_changes import changed, paid
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import AddressRules, Clock, Store
+from chalicelib.usecases.ports import AddressRules, Clock, Listed, Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 
 log = logging.getLogger(__name__)
+
+_MOST_NAMED = 20
 
 
 def deposit_work(deposit: Deposit) -> Work:
@@ -252,11 +254,29 @@ class Deposits:
         self._store.commit([Save(after), *changes, *news.emit()])
         return after
 
-    def release(self, realm: Realm, key: str, by: str) -> Deposit:
-        """Let go of a held deposit of any merchant of `realm`: its money is available, and counts for its invoice from now on.
+    def named(self, realm: Realm, name: str) -> str:
+        """The id of a merchant's deposit in `realm` by the chain's hash; an id stays what it is.
+
+        Raises NotFound, BusinessRule where several movements share the hash: which of them is meant has to be said.
+        """
+        if name.startswith("tx_"):
+            return name
+        places = self._store.places(Listed("dep", "hash", realm, name), limit=_MOST_NAMED).places
+        found = [d for d in self._store.at(places) if isinstance(d, Deposit) and d.txid.lower() == name.lower()]
+        if not found:
+            raise NotFound(f"No transaction {name[:80]}", {"txId": name[:80]})
+        if len(found) > 1:
+            each = ", ".join(f"{d.id} ({'held' if d.held else 'not held'})" for d in sorted(found, key=lambda d: d.id))
+            raise BusinessRule("txId", f"several movements have this hash: send the id of one: {each}")
+        return found[0].id
+
+    def release(self, realm: Realm, name: str, by: str) -> Deposit:
+        """Let go of a held deposit of any merchant of `realm`, by its id or its hash: its money is available, and counts for its
+        invoice from now on.
 
         `by` is the id of the operator's key. Raises NotFound, BusinessRule where nothing is held (any more), Unavailable.
         """
+        key = self.named(realm, name)
 
         def decide() -> Deposit:
             before = self._store.get(Deposit, id=key)

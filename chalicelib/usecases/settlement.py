@@ -83,11 +83,12 @@ class Settlement:
         confirmations = max(0, tip - receipt.block_number + 1)
         if confirmations >= self._network.confirmations:
             self._settle(withdrawal, order, receipt, confirmations)
-        elif (confirmations, receipt.block_number) != (withdrawal.confirmations, withdrawal.block_number):
+        elif (confirmations, receipt.block_hash) != (withdrawal.confirmations, withdrawal.block_hash):
             counted = replace(
                 withdrawal,
                 confirmations=confirmations,
                 block_number=receipt.block_number,
+                block_hash=receipt.block_hash,
                 version=withdrawal.version + 1,
             )
             self._store.commit([Save(counted)])
@@ -105,7 +106,7 @@ class Settlement:
             self._confirming(withdrawal)
         elif withdrawal.block_number is not None:
             # It was in a block that is gone.
-            lost = replace(withdrawal, block_number=None, confirmations=0, version=withdrawal.version + 1)
+            lost = replace(withdrawal, block_number=None, block_hash=None, confirmations=0, version=withdrawal.version + 1)
             self._store.commit([Save(lost)])
 
     def _confirming(self, before: Withdrawal) -> Withdrawal:
@@ -128,6 +129,7 @@ class Settlement:
             fee=receipt.fee,
             confirmations=confirmations,
             block_number=receipt.block_number,
+            block_hash=receipt.block_hash,
             confirmed_at=news.at if success else None,
             updated_at=news.at,
         )
@@ -207,8 +209,9 @@ class Settlement:
         settled = self._entry(catalogue, before, order, order.state, before.fee, news.at)
         entry = ledger.settlement_reversed(settled, order.id, order.round, news.at)
         after = replace(
-            before, status="confirming", failure=None, confirmations=0, block_number=None, confirmed_at=None, updated_at=news.at
-        )
+            before, status="confirming", failure=None, confirmations=0, block_number=None, block_hash=None, confirmed_at=None,
+            updated_at=news.at,
+        )  # fmt: skip
         after = stepped(news, views, before, after)
         again = replace(order, state="signed", round=order.round + 1, version=order.version + 1)
         money = moved(news, views, self._balance(before), entry)

@@ -8,7 +8,7 @@ from typing import Any
 
 from chalicelib.domain.addresses import Address
 from chalicelib.domain.approvals import withdrawal_text
-from chalicelib.domain.catalogue import Catalogue, Coin
+from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
 from chalicelib.domain.invoices import Invoice, Payment, Quote
@@ -90,11 +90,11 @@ class Views:
 
     def _payment(self, invoice: Invoice, payment: Payment, coin: Coin, tip: int | None) -> dict[str, Any]:
         network = self._catalogue.networks[network_parts(invoice.network)[1]]
-        counted = max(1, (payment.block if tip is None else tip) - payment.block + 1)
+        counted = 1 if tip is None else tip - payment.block + 1
         return {
             "hash": payment.hash,
             "amount": format_units(payment.amount, coin.decimals),
-            "confirmations": max(counted, network.confirmations) if payment.confirmed else counted,
+            "confirmations": confirmations(network, payment.confirmed, max(1, counted)),
         }
 
     def deposit(self, deposit: Deposit, tip: int | None = None) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Views:
         coin = self._coin(deposit.asset)
         slug = network_parts(deposit.network)[1]
         network = self._catalogue.networks[slug]
-        counted = 0 if tip is None or deposit.status == "orphaned" else max(0, tip - deposit.block_number + 1)
+        counted = 0 if tip is None or deposit.status == "orphaned" else tip - deposit.block_number + 1
         return {
             "id": deposit.id,
             "hash": deposit.txid,
@@ -117,7 +117,7 @@ class Views:
             "amount": format_units(deposit.amount, coin.decimals),
             "fee": None,
             "status": deposit.status,
-            "confirmations": max(counted, network.confirmations) if deposit.status == "confirmed" else counted,
+            "confirmations": confirmations(network, deposit.status == "confirmed", counted),
             "requiredConfirmations": network.confirmations,
             "blockNumber": deposit.block_number,
             "blockHash": deposit.block_hash,
@@ -132,6 +132,7 @@ class Views:
         """The transaction on the chain that pays a withdrawal, in the form of `deposit`: paid by the hot wallet."""
         coin, fee_coin = self._coin(withdrawal.asset), self._coin(withdrawal.fee_asset)
         slug = network_parts(withdrawal.network)[1]
+        network = self._catalogue.networks[slug]
         final = withdrawal.confirmed_at
         return {
             "id": transaction_id(withdrawal),
@@ -147,10 +148,10 @@ class Views:
             "amount": format_units(withdrawal.amount, coin.decimals),
             "fee": format_units(withdrawal.fee, fee_coin.decimals),
             "status": transaction_status(withdrawal.status),
-            "confirmations": withdrawal.confirmations,
-            "requiredConfirmations": self._catalogue.networks[slug].confirmations,
+            "confirmations": confirmations(network, withdrawal.status == "confirmed", withdrawal.confirmations),
+            "requiredConfirmations": network.confirmations,
             "blockNumber": withdrawal.block_number,
-            "blockHash": None,
+            "blockHash": withdrawal.block_hash,
             "invoiceId": None,
             "withdrawalId": withdrawal.id,
             "flags": [],
@@ -160,12 +161,13 @@ class Views:
 
     def withdrawal(self, withdrawal: Withdrawal) -> dict[str, Any]:
         coin, fee_coin = self._coin(withdrawal.asset), self._coin(withdrawal.fee_asset)
+        network = self._catalogue.networks[network_parts(withdrawal.network)[1]]
         final = withdrawal.confirmed_at
         return without_none(
             {
                 "id": withdrawal.id,
                 "status": withdrawal.status,
-                "network": network_parts(withdrawal.network)[1],
+                "network": network.slug,
                 "coin": coin.slug,
                 "amount": format_units(withdrawal.amount, coin.decimals),
                 "fee": format_units(withdrawal.fee, fee_coin.decimals),
@@ -177,7 +179,7 @@ class Views:
                 "pending_reason": withdrawal.pending_reason if withdrawal.status == "pending" else None,
                 "failure_reason": withdrawal.failure,
                 "transaction_hash": withdrawal.txid,
-                "confirmations": withdrawal.confirmations,
+                "confirmations": confirmations(network, withdrawal.status == "confirmed", withdrawal.confirmations),
                 "block_number": withdrawal.block_number,
                 "metadata": withdrawal.metadata or None,
                 "batch_id": withdrawal.batch_id,
@@ -267,6 +269,11 @@ class Views:
             "frozen": amount(held),
             "available": amount(units - held),
         }
+
+
+def confirmations(network: Network, confirmed: bool, counted: int) -> int:
+    """Blocks on a transaction as they are shown: counted until they are enough, and no further, whatever it moves."""
+    return network.confirmations if confirmed else min(max(0, counted), network.confirmations)
 
 
 def coins_on(catalogue: Catalogue, address: Address) -> list[Coin]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -38,6 +38,8 @@ from chalicelib.usecases.views import without_none
 
 log = logging.getLogger(__name__)
 
+Problems = list[FieldProblem]
+
 
 def endpoints_of(store: Store, tenant: TenantId) -> list[WebhookEndpoint]:
     """All endpoints of a tenant, oldest first. Raises Unavailable."""
@@ -62,7 +64,7 @@ class Webhooks:
         `also` gives what commits together with the endpoint. Raises InvalidParameter with everything that is wrong,
         BusinessRule when the tenant has as many as it may.
         """
-        problems = [*self._url_problems(url), *_events_problems(events), *_secret_problems(secret)]
+        problems = self.problems({"url": url, "events": events, "secret": secret})
         if problems:
             raise InvalidParameter(problems)
         shown = new_secret() if secret is None else cast(str, secret)
@@ -93,10 +95,8 @@ class Webhooks:
         self, tenant: TenantId, id: str, url: object | None = None, events: object | None = None, enabled: bool | None = None
     ) -> WebhookEndpoint:
         """Change what is given. Enabling forgets why it was disabled. Raises InvalidParameter, NotFound."""
-        problems = [
-            *([] if url is None else self._url_problems(url)),
-            *([] if events is None else _events_problems(events)),
-        ]
+        given = (("url", url), ("events", events))
+        problems = self.problems({name: value for name, value in given if value is not None})
         if problems:
             raise InvalidParameter(problems)
 
@@ -126,7 +126,7 @@ class Webhooks:
 
         Raises InvalidParameter, NotFound.
         """
-        problems = _secret_problems(secret)
+        problems = self.problems({"secret": secret})
         if problems:
             raise InvalidParameter(problems)
         fresh = new_secret() if secret is None else cast(str, secret)
@@ -211,6 +211,15 @@ class Webhooks:
         except Unavailable:
             log.warning("no message for webhook delivery %s: the sweep brings it", delivery.id)
         return delivery
+
+    def problems(self, given: Mapping[str, object]) -> Problems:
+        """What is wrong with the `url`, `events` and `secret` among `given`. A secret of None is one that is made here."""
+        found: Problems = []
+        if "url" in given:
+            found += self._url_problems(given["url"])
+        if "events" in given:
+            found += _events_problems(given["events"])
+        return [*found, *_secret_problems(given.get("secret"))]
 
     def _tally(self, tenant: TenantId) -> Tally:
         return self._store.get(Tally, tenant=tenant, of="webhooks") or Tally(tenant, "webhooks", 0, 0)

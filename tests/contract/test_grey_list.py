@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.deposits import HELD, Deposit, deposit_id
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.money import parse_units
 from chalicelib.usecases.audit import audit
+from chalicelib.usecases.changes import Save
 from chalicelib.wiring import services
 from tests.support.edge import PREPARED, Edge
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
@@ -84,7 +87,7 @@ def test_what_removing_takes(edge, query, body, status):
 
 def test_what_can_not_be_listed_and_who_may_not(edge):
     wrong = add(edge, "nonsense", "ethereum", reason="x" * 501).json["error"]
-    assert [problem["field"] for problem in wrong["details"]] == ["reason"]
+    assert [problem["field"] for problem in wrong["details"]] == ["reason", "address"]
     for address, network in (("nonsense", "ethereum"), (TRON, "ethereum"), (THIEF, "tron"), (THIEF.replace("D", "d", 1), "bsc")):
         refused = add(edge, address, network)
         assert (refused.status, refused.json["error"]["details"][0]["field"]) == (400, "address")
@@ -92,6 +95,29 @@ def test_what_can_not_be_listed_and_who_may_not(edge):
     assert edge.call("DELETE", LIST, query={"network": "ethereum", "address": THIEF}).status == 403
     assert edge.call("POST", "/transactions/tx_none/release").status == 403
     assert edge.call("POST", "/transactions/tx_none/release", key="admin").status == 404
+
+
+def test_a_hash_of_several_movements_names_them(edge):
+    network, txid = NetworkId("test:ethereum"), "0x" + "a1" * 32
+    made = []
+    for n, (merchant, flags) in enumerate(((edge.shop, (HELD,)), (edge.other, ()), (None, ()))):
+        tenant = None if merchant is None else TenantId(f"{merchant}:test")
+        made.append(
+            Deposit(
+                deposit_id(network, txid, str(n)), network, AssetId("test:ethereum:eth"), tenant, txid, str(n), PAYEE, THIEF, 5, 1,
+                "0x1", 0, 0, "confirmed", flags=flags,
+            )
+        )  # fmt: skip
+        edge.services.store.commit([Save(made[-1])])
+    refused = edge.call("POST", f"/transactions/{txid}/release", key="admin").json["error"]
+    assert (refused["code"], refused["details"]["field"]) == ("VALIDATION_ERROR", "txId")
+    assert f"{made[0].id} (held)" in refused["details"]["reason"]
+    assert f"{made[1].id} (not held)" in refused["details"]["reason"]
+    assert made[2].id not in refused["details"]["reason"]
+    assert edge.call("POST", f"/transactions/{txid[:-1]}/release", key="admin").status == 404
+    live = edge.new_key(realm="live", level="admin")
+    assert edge.call("POST", f"/transactions/{txid}/release", key=live).status == 404
+    assert edge.call("POST", f"/transactions/{made[0].id}/release", key=live).status == 404
 
 
 def test_simultaneous_adding_is_done_once(edge):
@@ -161,7 +187,7 @@ def test_from_detection_to_release(shop: Watch) -> None:
     shop.wait(4000)
     shop.turn("housekeeping")
     assert (shop.status(invoice), shop.purses()) == ("confirming", ("0", "1", "0"))
-    released = shop.release()
+    released = shop.operate("POST", f"/v1/transactions/{held['hash'].upper().replace('0X', '0x')}/release")
     assert (released.status, released.json["data"]["flags"]) == (200, ["grey_listed"])
     assert (shop.deposit(), shop.purses()) == (released.json["data"], ("1", "0", "0"))
     assert shop.status(invoice) == "completed"

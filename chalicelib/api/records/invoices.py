@@ -26,7 +26,7 @@ class InvoicePayment(CamelRecord):
 
     hash: Annotated[str, Field(description="The transaction's hash on the chain.", examples=[HASH])]
     amount: Money
-    confirmations: Annotated[int, Field(description="Blocks on it, its own included.", examples=[12])]
+    confirmations: Annotated[int, Field(description="Blocks on it, its own included, as far as the network needs.", examples=[12])]
 
 
 class InvoiceRate(CamelRecord):

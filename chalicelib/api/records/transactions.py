@@ -57,10 +57,12 @@ class Transaction(CamelRecord):
         Literal["pending", "confirmed", "failed", "orphaned"],
         Field(description="`orphaned`: a reorganisation took it out of the chain.", examples=["confirmed"]),
     ]
-    confirmations: Annotated[int, Field(ge=0, description="Blocks on it, its own included.", examples=[12])]
+    confirmations: Annotated[
+        int, Field(ge=0, description="Blocks on it, its own included, up to `requiredConfirmations`.", examples=[12])
+    ]
     required_confirmations: Annotated[int, Field(ge=1, description="Confirmations after which it is credited.", examples=[12])]
     block_number: Annotated[int | None, Field(ge=0, description="Null while it is in no block.", examples=[120])]
-    block_hash: Annotated[str | None, Field(description="Null where it is in no block, and for withdrawals.", examples=[HASH])]
+    block_hash: Annotated[str | None, Field(description="Null while it is in no block.", examples=[HASH])]
     invoice_id: Annotated[str | None, Field(description="The invoice that it paid.", examples=["inv_01jc9w3zj8q2m4k6n8r0t2v4x6"])]
     withdrawal_id: Annotated[
         str | None, Field(description="The withdrawal that it pays.", examples=[None, "wd_01kab7n3q2w8z5r6t4y1v9c0x3"])

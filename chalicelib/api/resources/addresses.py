@@ -11,7 +11,8 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import InsufficientPermissions
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.addresses import ADDRESSES
-from chalicelib.api.models import AddressText, CoinSlug, Label, Metadata, NetworkSlug, Query, Request, chosen_coin
+from chalicelib.api.models import AddressText, CoinSlug, Label, Metadata, NetworkSlug, Query, Request, chosen_coin, shown
+from chalicelib.api.resources.wallets import wallet_problems
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses import ROLE_OF, Address, Mode
 from chalicelib.domain.catalogue import Catalogue, Coin
@@ -57,6 +58,17 @@ class AddressCreate(Request):
             return [FieldProblem("coin", coin, (f"must be one of: {known} (on {network})",))]
         return []
 
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        role = ROLE_OF.get(str(sent.get("type", "user")))
+        address = sent.get("address")
+        if "type" in wrong or role is None or (role != "user" and ctx.key.level != "admin"):
+            return []
+        if role == "user" and address is not None and "address" not in wrong:
+            words = "is for cold wallets: a deposit address is made here"
+            return [FieldProblem("address", shown("address", address), (words,))]
+        return [] if role == "user" else wallet_problems(ctx, role, sent, wrong)
+
 
 class AddressChange(Request):
     """What is not sent stays as it is; null takes it away."""
@@ -99,8 +111,6 @@ def create_address(ctx: Ctx, body: AddressCreate) -> Answer:
     network = ctx.catalogue.networks[body.network]
     if ROLE_OF[body.type] != "user":
         return _service_wallet(ctx, body)
-    if body.address is not None:
-        raise InvalidParameter.one("address", body.address, "is for cold wallets: a deposit address is made here")
     coin = None if body.coin is None else chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
     answer = ctx.once(ctx.views.address)
     ctx.services.addresses.create(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -10,13 +11,13 @@ from pydantic_core import PydanticCustomError
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, choice, coin, hash_text, network, text, whole
 from chalicelib.api.lists.query import PageQuery
-from chalicelib.api.models import CamelRequest, NetworkSlug, Query, amount_text, chosen_coin, coin_network, matching
+from chalicelib.api.models import CamelRequest, NetworkSlug, Query, amount_text, chosen_coin, coin_network, matching, misspelled
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.coin_settings import AMOUNTS, MEANING, PERCENTAGE, coin_and_usd, in_usd
 from chalicelib.domain.coin_settings import amount_text as set_amount
-from chalicelib.domain.errors import InvalidParameter
+from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.times import iso
 from chalicelib.usecases.coins import MOST_NAME, RESERVED, SLUG
 
@@ -121,12 +122,27 @@ class CoinCreate(CoinSettings):
     name: CoinName | None = None
     contract_address: ContractAddress | None = None
 
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        return _no_contract(ctx, sent, wrong)
+
 
 class CoinPrecreate(CamelRequest):
     """A token contract to look at."""
 
     contract_address: ContractAddress
     network: NetworkSlug
+
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        return _no_contract(ctx, sent, wrong)
+
+
+def _no_contract(ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    network = ctx.catalogue.network(str(sent.get("network")))
+    if network is None or network.family == "utxo":  # which has no tokens at all: a rule of the business
+        return []
+    return misspelled(ctx, sent, wrong, "contractAddress", "is no address of {network}: {reason}")
 
 
 class CoinChange(CoinSettings):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from pydantic import Field
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, hash_text, network, text, time
 from chalicelib.api.lists.query import PageQuery
-from chalicelib.api.models import AddressText, NetworkSlug, Query, Request, shown
+from chalicelib.api.models import AddressText, NetworkSlug, Query, Request, misspelled, shown
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.greylist import GreyListEntry
@@ -38,12 +39,20 @@ class GreyListAdd(Request):
     address: AddressText
     reason: Reason | None = None
 
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        return misspelled(ctx, sent, wrong)
+
 
 class GreyListRemove(Request):
     """Here or in the query string."""
 
     network: NetworkSlug | None = None
     address: AddressText | None = None
+
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        return misspelled(ctx, sent, wrong)
 
 
 class GreyListRemoveQuery(Query):
@@ -99,7 +108,8 @@ def remove_from_grey_list(ctx: Ctx, body: GreyListRemove, query: GreyListRemoveQ
     answer="transactions.Transaction", summary="Release a deposit that is held",
 )  # fmt: skip
 def release_transaction(ctx: Ctx) -> Answer:
-    """For a deposit of any merchant of the key's realm, by its id (`tx_…`): its money becomes available and counts for its invoice.
+    """For a deposit of any merchant of the key's realm, by its id (`tx_…`) or by the chain's hash: its money becomes available and
+    counts for its invoice. Where several movements share the hash, the VALIDATION_ERROR names their ids, and which are held.
 
     A deposit is held from its confirmation on; one that is pending, was released before, or was never held is a
     VALIDATION_ERROR. Should a reorganisation take it out of the chain and bring it back, it is not held again.

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.models import AddressText, CamelRequest, CoinSlug, NetworkSlug, Query, chosen_coin, known_network
+from chalicelib.api.models import (
+    AddressText,
+    CamelRequest,
+    CoinSlug,
+    NetworkSlug,
+    Query,
+    chosen_coin,
+    known_network,
+    misspelled,
+    shown,
+)
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses import ROLE_OF, SERVICE_TYPE, Role
 from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.ids import network_parts
 from chalicelib.usecases.wallets import Registered
 
@@ -41,6 +53,25 @@ class ServiceWalletCreate(CamelRequest):
             examples=["0000000000000000000000000000000000000000000000000000000000000001"],
         ),
     ] = None
+
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        role = ROLE_OF.get(str(sent.get("type")))
+        return [] if role is None or "type" in wrong else wallet_problems(ctx, role, sent, wrong)
+
+
+def wallet_problems(ctx: Ctx, role: Role, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+    """What is wrong with the address and the key of a service wallet, as far as can be seen without using the key."""
+    address, key = sent.get("address"), sent.get("privateKey")
+    found: list[FieldProblem] = []
+    if role == "cold" and key is not None and "privateKey" not in wrong:
+        found.append(FieldProblem("privateKey", "(not shown)", ("is never given for a cold wallet: its key stays with you",)))
+    if role == "cold" and address is None and "address" not in wrong:
+        found.append(FieldProblem("address", None, ("is required for a cold wallet",)))
+    if role != "cold" and address is not None and key is None and "address" not in wrong:
+        words = "is given for cold wallets, or together with its privateKey"
+        found.append(FieldProblem("address", shown("address", address), (words,)))
+    return [*found, *misspelled(ctx, sent, wrong | {problem.field for problem in found})]
 
 
 class ColdWalletQuery(Query):

@@ -66,11 +66,15 @@ DELIVERIES = Listing(
 
 
 class WebhookCreate(Request):
-    """What the three must look like is the use case's to say: it names everything that is wrong at once."""
+    """What the three must look like is the use case's to say."""
 
     url: Annotated[Any, _URL]
     events: Annotated[Any, _EVENTS]
     secret: Annotated[Any, _SECRET] = None
+
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        return _problems(ctx, {name: sent[name] for name in ("url", "events", "secret") if name in sent})
 
 
 class WebhookUpdate(Request):
@@ -92,6 +96,10 @@ class WebhookUpdate(Request):
             return []
         return [FieldProblem("enabled", enabled, ("contradicts status: send one of the two",))]
 
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        return _problems(ctx, {name: sent[name] for name in ("url", "events") if sent.get(name) is not None})
+
     def wants_enabled(self) -> bool | None:
         return self.enabled if self.status is None else self.status == "active"
 
@@ -103,6 +111,14 @@ class SecretRotate(Request):
         default=OVERLAP_SECONDS, description="Seconds for which the secret of before signs as well.", examples=[OVERLAP_SECONDS]
     )
     secret: Annotated[Any, _SECRET] = None
+
+    @classmethod
+    def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
+        return _problems(ctx, {"secret": sent.get("secret")})
+
+
+def _problems(ctx: Ctx, sent: Mapping[str, Any]) -> list[FieldProblem]:
+    return ctx.services.webhooks.problems(sent)
 
 
 @endpoint(
