@@ -100,7 +100,7 @@ def test_pausing_and_going_on(shop: Shop, receiver: Receiver, off: Any, on: Any)
 @pytest.mark.parametrize(
     ("body", "fields"),
     [
-        ({"url": "ftp://x", "events": [], "secret": "0123456789abcdef"}, {"secret"}),
+        ({"url": "ftp://x", "events": [], "secret": "0123456789abcdef"}, {"url", "events", "secret"}),
         ({"url": "ftp://x", "events": []}, {"url", "events"}),
         ({"status": "on"}, {"status"}),
         ({"enabled": "yes"}, {"enabled"}),
