@@ -124,7 +124,8 @@ class Services:
     def gate(self) -> Access:
         from chalicelib.store.access import Access
 
-        return Access(self.store.models.connection.client, self.settings.table("tenants"), self.settings.realms)
+        client, table = self.store.models.connection.client, self.settings.table("tenants")
+        return Access(client, table, self.settings.realms, by_source=self.settings.stage == "demo")
 
     @cached_property
     def api_keys(self) -> ApiKeys:
@@ -261,7 +262,7 @@ class Services:
     def networks(self) -> Networks:
         from chalicelib.usecases.networks import Networks
 
-        return Networks(self.store)
+        return Networks(self.store, deployed=self.settings.stage != "local")
 
     @cached_property
     def expansion(self) -> Expansion:
@@ -358,9 +359,10 @@ class Services:
 
     @cached_property
     def sandbox(self) -> Sandbox:
+        from chalicelib.usecases.mining import MiningBudget
         from chalicelib.usecases.sandbox import Sandbox
 
-        return Sandbox(self.store, self.simulated, self.rules, self.simulated_tokens)
+        return Sandbox(self.store, self.simulated, self.rules, self.simulated_tokens, MiningBudget(self.store, self.clock))
 
     def reader(self, network: Network) -> ChainReader:
         """What scans a network: its node, or the simulated chain."""

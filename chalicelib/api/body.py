@@ -16,6 +16,7 @@ MAX_DEPTH = 32
 """Objects and lists inside each other."""
 _SHORT_INTEGER = 40  # characters; longer ones keep their text: Python's own conversion stops at 4300 digits with an error
 _BAD_CHARACTER = re.compile("[\x00\ud800-\udfff]")
+NO_BAD_CHARACTER = "must have no NUL character and no half of a surrogate pair"
 
 
 def parse(raw: bytes, content_type: str | None) -> dict[str, Any]:
@@ -44,6 +45,11 @@ def parse(raw: bytes, content_type: str | None) -> dict[str, Any]:
     if text.count("{") + text.count("[") > MAX_DEPTH or "\\u" in text:
         _check_inside(value)
     return value
+
+
+def has_bad_character(text: str) -> bool:
+    """Whether there is something in it that is in no name and no text of ours, wherever it was sent."""
+    return _BAD_CHARACTER.search(text) is not None
 
 
 def _refuse(constraint: str) -> NoReturn:
@@ -84,8 +90,8 @@ def _check_inside(value: dict[str, Any]) -> None:
         following: list[Any] = []
         for item in level:
             if isinstance(item, str):
-                if _BAD_CHARACTER.search(item):
-                    _refuse("must have no NUL character and no half of a surrogate pair")
+                if has_bad_character(item):
+                    _refuse(NO_BAD_CHARACTER)
             elif isinstance(item, dict):
                 following += [*item.keys(), *item.values()]
             elif isinstance(item, list):

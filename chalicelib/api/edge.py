@@ -26,6 +26,7 @@ from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.clocks import in_realm
 
 if TYPE_CHECKING:
+    from chalicelib.domain.catalogue import Catalogue
     from chalicelib.wiring import Services
 
 log = logging.getLogger(__name__)
@@ -97,6 +98,8 @@ def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]
         ctx.caller, ctx.usage = auth.let_in(request, route, wired.gate, ctx.now_ms, headers)
         if route.method != "GET" and wired.settings.stage == "demo":
             wired.demo_resets.demand_rest()
+    if any(body.has_bad_character(value) for value in ctx.path.values()):
+        raise NotFound("There is nothing of that name", {"path": route.path})
     arguments = _arguments(ctx, request)
     if ctx.idempotency_key is not None:
         ctx.plain_key = auth.key_of(request)
@@ -128,6 +131,8 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
     # Also where the route reads none: another body is another request.
     raw = request.raw_body if route.body is not None or route.creates else b""
     raw = raw.encode() if isinstance(raw, str) else raw
+    query, wrong_query = _query_of(route, request, catalogue)
+    joined = query.model_dump(exclude_none=True) if query is not None and query.for_body else {}
     if route.creates:
         try:
             ctx.idempotency_key = idempotency.key_from(auth.header_values(request, idempotency.HEADER.lower()))
@@ -135,29 +140,44 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
             problems += error.problems
         path = route.path.format_map(ctx.path)
         ctx.request_hash = idempotency.hash_of(route.method, path, _parameters(request), raw)
-    if route.body is not None or route.query is not None:
-        # pydantic is half of a cold start's imports: a request that has nothing to validate does not wait for it.
-        from chalicelib.api.models import validated
     if route.body is not None:
+        from chalicelib.api.models import validated
+
         content_type = auth.header_values(request, "content-type")
         try:
             sent = body.parse(raw, content_type[-1] if content_type else None)
         except InvalidParameter as error:
             problems += error.problems
         else:
+            twice = [name for name, value in joined.items() if sent.get(name) not in (None, value)]
+            problems += [FieldProblem(name, joined[name], ("must be the same in the query and in the body",)) for name in twice]
+            sent |= {name: value for name, value in joined.items() if name not in twice}
             parsed, wrong = validated(route.body, sent, catalogue)
-            problems += wrong
+            problems += [problem for problem in wrong if problem.field not in twice]
             if ctx.caller is not None:
                 named = frozenset(problem.field.split(".")[0] for problem in wrong)
                 problems += cast(Any, route.body).judged(ctx, sent, named)
             arguments.append(parsed)
-    if route.query is not None:
-        parsed, wrong = validated(route.query, _query(request), catalogue)
-        problems += wrong
-        arguments.append(parsed)
+    problems += wrong_query
+    if query is not None and not query.for_body:
+        arguments.append(query)
     if problems:
         raise InvalidParameter(problems)
     return arguments
+
+
+def _query_of(route: Route, request: Request, catalogue: Catalogue | None) -> tuple[Any, list[FieldProblem]]:
+    """The query string as the route's model, None where it has none or is wrong, and what is wrong with it."""
+    if route.query is None:
+        return None, []
+    # pydantic is half of a cold start's imports: a request that has nothing to validate does not wait for it.
+    from chalicelib.api.models import MAX_PROBLEMS, validated
+
+    sent = _query(request)
+    bad = {name for name, value in sent.items() if any(body.has_bad_character(text) for text in (name, *value))}
+    problems = [FieldProblem(name[:100], None, (body.NO_BAD_CHARACTER,)) for name in sorted(bad)[:MAX_PROBLEMS]]
+    parsed, wrong = validated(route.query, {name: value for name, value in sent.items() if name not in bad}, catalogue)
+    return parsed, [*problems, *(problem for problem in wrong if problem.field not in bad)]
 
 
 def _query(request: Request) -> dict[str, Any]:

@@ -36,6 +36,7 @@ MAX_METADATA = 8 * 1024
 MAX_PROBLEMS = 100
 """Fields that an error names: a few bytes of nonsense must not be answered with a flood."""
 _SHOWN = 100
+NOT_SHOWN = "(not shown)"
 _SECRET_FIELDS = frozenset({"secret", "privateKey", "private_key", "rpcUrl", "wsUrl"})
 
 
@@ -97,9 +98,14 @@ class CamelRequest(Request):
 
 
 class Query(Request):
-    """A query string: everything comes as text, so numbers are read from it."""
+    """A query string: everything comes as text, so numbers are read from it.
+
+    `for_body`: it is the query of a route with a body, and names fields of that which may stand in either. What is there is put
+    into the body, and the handler is given that alone.
+    """
 
     model_config = ConfigDict(strict=False)
+    for_body: ClassVar[bool] = False
 
 
 def _problem(text: str) -> PydanticCustomError:
@@ -335,6 +341,9 @@ def _collected(error: ValidationError, model: type[BaseModel]) -> list[FieldProb
     for line in error.errors(include_url=False):
         name = ".".join(str(part) for part in line["loc"])[:200] or "request"
         _, constraints = fields.setdefault(name, (None if line["type"] == "missing" else line["input"], []))
+        if line["type"] == "extra_forbidden":
+            # Nobody knows what it is: it may be a secret under a mistyped name.
+            fields[name] = (NOT_SHOWN, constraints)
         constraint = _in_words(line, model)
         if constraint not in constraints:
             constraints.append(constraint)
@@ -381,7 +390,7 @@ def shown(name: str, value: Any) -> Any:
     """A sent value as an error may repeat it: secrets not at all, whatever their name is mistyped as, long ones shortened."""
     first = name.partition(".")[0]
     if value is not None and (first in _SECRET_FIELDS or any(word in first.lower() for word in _SECRET_WORDS)):
-        return "(not shown)"
+        return NOT_SHOWN
     if isinstance(value, JsonNumber):
         return value if len(value.text) <= _SHOWN else value.text[:_SHOWN] + "…"
     if isinstance(value, str):

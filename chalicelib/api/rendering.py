@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.domain.times import iso
 
-# A number that must keep its text goes through the encoder as a string that begins with NUL, which no request can contain.
-_EXACT = re.compile(r'"\\u0000([-+0-9.eE]+)"')
+# A number that must keep its text goes through the encoder as a string that begins with this. Nobody outside knows it.
+_MARK = secrets.token_hex(16)
+_EXACT = re.compile(rf'"\\u0000{_MARK}([-+0-9.eE]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def body_text(answer: Answer, *, envelope: bool, now_ms: int, request_id: str) -
 def to_json(value: Any) -> str:
     """`value` as compact JSON. A JsonNumber is written digit for digit. Raises ValueError for NaN, TypeError for foreign types."""
     text = json.dumps(value, default=_exact, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    if "\\u0000" in text:
+    if _MARK in text:
         text = _EXACT.sub(r"\1", text)
     try:
         text.encode("utf-8")
@@ -50,5 +52,5 @@ def to_json(value: Any) -> str:
 
 def _exact(value: Any) -> str:
     if isinstance(value, JsonNumber):
-        return "\x00" + value.text
+        return f"\x00{_MARK}{value.text}"
     raise TypeError(f"{type(value).__name__} is not JSON")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ids import NetworkId, TenantId
 
 
 class Transfer(NamedTuple):
@@ -73,6 +73,16 @@ class SandboxClock:
 
     id: str
     ahead_ms: int
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MinedBlocks:
+    """How many blocks a merchant has had mined on simulated networks in an hour: `hour` counts them from 1970 on."""
+
+    tenant: TenantId
+    hour: int
+    blocks: int
     version: int = 1
 
 

@@ -9,6 +9,9 @@ each span of each window has a counter of its own (`n_minute_29400000`), so that
 
 Items: `key#<sha256>` / `-` holds the key as it is enforced, its limits and its counters. The record that is listed and changed
 lies beside it (`schema.py`); a change writes both in one transaction (`Enforce`), so the next request is judged by it.
+
+The demo's keys are published: whoever used one up would use it up for the whole world. There the counters are those of the key
+and of the caller (`n_minute_s17_29400000`), who is one of a bounded number that addresses are spread over.
 docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 """
 
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import fields
@@ -38,11 +42,13 @@ from chalicelib.usecases.access import (
     class_window,
     limits_of,
     may_come_from,
+    source_number,
 )
 from chalicelib.usecases.ports import Unavailable
 
 _WINDOWS = tuple(Window(name, seconds, 0) for name, seconds in WINDOW_SECONDS.items())
-_SECONDS = {f"n_{window.name}": window.seconds for window in (*_WINDOWS, *CLASS_WINDOWS.values())}
+_SECONDS = {window.name: window.seconds for window in (*_WINDOWS, *CLASS_WINDOWS.values())}
+_COUNTER = re.compile(r"n_([a-z]+)_(?:s[0-9]+_)?([0-9]+)", re.ASCII)
 _CONFLICT_TRIES = 5
 _MOST_LISTS = 1_000  # that a process remembers; afterwards it begins anew
 _STALE = 8  # counters of past spans that may pile up before a call is spent on removing them
@@ -55,13 +61,15 @@ Item = dict[str, dict[str, Any]]
 class Access:
     """`usecases.access.Gate` on DynamoDB. `client` is any botocore DynamoDB client, `table` the name of `tenants`.
 
-    Keys of other realms than `realms` are not let in, whatever the table holds.
+    Keys of other realms than `realms` are not let in, whatever the table holds. `by_source`: each caller has a key's limits by
+    himself.
     """
 
-    def __init__(self, client: Any, table: str, realms: Sequence[Realm] = REALMS) -> None:
+    def __init__(self, client: Any, table: str, realms: Sequence[Realm] = REALMS, by_source: bool = False) -> None:
         self._client = client
         self._table = table
         self._realms = realms
+        self._by_source = by_source
         self._lists: dict[str, tuple[str, ...]] = {}
         """The IP lists of keys that have one, by hash, as they were last seen."""
 
@@ -73,7 +81,8 @@ class Access:
         if realm not in self._realms:
             return None
         extra = class_window(rate_class, realm)
-        names = {w.name: _counter(w, now_ms) for w in (*_WINDOWS, *([extra] if extra else []))}
+        who = f"s{source_number(asked.client or "", now_ms)}_" if self._by_source else ""
+        names = {w.name: _counter(w, now_ms, who) for w in (*_WINDOWS, *([extra] if extra else []))}
         limits = {name: f"l_{name}" for name in names}
         values: Item = {":one": _number(1), ":now": _number(now_ms)}
         if extra is not None:
@@ -113,7 +122,7 @@ class Access:
                     raise Unavailable("the key store did not answer") from error
                 if not response.get("Item"):
                     return None
-                refused = _refusal(response["Item"], extra, now_ms)
+                refused = _refusal(response["Item"], extra, now_ms, who)
                 real = refused.key.ip_whitelist
                 if asked.client is None or real == thought or not may_come_from(real, asked.client):
                     return refused
@@ -123,7 +132,7 @@ class Access:
                 raise Unavailable("the key store did not answer") from error
             item: Item = answer["Attributes"]
             self._tidy(key_hash, item, now_ms)
-            return Admission(_key(item), _least(_usages(item, extra, now_ms)))
+            return Admission(_key(item), _least(_usages(item, extra, now_ms, who)))
         raise Unavailable("the key is being changed by too many at once")
 
     def _remember(self, key_hash: str, ranges: tuple[str, ...]) -> tuple[str, ...]:
@@ -148,8 +157,8 @@ class Access:
         over = now_ms // 1000 - 120
         stale = []
         for name in item:
-            prefix, _, number = name.rpartition("_")
-            if prefix in _SECONDS and (int(number) + 1) * _SECONDS[prefix] < over:
+            counter = _COUNTER.fullmatch(name)
+            if counter is not None and (int(counter[2]) + 1) * _SECONDS.get(counter[1], over) < over:
                 stale.append(name)
         if len(stale) <= _STALE:
             return
@@ -255,17 +264,17 @@ def _key(item: Item) -> ApiKey:
     return ApiKey(**{f.name: _read(item[f.name]) for f in fields(ApiKey) if f.name in item})
 
 
-def _counter(window: Window, now_ms: int) -> str:
-    """The attribute that counts the span of `window` that `now_ms` (milliseconds since 1970) lies in."""
-    return f"n_{window.name}_{now_ms // 1000 // window.seconds}"
+def _counter(window: Window, now_ms: int, who: str) -> str:
+    """The attribute that counts the span of `window` that `now_ms` (milliseconds since 1970) lies in; of one caller, `who`."""
+    return f"n_{window.name}_{who}{now_ms // 1000 // window.seconds}"
 
 
-def _usages(item: Item, extra: Window | None, now_ms: int) -> list[Usage]:
+def _usages(item: Item, extra: Window | None, now_ms: int, who: str) -> list[Usage]:
     """How each window stands, by the limits that are stored: they are what the condition compared with."""
     windows = [Window(name, seconds, _read(item[f"l_{name}"])) for name, seconds in WINDOW_SECONDS.items()]
     usages = []
     for window in (*windows, *([extra] if extra else [])):
-        counter = _counter(window, now_ms)
+        counter = _counter(window, now_ms, who)
         count = _read(item[counter]) if counter in item else 0
         usages.append(Usage(window, max(0, window.limit - count), (now_ms // 1000 // window.seconds + 1) * window.seconds))
     return usages
@@ -276,9 +285,9 @@ def _least(usages: list[Usage]) -> Usage:
     return min(usages, key=lambda usage: (usage.remaining, -usage.reset_at))
 
 
-def _refusal(item: Item, extra: Window | None, now_ms: int) -> Admission:
+def _refusal(item: Item, extra: Window | None, now_ms: int, who: str) -> Admission:
     """Why a key that is there was not counted: no longer usable, or at a limit (of several, the one that frees last)."""
-    key, usages = _key(item), _usages(item, extra, now_ms)
+    key, usages = _key(item), _usages(item, extra, now_ms, who)
     full = [usage for usage in usages if not usage.remaining] or usages
     exhausted = max(full, key=lambda usage: usage.reset_at) if alive(key, now_ms) else None
     return Admission(key, _least(usages), exhausted)

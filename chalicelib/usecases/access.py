@@ -12,7 +12,7 @@ import string
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Literal, Protocol
 
 from chalicelib.domain.ids import MerchantId, Realm, new_id
@@ -86,7 +86,7 @@ class Gate(Protocol):
     def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING) -> Admission | None:
         """Count one request, unless the key is revoked, expired, at a limit, or not what is `asked` of it.
 
-        None: there is no such key. Raises Unavailable.
+        On the demo, whose keys everybody has, each caller has the limits by himself. None: there is no such key. Raises Unavailable.
         """
         ...
 
@@ -143,6 +143,24 @@ def canonical_range(text: str) -> str:
     except ValueError:
         raise ValueError("must be an IPv4 or IPv6 address, or a range such as 203.0.113.0/24") from None
     return str(network) if slash else str(network.network_address)
+
+
+SOURCES = 64
+"""How many callers of one key are told apart on the demo: all their counters lie in the key's own item, so they are bounded."""
+
+
+def source_number(source: str, now_ms: int) -> int:
+    """Which of `SOURCES` callers an address is, for a day: of an IPv6 address the first 64 bits, which one customer has. Two that
+    share a number share its limits, and on the next day it is another two."""
+    try:
+        address = ip_address(source)
+    except ValueError:
+        who = "unknown"
+    else:
+        mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+        who = (mapped or address).exploded if mapped or isinstance(address, IPv4Address) else address.exploded[:19]
+    digest = hashlib.sha256(f"{now_ms // 86_400_000} {who}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") % SOURCES
 
 
 def well_formed(key: str) -> bool:

@@ -26,8 +26,8 @@ from chalicelib.usecases.trying import until_settled
 REMEMBERED_SECONDS = 5.0
 """How long a process may not have heard of an advance that another one made. The pollers look before every run."""
 MOST_AT_ONCE = 31_536_000
-MOST_IN_ALL = 100 * MOST_AT_ONCE
-"""Seconds: a year a call, a century in all."""
+MOST_IN_ALL = 10 * MOST_AT_ONCE
+"""Seconds: a year a call, ten years in all."""
 
 _realm: ContextVar[Realm | None] = ContextVar("realm", default=None)
 

@@ -17,6 +17,7 @@ from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParame
 from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, network_parts, tenant_parts
 from chalicelib.domain.money import format_units
 from chalicelib.domain.withdrawals import FINAL, Withdrawal
+from chalicelib.usecases.mining import MiningBudget
 from chalicelib.usecases.ports import AddressRules, Refused, Store, TokenFacts, Unavailable
 from chalicelib.usecases.scan import MOST_UNITS
 
@@ -118,8 +119,10 @@ class Sandbox:
         chain_of: Callable[[NetworkId], SimulatedChain],
         rules: AddressRules,
         tokens_of: Callable[[NetworkId], TokenMaker] | None = None,
+        budget: MiningBudget | None = None,
     ) -> None:
         self._store, self._chain_of, self._rules, self._tokens_of = store, chain_of, rules, tokens_of
+        self._budget = budget
 
     def deposit(
         self, network: NetworkId, address: str, coin: Coin, units: int, sender: str | None = None, token: str | None = None
@@ -139,8 +142,7 @@ class Sandbox:
                 "must be greater than zero",
                 f"at most {format_units(MOST_UNITS, coin.decimals)}",
             )
-        recipient = self._address(slug, "address", address)
-        origin = None if sender is None else self._address(slug, "from", sender)
+        recipient, origin = self._both(slug, address, sender)
         mined = chain.deposit(recipient, coin.contract, units, origin, token)
         return {
             "txid": mined.txid,
@@ -180,11 +182,16 @@ class Sandbox:
         realm, slug = network_parts(coin.network)
         chain.mine(self._store.catalogue(realm).networks[slug].confirmations)
 
-    def blocks(self, network: NetworkId, count: int, token: str | None = None) -> dict[str, Any]:
-        """Mine `count` blocks, 1 to 10,000; under the same `token` once. Raises InvalidParameter, Unavailable."""
+    def blocks(self, network: NetworkId, count: int, token: str | None = None, by: TenantId | None = None) -> dict[str, Any]:
+        """Mine `count` blocks, 1 to 10,000, of the hour's that the merchant `by` has; the service's own are not counted.
+        Under the same `token` it is done once.
+
+        Raises InvalidParameter, BusinessRule (no more this hour), Unavailable.
+        """
         chain = self._chain(network)
         if not 1 <= count <= MOST_BLOCKS:
             raise InvalidParameter.one("count", count, "must be an integer from 1 to 10000")
+        self._spend(by, "count", count)
         return {"network": network_parts(network)[1], "mined": count, "blockNumber": chain.mine(count, token)}
 
     def fund_hot_wallets(self) -> None:
@@ -209,10 +216,11 @@ class Sandbox:
                 except Unavailable as error:
                     log.warning("%s did not follow the clock at once: %s", network.id, error)
 
-    def reorg(self, network: NetworkId, depth: int, remine: bool = False, token: str | None = None) -> dict[str, Any]:
-        """Replace the last `depth` blocks by others, one more than they were. Raises InvalidParameter, Unavailable.
+    def reorg(self, network: NetworkId, depth: int, remine: bool = False, token: str | None = None, by: TenantId | None = None) -> dict[str, Any]:
+        """Replace the last `depth` blocks by others, one more than they were: new blocks of the merchant `by`, see `blocks`.
 
-        Their transactions stay out, or with `remine` are in the new blocks of the same numbers. The same `token` does it once.
+        Their transactions stay out, or with `remine` are in the new blocks of the same numbers. Under the same
+        `token` it is done once. Raises InvalidParameter, BusinessRule, Unavailable.
         """
         chain = self._chain(network)
         realm, slug = network_parts(network)
@@ -220,6 +228,7 @@ class Sandbox:
         most = self._store.catalogue(realm).networks[slug].reorg_depth
         if not 1 <= depth <= most:
             raise InvalidParameter.one("depth", depth, f"must be an integer from 1 to {most}")
+        self._spend(by, "depth", depth + 1)
         try:
             done = chain.reorganise(depth, remine, token)
         except TooDeep as error:
@@ -271,11 +280,27 @@ class Sandbox:
             raise BusinessRule("network", "only the simulated networks of test keys can be told what to do")
         return self._chain_of(network)
 
-    def _address(self, network: str, field: str, text: str) -> str:
-        try:
-            return self._rules.normalize(network, text)
-        except ValueError as error:
-            raise InvalidAddress(f"{field} is no address of {network}: {error}", {"field": field, "reason": str(error)}) from error
+    def _spend(self, by: TenantId | None, field: str, blocks: int) -> None:
+        if by is not None and self._budget is not None:
+            self._budget.spend(by, field, blocks)
+
+    def _both(self, network: str, address: str, sender: str | None) -> tuple[str, str | None]:
+        """Who is paid and who seems to pay. Raises InvalidAddress, with all that is wrong with either."""
+        read: dict[str, str | None] = {"from": None}
+        wrong: dict[str, tuple[str, str]] = {}
+        for field, text in (("address", address), ("from", sender)):
+            if text is None:
+                continue
+            try:
+                read[field] = self._rules.normalize(network, text)
+            except ValueError as error:
+                wrong[field] = (text, str(error))
+        if wrong:
+            said = "; ".join(f"{field} is no address of {network}: {reason}" for field, (_, reason) in wrong.items())
+            first = next(iter(wrong.values()))[0]
+            details: dict[str, Any] = {"address": first[:120], "network": network}
+            raise InvalidAddress(said, details if list(wrong) == ["address"] else {**details, "fields": list(wrong)})
+        return str(read["address"]), read["from"]
 
     def _withdrawal(self, tenant: TenantId, withdrawal_id: str, gone: bool = False) -> Withdrawal:
         """The caller's withdrawal. One that is over can not be decided any more, unless it has become so in the meantime."""

@@ -286,8 +286,8 @@ def test_no_body_makes_a_500(edge, body, place):
 )
 def test_no_query_makes_a_500(edge, query, place):
     wiring.services().clock.shift_ms += 60_000
-    gets = [route for route in routes() if route.query is not None]
+    gets = [route for route in routes() if route.query is not None and route.method == "GET"]
     route = gets[place % len(gets)]
     encodable = {name: value.encode("utf-8", "replace").decode() for name, value in query.items()}
     response = edge.call(route.method, path_of(route), key="client" if route.level == "client" else "admin", query=encodable)
-    assert response.status in (200, 400), (route, query, response.body)
+    assert response.status in (200, 400, *([404] if "{" in route.path else [])), (route, query, response.body)

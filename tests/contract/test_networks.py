@@ -10,6 +10,7 @@ import pytest
 from chalicelib.api.records import find
 from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.networks import Networks
 from tests.support.edge import PREPARED, Edge
 
 SECRET = "https://user:hunter2@node.example/v3/abcdef"
@@ -157,3 +158,29 @@ def test_a_change_between_reading_and_writing_is_kept(edge, monkeypatch):
     monkeypatch.setattr(store, "commit", late)
     changed = put(edge, network="ethereum", gasLimit=40_000).json
     assert (changed["name"], changed["gasLimit"]) == ("Renamed meanwhile", 40_000)
+
+
+REFUSED = (
+    "169.254.169.254", "169.254.170.2:80", "169.254.169.254.", "2852039166", "0xa9fea9fe", "0xa9.0xfe.0xa9.0xfe", "169.254.43518",
+    "0251.0376.0251.0376", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[fe80::1]", "[fe80::1%25eth0]", "[fd00:ec2::254]",
+    "0.0.0.0", "[::]", "224.0.0.1", "[ff02::1]", "127.0.0.1:9001", "[::1]:9001", "localhost:9001", "0", "127.1", "[::127.0.0.1]",  # noqa: S104
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("host", REFUSED)
+def test_a_deployed_stage_calls_nothing_beside_itself(edge, host):
+    edge.services.networks = Networks(edge.services.store, deployed=True)
+    for field, scheme in (("rpcUrl", "http"), ("wsUrl", "wss")):
+        refused = put(edge, "admin_live", network="ethereum", **{field: f"{scheme}://user:pass@{host}/latest"})
+        assert refused.status == 400, host
+        assert refused.json["error"]["code"] in ("VALIDATION_ERROR", "INVALID_PARAMETER")
+    edge.services.networks = Networks(edge.services.store, deployed=False)
+    assert put(edge, "admin_live", network="ethereum", rpcUrl="http://127.0.0.1:8545").status == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["10.0.3.7:8545", "192.168.1.9", "172.31.0.1", "[fd12:3456::1]:8545", "node.internal", "node.example", "1.2.3.4"]
+)
+def test_nodes_may_run_in_the_operators_own_network(edge, host):
+    edge.services.networks = Networks(edge.services.store, deployed=True)
+    assert put(edge, "admin_live", network="ethereum", rpcUrl=f"http://{host}").status == 200

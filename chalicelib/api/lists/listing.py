@@ -323,9 +323,11 @@ def _restored(value: Any, keyed: Sequence[tuple[tuple[bool, Any], str, Any]]) ->
     like = next((row[0][1] for row in keyed if not row[0][0]), value)
     if isinstance(like, Decimal) and isinstance(value, str):
         try:
-            return (False, Decimal(value))
+            number = Decimal(value)
         except InvalidOperation:
-            pass
+            number = Decimal("NaN")
+        if number.is_finite():
+            return (False, number)
     elif type(like) is type(value):
         return (False, value)
     raise InvalidParameter.one("cursor", None, "must be a next_cursor that this list gave")

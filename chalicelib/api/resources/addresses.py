@@ -15,7 +15,7 @@ from chalicelib.api.models import AddressText, CoinSlug, Label, Metadata, Networ
 from chalicelib.api.resources.wallets import wallet_problems
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses import ROLE_OF, Address, Mode
-from chalicelib.domain.catalogue import Catalogue, Coin
+from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.ids import network_parts
 from chalicelib.usecases.addresses import UNCHANGED
@@ -36,7 +36,9 @@ class AddressCreate(Request):
         Annotated[
             Literal["single", "common", "universal", "cross"],
             Field(
-                description="`universal` is another name for `common`. Without it, the deployment's own mode.", examples=["common"]
+                description="`universal` is another name for `common`. Without it, the deployment's own mode; where that is cross, "
+                "addresses of networks that are not EVM are common. Where it is single, `coin` is required.",
+                examples=["common"],
             ),
         ]
         | None
@@ -114,7 +116,7 @@ def create_address(ctx: Ctx, body: AddressCreate) -> Answer:
     coin = None if body.coin is None else chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
     answer = ctx.once(ctx.views.address)
     ctx.services.addresses.create(
-        ctx.tenant, network, coin, _mode(ctx, body.mode), label=body.label, metadata=body.metadata, also=answer.also
+        ctx.tenant, network, coin, _mode(ctx, body.mode, network), label=body.label, metadata=body.metadata, also=answer.also
     )
     return answer.answer
 
@@ -270,10 +272,12 @@ def validate_address(ctx: Ctx, body: AddressValidate) -> Answer:
     )
 
 
-def _mode(ctx: Ctx, asked: str | None) -> Mode:
+def _mode(ctx: Ctx, asked: str | None, network: Network) -> Mode:
     match asked:
         case None:
-            return ctx.services.settings.addresses_mode
+            # A default makes no request wrong: what it can not be here, it is not. Single is: its coin can be named.
+            default = ctx.services.settings.addresses_mode
+            return "common" if default == "cross" and network.family != "evm" else default
         case "single" | "cross":
             return asked
     return "common"

@@ -119,6 +119,16 @@ class InvoiceCreate(MoneyRequest, CamelRequest):
         return problems
 
 
+class InvoiceNetwork(Query):
+    """Decisions §3: the network of an invoice's coin stands in the query or in the body."""
+
+    for_body = True
+
+    network: Annotated[
+        NetworkSlug | None, Field(description="The same as `network` in the body, in its place.", examples=["tron"])
+    ] = None
+
+
 class InvoiceOverride(CamelRequest):
     """A status that is set by hand."""
 
@@ -139,12 +149,12 @@ class InvoiceByExternalId(Query, CamelRequest):
 
 
 @endpoint(
-    "POST", "/invoices", family="flat", permission="invoices:create", body=InvoiceCreate, status=201, creates=True,
-    answer="invoices.Invoice", summary="Ask to be paid",
+    "POST", "/invoices", family="flat", permission="invoices:create", body=InvoiceCreate, query=InvoiceNetwork, status=201,
+    creates=True, answer="invoices.Invoice", summary="Ask to be paid",
 )  # fmt: skip
 def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
-    """Without `network`: the coin on its first active network; the answer says which. `expiresIn` in seconds, by default what
-    the settings say.
+    """`network` stands in the body or in the query; in both, it has to be the same. Without it: the coin on its first active
+    network; the answer says which. `expiresIn` in seconds, by default what the settings say.
 
     Exactly one of `amount` (coin units) and `fiatAmount` with `fiatCurrency` (USD, EUR, GBP; at most 2 decimals). A fiat price is
     turned into coin units at the rate of now, rounded up to at most 8 decimals, and the rate is kept (`rate`); without a rate of

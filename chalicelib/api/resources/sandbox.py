@@ -15,6 +15,7 @@ from chalicelib.domain.money import parse_units
 from chalicelib.domain.times import iso
 from chalicelib.usecases.clocks import MOST_AT_ONCE
 from chalicelib.usecases.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
+from chalicelib.usecases.mining import BLOCKS_A_CALL
 from chalicelib.usecases.networks import MOST_CONFIRMATIONS
 from chalicelib.usecases.ports import TokenFacts
 
@@ -42,7 +43,7 @@ class SandboxBlocks(Request):
     """Blocks that shall be mined."""
 
     network: NetworkSlug
-    count: Annotated[int, Field(ge=1, le=10_000, description="How many.", examples=[12])]
+    count: Annotated[int, Field(ge=1, le=BLOCKS_A_CALL, description="How many.", examples=[12])]
 
 
 class SandboxReorg(Request):
@@ -114,8 +115,12 @@ def sandbox_token(ctx: Ctx, body: SandboxToken) -> Answer:
     creates=True, summary="Mine blocks on a simulated network", answer="sandbox.Blocks",
 )  # fmt: skip
 def sandbox_blocks(ctx: Ctx, body: SandboxBlocks) -> Answer:
-    """At once. Payments that wait get their confirmations, and are credited by the next look at the network."""
-    mined = ctx.services.sandbox.blocks(ctx.catalogue.networks[body.network].id, body.count, _token(ctx))
+    """At once. Payments that wait get their confirmations, and are credited by the next look at the network.
+
+    All merchants of a deployment share its simulated networks: each can have 10,000 blocks an hour there, those that replace
+    others (`POST /sandbox/reorg`) among them. More is VALIDATION_ERROR.
+    """
+    mined = ctx.services.sandbox.blocks(ctx.catalogue.networks[body.network].id, body.count, _token(ctx), ctx.tenant)
     return ctx.once(lambda record: record).done(mined)
 
 
@@ -124,8 +129,9 @@ def sandbox_blocks(ctx: Ctx, body: SandboxBlocks) -> Answer:
     creates=True, summary="Replace the last blocks of a simulated network", answer="sandbox.Reorganisation",
 )  # fmt: skip
 def sandbox_reorg(ctx: Ctx, body: SandboxReorg) -> Answer:
-    """What fell out stays out, unless `remine`."""
-    done = ctx.services.sandbox.reorg(ctx.catalogue.networks[body.network].id, body.depth, body.remine, _token(ctx))
+    """What fell out stays out, unless `remine`. The new blocks, one more than the old ones, are of the merchant's 10,000 an
+    hour (`POST /sandbox/blocks`)."""
+    done = ctx.services.sandbox.reorg(ctx.catalogue.networks[body.network].id, body.depth, body.remine, _token(ctx), ctx.tenant)
     return ctx.once(lambda record: record).done(done)
 
 
@@ -150,7 +156,7 @@ def sandbox_clock(ctx: Ctx, body: SandboxAdvance) -> Answer:
     simulated network mines one block of the new time and no more, however far the clock is moved.
 
     All merchants of a deployment share its simulated networks, and so their clock. It never goes back; two advances add up. It
-    can be moved by a year a call and by a century in all (a demo's by a week, until its next reset).
+    can be moved by a year a call and by ten years in all (a demo's by a week, until its next reset).
     """
 
     def render(moved: SandboxClock) -> dict[str, Any]:
