@@ -17,7 +17,11 @@ FIATS = ("USD", "EUR", "GBP")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`value` units of `fiat` (ISO 4217, upper case) for one `coin` (slug), exact, as text. `at` in milliseconds since 1970."""
+    """`value` units of `fiat` (ISO 4217, upper case) for one `coin` (slug), exact, as text. `at` in milliseconds since 1970.
+
+    `anchor` is what the next ones are held against (`usecases/rates.py`), as of `anchor_at`: the last value that two providers
+    said (`agreed`), or what a single one has been saying for an hour or so.
+    """
 
     coin: str
     fiat: str
@@ -25,10 +29,18 @@ class Rate:
     at: int
     source: str
     version: int = 1
+    anchor: str | None = None
+    anchor_at: int = 0
+    agreed: bool = False
 
     @property
     def decimal(self) -> Decimal:
         return Decimal(self.value)
+
+    @property
+    def anchored(self) -> tuple[Decimal, int]:
+        """The anchor and its time; a rate that was stored without one is its own."""
+        return (self.decimal, self.at) if self.anchor is None else (Decimal(self.anchor), self.anchor_at)
 
     def stale(self, now_ms: int) -> bool:
         return now_ms - self.at > STALE_MS

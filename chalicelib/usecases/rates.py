@@ -1,9 +1,13 @@
-"""Keeping the rates of the live realm: providers are asked in order, and the first fresh answer for a coin wins.
+"""Keeping the rates of the live realm: providers are asked in order, and no single one decides what a coin is worth.
 
-A rate decides what an invoice costs, so no provider is believed alone where it says something astonishing: a rate that differs
-from the last one by more than half is taken only when another provider says nearly the same. Where none does, the old one
-stays, grows stale, and prices nothing any more; an alarm says so every time. After six hours of that the new one is taken:
-the market has really moved, or there is nobody who minds.
+A rate decides what an invoice costs. With two providers or more, a value is compared with another provider's when it is the
+first one of a coin, when it differs from the last by more than 5 %, when it differs by more than 20 % from the last one that
+two providers agreed on, and when that was more than an hour ago. Within 5 % of each other they agree, and the value is taken;
+otherwise the old rate stays, grows stale, prices nothing any more, and an alarm says so every time.
+
+One provider alone, because no other is configured or all the others answer and do not know the coin: the first value is taken
+with a warning, and after that it may move by 20 % at once and by 20 % more an hour. What goes further is refused with an alarm,
+until so many hours are over that it is no further.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Protocol
 
 from chalicelib.domain.rates import FIATS, STALE_MS, Rate
@@ -25,12 +29,15 @@ Pair = tuple[str, str]
 
 LEAST, MOST = Decimal("1e-12"), Decimal("1e12")
 MOST_DIGITS = 40
-JUMP = Decimal("1.5")
-"""A rate that is more than this many times the last one, or less than that part of it, astonishes."""
-AGREE = Decimal("1.05")
-BELIEVED_AFTER_MS = 6 * 3_600_000
+NEAR = Decimal("1.05")
+"""Two values of which none is more than this many times the other are the same, or have hardly moved."""
+AN_HOUR = Decimal("1.2")
+"""How many times the anchor a value may be, or which part of it, with nobody to confirm it."""
+HOUR_MS = 3_600_000
 ALARM_AFTER_MS = 2 * STALE_MS
 _ITEMS = 10
+_ROUNDED = Context(prec=20)
+_LONGEST_HOURS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,119 @@ class RateProvider(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A quote, whose it is, and whether it needs somebody else's word: without that it is not taken."""
+
+    quote: Quote
+    source: str
+    doubted: bool
+
+
+class _Round:
+    """What the providers say at one refresh, and what is taken of it."""
+
+    def __init__(self, wanted: set[Pair], known: dict[Pair, Rate], now: int) -> None:
+        self.wanted, self._known, self._now = wanted, known, now
+        self.taken: dict[Pair, Rate] = {}
+        self._said: dict[Pair, list[_Said]] = {}
+        self._refused: set[Pair] = set()
+        self.answered = 0
+        self._asked = 0
+
+    def missing(self) -> set[Pair]:
+        """What is still to be asked for."""
+        return self.wanted - self.taken.keys()
+
+    def silent(self) -> None:
+        """A provider does not answer."""
+        self._asked += 1
+
+    def hear(self, name: str, quotes: Iterable[Quote]) -> None:
+        """A provider's answer."""
+        self._asked += 1
+        self.answered += 1
+        missing = self.missing()
+        for quote in quotes:
+            if quote.pair in missing and quote.pair not in self.taken:
+                self._weigh(name, quote)
+
+    def _weigh(self, name: str, quote: Quote) -> None:
+        earlier = self._said.setdefault(quote.pair, [])
+        if any(said.source == name for said in earlier):
+            return
+        usable = quote.plausible and self._now - quote.at <= STALE_MS
+        if not usable:
+            # It knows the coin, and may know better in a minute: so nobody is alone with it.
+            self._refused.add(quote.pair)
+            return
+        before = self._known.get(quote.pair)
+        for said in earlier:
+            if _near(quote.value, said.quote.value, NEAR):
+                self._take(said, said.quote.value, self._now, agreed=True)
+                return
+        said = _Said(quote, name, before is None or self._moved(before, quote.value))
+        earlier.append(said)
+        if before is None or said.doubted:
+            return
+        anchor, anchor_at = before.anchored
+        if len(earlier) == 1 and before.agreed and self._now - anchor_at <= HOUR_MS:
+            self._take(said, anchor, anchor_at, agreed=True)
+        elif len(earlier) > 1 and all(other.doubted for other in earlier[:-1]):
+            # The others astonish, and this one says what was known.
+            self._take(said, anchor, anchor_at, agreed=before.agreed)
+            self._alarm(earlier[:-1])
+
+    def _moved(self, before: Rate, value: Decimal) -> bool:
+        return not (_near(value, before.decimal, NEAR) and _near(value, before.anchored[0], AN_HOUR))
+
+    def close(self, configured: int) -> None:
+        """Everybody has been asked: what nobody else knows anything of is judged by itself."""
+        for pair, said in self._said.items():
+            if pair in self.taken or not said:
+                continue
+            before, first = self._known.get(pair), said[0]
+            # A coin that two have agreed on once needs two for ever, unless there are no two any more.
+            others_know = pair in self._refused or self.answered < configured or (before is not None and before.agreed)
+            if len(said) > 1:
+                self._alarm(said)
+            elif configured > 1 and others_know:
+                if before is None or first.doubted or not before.agreed:
+                    self._alarm(said)
+                else:
+                    self._take(first, *before.anchored, agreed=True)
+            else:
+                self._alone(first, before)
+
+    def _alone(self, said: _Said, before: Rate | None) -> None:
+        value = said.quote.value
+        if before is None:
+            log.warning("rates: %s/%s is taken from %s alone, unconfirmed: %s", *said.quote.pair, said.source, value)
+            self._take(said, value, self._now, agreed=False)
+            return
+        anchor, anchor_at = before.anchored
+        hours = min(Decimal(max(0, self._now - anchor_at)) / HOUR_MS, Decimal(_LONGEST_HOURS))
+        if not _near(value, anchor, _ROUNDED.power(AN_HOUR, max(hours, Decimal(1)))):
+            self._alarm([said])
+            return
+        reach = _ROUNDED.power(AN_HOUR, hours)
+        followed = min(max(value, _ROUNDED.divide(anchor, reach)), _ROUNDED.multiply(anchor, reach))
+        self._take(said, followed, self._now, agreed=False)
+
+    def _take(self, said: _Said, anchor: Decimal, anchor_at: int, *, agreed: bool) -> None:
+        quote, before = said.quote, self._known.get(said.quote.pair)
+        version = 1 if before is None else before.version + 1
+        at, value = min(quote.at, self._now), f"{quote.value:f}"
+        made = Rate(quote.coin, quote.fiat, value, at, said.source, version, f"{anchor:f}", anchor_at, agreed)
+        self.taken[quote.pair] = made
+
+    def _alarm(self, refused: Sequence[_Said]) -> None:
+        for said in refused:
+            before = self._known.get(said.quote.pair)
+            was = "never known" if before is None else before.value
+            log.error("ALARM rates: %s says %s for %s/%s, was %s: refused", said.source, said.quote.value, *said.quote.pair, was)
+
+
 class RateKeeper:
     """Refreshes the stored rates. Two at once harm nothing: the records' versions let one pass."""
 
@@ -72,47 +192,23 @@ class RateKeeper:
         """Ask for `coins` in every currency; the number of rates stored. Raises Unavailable when no provider answers."""
         now = self._clock.now_ms()
         known = {(rate.coin, rate.fiat): rate for rate in self._stored()}
-        taken, answered = self._ask({(coin, fiat) for coin in coins for fiat in FIATS}, known, now)
-        written = self._write([self._next(known.get(pair), quote, source) for pair, (quote, source) in sorted(taken.items())])
-        self._complain({**known, **{(r.coin, r.fiat): r for r in written}}, now)
-        if self._providers and not answered:
-            raise Unavailable("no provider of rates answers")
-        return len(written)
-
-    def _ask(self, wanted: set[Pair], known: dict[Pair, Rate], now: int) -> tuple[dict[Pair, tuple[Quote, str]], bool]:
-        taken: dict[Pair, tuple[Quote, str]] = {}
-        doubted: dict[Pair, tuple[Quote, str]] = {}
-        answered = False
+        heard = _Round({(coin, fiat) for coin in coins for fiat in FIATS}, known, now)
         for provider in self._providers:
-            missing = wanted - taken.keys()
+            missing = heard.missing()
             if not missing:
                 break
             try:
                 quotes = provider.quotes(missing, now)
             except Unavailable as error:
                 log.warning("rates: %s: %s", provider.name, error)
-                continue
-            answered = True
-            for quote in quotes:
-                if quote.pair not in missing or not quote.plausible or now - quote.at > STALE_MS:
-                    continue
-                before, other = known.get(quote.pair), doubted.get(quote.pair)
-                if before is None or _near(quote.value, before.decimal, JUMP):
-                    taken[quote.pair] = quote, provider.name
-                elif other is not None and _near(quote.value, other[0].value, AGREE):
-                    taken[quote.pair] = doubted.pop(quote.pair)
-                elif now - before.at > BELIEVED_AFTER_MS:
-                    log.error("ALARM rates: %s/%s is believed to be %s after six hours", *quote.pair, quote.value)
-                    taken[quote.pair] = quote, provider.name
-                elif other is None:
-                    doubted[quote.pair] = quote, provider.name
-        for pair, (quote, source) in doubted.items():
-            log.error("ALARM rates: %s says %s for %s/%s, was %s: refused", source, quote.value, *pair, known[pair].value)
-        return taken, answered
-
-    def _next(self, before: Rate | None, quote: Quote, source: str) -> Rate:
-        version = 1 if before is None else before.version + 1
-        return Rate(quote.coin, quote.fiat, f"{quote.value:f}", min(quote.at, self._clock.now_ms()), source, version)
+            else:
+                heard.hear(provider.name, quotes)
+        heard.close(len(self._providers))
+        written = self._write([rate for _, rate in sorted(heard.taken.items())])
+        self._complain({**known, **{(r.coin, r.fiat): r for r in written}}, now)
+        if self._providers and not heard.answered:
+            raise Unavailable("no provider of rates answers")
+        return len(written)
 
     def _write(self, rates: list[Rate]) -> list[Rate]:
         written: list[Rate] = []

@@ -12,7 +12,7 @@ from chalicelib.domain.rates import STALE_MS, Rate
 from chalicelib.settings import Settings
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.ports import Unavailable
-from chalicelib.usecases.rates import ALARM_AFTER_MS, BELIEVED_AFTER_MS, Pair, Quote, RateKeeper
+from chalicelib.usecases.rates import ALARM_AFTER_MS, Pair, Quote, RateKeeper
 from infra.local.aws import LocalAws
 from tests.support.sandbox import HandClock
 
@@ -59,18 +59,19 @@ def pair(aws: LocalAws) -> Bench:
     return Bench(Provider("first", btc="60000.12345678901234567890"), Provider("second", btc="60100", eth="3000"))
 
 
-def test_the_first_answer_for_a_coin_wins_and_is_kept_exactly(pair: Bench) -> None:
+def test_what_two_say_is_kept_exactly_as_the_first_said_it(pair: Bench) -> None:
     assert pair.refresh() == 2
     assert pair.usd() == ("60000.12345678901234567890", "first")
     assert pair.usd("eth") == ("3000", "second")
     assert pair.rate().at == NOW
-    assert ("btc", "USD") not in pair.providers[1].asked[0]
     pair.clock.pass_seconds(60)
     pair.refresh()
     assert (pair.rate().at, pair.rate().version) == (NOW + 60_000, 2)
+    assert ("btc", "USD") in pair.providers[1].asked[0] and ("btc", "USD") not in pair.providers[1].asked[1]
 
 
 def test_a_provider_that_fails_leaves_it_to_the_next(pair: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    pair.refresh()
     pair.providers[0].down = True
     pair.refresh()
     assert pair.usd() == ("60100", "second")
@@ -78,6 +79,7 @@ def test_a_provider_that_fails_leaves_it_to_the_next(pair: Bench, caplog: pytest
 
 
 def test_a_stale_answer_is_none(pair: Bench) -> None:
+    pair.refresh()
     pair.providers[0].old = STALE_MS + 1
     pair.refresh()
     assert pair.usd() == ("60100", "second")
@@ -110,8 +112,66 @@ def test_nobody_answers_so_the_rates_grow_stale_and_it_is_told(pair: Bench, capl
 @pytest.mark.parametrize("value", ["NaN", "-1", "0", "1e13", "1e-13"])
 def test_impossible_rates_are_passed_over(pair: Bench, value: str) -> None:
     pair.providers[0].usd["btc"] = value
+    assert pair.refresh() == 1, "one provider alone does not say what a coin is worth"
+    pair.providers[0].usd["btc"] = "60000"
+    pair.refresh()
+    pair.providers[0].usd["btc"] = value
     pair.refresh()
     assert pair.usd() == ("60100", "second")
+
+
+def test_the_first_rate_of_all_is_what_two_agree_on(pair: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    pair.providers[0].usd["btc"] = "1"
+    pair.refresh()
+    assert pair.store.rates().get("btc") is None
+    assert "ALARM rates: first says 1 for btc/USD, was never known: refused" in caplog.text
+    pair.providers[0].down = True
+    pair.refresh()
+    assert pair.store.rates().get("btc") is None, "nor is the other one believed alone"
+    pair.providers[0].down, pair.providers[0].usd["btc"] = False, "60000"
+    pair.refresh()
+    assert pair.usd() == ("60000", "first")
+
+
+@pytest.mark.parametrize("step", ["1.5", "1.049", "0.96"])
+def test_a_lying_provider_moves_nothing_far_however_slowly(pair: Bench, caplog: pytest.LogCaptureFixture, step: str) -> None:
+    pair.refresh()
+    for _ in range(180):
+        pair.clock.pass_seconds(60)
+        pair.providers[0].usd["btc"] = str(Decimal(pair.rate().value) * Decimal(step))
+        pair.refresh()
+        assert Decimal(60000) / Decimal("1.21") <= Decimal(pair.rate().value) <= Decimal(60000) * Decimal("1.21")
+    assert "ALARM rates: first says" in caplog.text
+
+
+def test_where_they_part_for_an_hour_the_rate_grows_stale(pair: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    pair.refresh()
+    pair.providers[0].usd["btc"] = "62900"
+    pair.refresh()
+    pair.providers[0].usd["btc"] = "64000"
+    for _ in range(80):
+        pair.clock.pass_seconds(60)
+        pair.refresh()
+    assert pair.usd() == ("64000", "first") and pair.rate().stale(pair.clock.now_ms())
+    assert "ALARM rates: first says 64000" in caplog.text and "ALARM rates: second says 60100" in caplog.text
+    pair.providers[1].usd["btc"] = "64100"
+    pair.refresh()
+    assert not pair.rate().stale(pair.clock.now_ms())
+
+
+def test_one_that_is_left_alone_goes_on_within_a_fifth_of_what_both_said(pair: Bench) -> None:
+    pair.refresh()
+    pair.providers[1].down = True
+    for value in ("62000", "64000", "66000", "68000", "70000", "71900"):
+        pair.clock.pass_seconds(1_800)
+        pair.providers[0].usd["btc"] = value
+        pair.refresh()
+        assert pair.usd()[0] == value
+    pair.providers[0].usd["btc"] = "72100"
+    for _ in range(100):
+        pair.clock.pass_seconds(1_800)
+        pair.refresh()
+    assert pair.usd()[0] == "71900" and pair.rate().stale(pair.clock.now_ms())
 
 
 def test_a_jump_that_the_other_contradicts_is_refused(pair: Bench, caplog: pytest.LogCaptureFixture) -> None:
@@ -130,25 +190,54 @@ def test_a_jump_that_the_other_confirms_is_taken(pair: Bench, caplog: pytest.Log
     assert "ALARM" not in caplog.text
 
 
-def test_a_jump_that_nobody_confirms_is_refused_for_six_hours(pair: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_coin_that_one_provider_alone_knows(pair: Bench, caplog: pytest.LogCaptureFixture) -> None:
     pair.refresh()
-    pair.providers[1].down = True
-    pair.providers[0].usd["btc"] = "120000"
+    assert pair.usd("eth") == ("3000", "second")
+    assert "eth/USD is taken from second alone, unconfirmed: 3000" in caplog.text
+    pair.providers[1].usd["eth"] = "4000"
     pair.clock.pass_seconds(60)
     pair.refresh()
-    assert pair.usd()[0].startswith("60000") and pair.rate().at == NOW
-    assert "ALARM rates: first says 120000 for btc/USD" in caplog.text
-    pair.clock.pass_seconds(BELIEVED_AFTER_MS / 1000)
+    assert pair.usd("eth")[0] == "3000"
+    # Whoever does not answer may know it.
+    pair.providers[0].down = True
+    pair.providers[1].usd["eth"] = "3100"
     pair.refresh()
-    assert pair.usd() == ("120000", "first")
+    assert pair.usd("eth")[0] == "3000"
 
 
-def test_half_more_is_no_jump(pair: Bench) -> None:
-    pair.providers[0].usd["btc"] = "60000"
+def test_one_provider_alone_is_believed_in_steps(aws: LocalAws, caplog: pytest.LogCaptureFixture) -> None:
+    alone = Bench(Provider("only", btc="60000"))
+    alone.refresh()
+    assert alone.usd() == ("60000", "only")
+    assert "unconfirmed" in caplog.text
+    highest = Decimal(60000)
+    for minute in range(1, 121):
+        alone.clock.pass_seconds(60)
+        alone.providers[0].usd["btc"] = str(Decimal(alone.rate().value) * Decimal("1.02"))
+        alone.refresh()
+        highest = Decimal(alone.rate().value)
+        assert highest <= 60000 * Decimal("1.2") * Decimal("1.2") ** (Decimal(minute) / 60) * Decimal("1.0001")
+    assert highest > 80_000
+    assert "ALARM rates: only says" in caplog.text
+
+
+def test_one_provider_alone_is_believed_a_jump_when_so_many_hours_are_over(aws: LocalAws) -> None:
+    alone = Bench(Provider("only", btc="60000"))
+    alone.refresh()
+    alone.providers[0].usd["btc"] = "120000"  # 1.2 ** 3.8 = 2
+    for _ in range(3):
+        alone.clock.pass_seconds(3_600)
+        alone.refresh()
+        assert alone.usd()[0] == "60000"
+    alone.clock.pass_seconds(3_600)
+    alone.refresh()
+    assert alone.usd()[0] == "120000"
+
+
+def test_a_rate_that_was_stored_before_there_were_anchors(pair: Bench) -> None:
+    pair.store.commit([Save(Rate("btc", "USD", "59000", NOW - 60_000, "first"))])
     pair.refresh()
-    pair.providers[0].usd["btc"] = "90000"
-    pair.refresh()
-    assert pair.usd() == ("90000", "first")
+    assert (pair.rate().anchored, pair.rate().agreed) == ((Decimal("60000.12345678901234567890"), NOW), True)
 
 
 def test_two_refreshes_at_once_harm_nothing(pair: Bench) -> None:
