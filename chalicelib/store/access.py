@@ -81,7 +81,7 @@ class Access:
         if realm not in self._realms:
             return None
         extra = class_window(rate_class, realm)
-        who = f"s{source_number(asked.client or "", now_ms)}_" if self._by_source else ""
+        who = f"s{source_number(asked.client or '', now_ms)}_" if self._by_source else ""
         names = {w.name: _counter(w, now_ms, who) for w in (*_WINDOWS, *([extra] if extra else []))}
         limits = {name: f"l_{name}" for name in names}
         values: Item = {":one": _number(1), ":now": _number(now_ms)}

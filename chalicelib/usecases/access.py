@@ -86,7 +86,8 @@ class Gate(Protocol):
     def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING) -> Admission | None:
         """Count one request, unless the key is revoked, expired, at a limit, or not what is `asked` of it.
 
-        On the demo, whose keys everybody has, each caller has the limits by himself. None: there is no such key. Raises Unavailable.
+        On the demo, whose keys everybody has, each caller has the limits by himself. None: there is no such key. Raises
+        Unavailable.
         """
         ...
 

@@ -216,7 +216,9 @@ class Sandbox:
                 except Unavailable as error:
                     log.warning("%s did not follow the clock at once: %s", network.id, error)
 
-    def reorg(self, network: NetworkId, depth: int, remine: bool = False, token: str | None = None, by: TenantId | None = None) -> dict[str, Any]:
+    def reorg(
+        self, network: NetworkId, depth: int, remine: bool = False, token: str | None = None, by: TenantId | None = None
+    ) -> dict[str, Any]:
         """Replace the last `depth` blocks by others, one more than they were: new blocks of the merchant `by`, see `blocks`.
 
         Their transactions stay out, or with `remine` are in the new blocks of the same numbers. Under the same

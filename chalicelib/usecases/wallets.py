@@ -17,7 +17,7 @@ from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.usecases.addresses import Also, family_key, nothing_more, watched_key
-from chalicelib.usecases.changes import Change, Save
+from chalicelib.usecases.changes import Change, Conflict, Save
 from chalicelib.usecases.ports import AddressRules, Clock, Store, WalletKeys
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Holdings
@@ -94,7 +94,14 @@ class Wallets:
         def decide() -> Registered:
             self._check_free(network, role)
             watched = self._watched(network, wallet, record.id)
-            self._store.commit([Save(wallet), *secrets, Save(watched), Save(record), *also(made)])
+            try:
+                self._store.commit([Save(wallet), *secrets, Save(watched), Save(record), *also(made)])
+            except Conflict as conflict:
+                if conflict.change in secrets:
+                    # The key is there from a wallet that is gone. Its row is named after network and address, so it is the
+                    # same key; and whoever signs holds it against the wallet's public key.
+                    secrets.clear()
+                raise
             return made
 
         return until_settled(decide)

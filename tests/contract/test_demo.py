@@ -11,6 +11,7 @@ import pytest
 from botocore.client import BaseClient
 
 from chalicelib import wiring
+from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Coin, default_networks
 from chalicelib.domain.demo import EVERY_MS, LEASE_MS, OPERATOR, SHOP
 from chalicelib.domain.deposits import Deposit
@@ -18,6 +19,7 @@ from chalicelib.domain.ids import tenant_id
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.settings import Settings
+from chalicelib.usecases.access import source_number
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save
 from chalicelib.workers import demo
@@ -203,3 +205,52 @@ def test_two_resets_at_once_are_one(deployed):
     assert wired.demo_resets.begin()
     assert not wired.demo_resets.begin()
     assert not demo.run(lambda _: None)
+
+
+def test_what_visitors_counted_up_is_not_counted_after_a_reset(deployed):
+    wired, client, keys = deployed
+
+    def register(n: int) -> int:
+        body = {"url": f"https://shop.example/{n}", "events": ["*"]}
+        return client.call("POST", "/v1/webhooks", keys["client_test"], json=body).status
+
+    assert [register(n) for n in range(21)] == [201] * 20 + [400]
+    wired.clock.shift_ms = EVERY_MS + 1
+    assert demo.run(lambda _: None)
+    assert client.call("GET", "/v1/webhooks", keys["client_test"]).json["data"] == []
+    wired.clock.shift_ms += 61_000
+    assert [register(n) for n in range(21)] == [201] * 20 + [400]
+
+
+def test_a_key_that_was_imported_before_a_reset_is_imported_again(deployed):
+    wired, client, keys = deployed
+    body = {"network": "ethereum", "type": "collector", "privateKey": "0" * 63 + "1"}
+
+    def register() -> Any:
+        return client.call("POST", "/v1/addresses/service-wallets", keys["admin_test"], json=body)
+
+    first = register()
+    assert first.status == 201
+    wired.clock.shift_ms = EVERY_MS + 1
+    assert demo.run(lambda _: None)
+    again = register()
+    assert (again.status, again.json) == (201, first.json)
+    assert register().status == 400, "there is one now"
+    wallet = wired.store.get(Wallet, network="test:ethereum", role="collector")
+    digest = bytes(range(32))
+    assert wired.signer.sign(wallet, digest).r > 0
+
+
+def test_one_visitor_uses_no_key_up_for_the_others(deployed):
+    wired, client, keys = deployed
+
+    def look(source: str) -> Any:
+        return client.call("GET", "/v1/networks", keys["client_test"], source_ip=source)
+
+    now = wired.clock.now_ms()
+    other = next(f"203.0.113.{n}" for n in range(256) if source_number(f"203.0.113.{n}", now) != source_number("198.51.100.9", now))
+    wired.clock.now_ms = lambda: now
+    assert [look("198.51.100.9").status for _ in range(61)] == [200] * 60 + [429]
+    answer = look(other)
+    assert (answer.status, answer.headers["x-ratelimit-remaining"]) == (200, "59")
+    del wired.clock.now_ms

@@ -16,7 +16,7 @@ from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import MerchantId
 from chalicelib.domain.merchants import Tally
 from chalicelib.store.access import Access
-from chalicelib.usecases.access import Asked, alive, issue_key
+from chalicelib.usecases.access import SOURCES, Asked, alive, issue_key, source_number
 from chalicelib.usecases.changes import Conflict, Enforce, Save
 from chalicelib.wiring import services
 from tests.support.edge import PREPARED
@@ -302,3 +302,29 @@ def test_revoking(access):
     assert alive(admit(access, second).key, NOON)
     assert [key.id for key in keys.every(first.tenant)] == [first.id, second.id]
     assert services().store.get(Tally, tenant=first.tenant, of="keys").count == 1
+
+
+def test_of_a_published_key_each_caller_has_the_limits(access):
+    shared = Access(access._client, access._table, by_source=True)
+    key, _ = stored(access, rate_limit=2)
+    used: dict[int, int] = {}
+    for n in range(200):
+        source = f"192.0.2.{n}" if n % 2 else f"2001:db8:0:{n:x}::1"
+        who = source_number(source, NOON)
+        assert 0 <= who < SOURCES
+        admission = shared.admit(key.hash, key.realm, "standard", NOON, Asked(source))
+        assert (admission.exhausted is None) == (used.get(who, 0) < 2)
+        if admission.exhausted is None:
+            used[who] = used.get(who, 0) + 1
+    assert len(used) > SOURCES / 2
+    assert len(raw(access, key)) < 4 * SOURCES, "bounded, however many there are"
+    assert source_number("2001:db8::1", NOON) == source_number("2001:db8::ffff:1", NOON)
+    assert source_number("::ffff:192.0.2.1", NOON) == source_number("192.0.2.1", NOON)
+    assert len({source_number("192.0.2.1", NOON + n * DAY) for n in range(20)}) > 5
+    # What is over is removed here too, and one request is one write otherwise.
+    made = counted(access)
+    later = NOON + 30 * MINUTE
+    assert shared.admit(key.hash, key.realm, "standard", later, Asked("192.0.2.1")).exhausted is None
+    assert made == ["UpdateItem", "UpdateItem"]
+    assert not [name for name in raw(access, key) if name.startswith("n_minute_") and name.endswith(f"_{NOON // MINUTE}")]
+    assert shared.last_used([key.hash]) == {key.hash: later}
