@@ -153,6 +153,25 @@ def revoke(args: argparse.Namespace) -> int:
     raise _CanNot(f"merchant {args.merchant} has no key {args.key}")
 
 
+def multisig_reset(args: argparse.Namespace) -> int:
+    """Take a merchant's signers away, who lost their keys. Noted in its settings with the time and the caller's ARN."""
+    import boto3
+
+    from chalicelib.domain.errors import BusinessRule
+    from chalicelib.domain.merchants import Merchant
+
+    wired, owner = _services(), MerchantId(args.merchant)
+    if wired.store.get(Merchant, id=owner) is None:
+        raise _CanNot(f"there is no merchant {owner}")
+    by = str(boto3.client("sts").get_caller_identity()["Arn"])
+    try:
+        changed = wired.merchant_settings.reset(tenant_id(owner, args.realm), by)
+    except BusinessRule as error:
+        raise _CanNot(f"{owner} in {args.realm}: {error}") from error
+    _say({"merchant": owner, "realm": args.realm, "revision": changed.version, "by": by, "signers": changed.resets[-1].signers})
+    return 0
+
+
 def network(args: argparse.Namespace) -> int:
     """Connect a live network to a node, or put it to rest. Activating makes its hot wallet and starts scanning at the tip."""
     import boto3
@@ -205,7 +224,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        added = commands.add_parser(run.__name__, help=(run.__doc__ or "").split(".")[0])
+        added = commands.add_parser(run.__name__.replace("_", "-"), help=(run.__doc__ or "").split(".")[0])
         added.set_defaults(run=run)
         return added
 
@@ -230,6 +249,9 @@ def _parser() -> argparse.ArgumentParser:
     gone = command(revoke)
     gone.add_argument("merchant")
     gone.add_argument("key", help="the key's id, key_...")
+    lost = command(multisig_reset)
+    lost.add_argument("merchant")
+    lost.add_argument("--realm", choices=REALMS, required=True)
     net = command(network)
     net.add_argument("slug", choices=NETWORK_ORDER)
     net.add_argument("--rpc-url")

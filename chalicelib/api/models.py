@@ -399,3 +399,12 @@ def shown(name: str, value: Any) -> Any:
         text = json.dumps(value, default=lambda number: number.text, ensure_ascii=False)
         return value if len(text) <= 2 * _SHOWN else text[: 2 * _SHOWN] + "…"
     return value
+
+
+class ChangeSignature(Request):
+    """A signer's signature under a change that the merchant's signers guard."""
+
+    signer_id: Annotated[str, Field(min_length=1, max_length=64, description="Whose it is.", examples=["alice"])]
+    signature: Annotated[
+        str, Field(min_length=1, max_length=200, description="Ed25519, 64 bytes in hex or base64.", examples=["00" * 64])
+    ]

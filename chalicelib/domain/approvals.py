@@ -120,5 +120,15 @@ def rejection_text(text: str) -> str:
 def settings_text(tenant: TenantId, revision: int, settings: Mapping[str, Any]) -> str:
     """What signers sign to change the settings that they guard: merchant and realm, the revision that is replaced, and the new
     settings as JSON with sorted names and no blanks."""
-    body = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return "\n".join(("settings", tenant, str(revision), body))
+    return _change_text("settings", tenant, revision, settings)
+
+
+def whitelist_text(tenant: TenantId, revision: int, entry: Mapping[str, Any]) -> str:
+    """What signers sign to trust an address, or to raise its limits: like the settings' text, with the entry's revision, which is 0
+    for an address that was never on the whitelist."""
+    return _change_text("whitelist", tenant, revision, entry)
+
+
+def _change_text(what: str, tenant: TenantId, revision: int, record: Mapping[str, Any]) -> str:
+    body = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return "\n".join((what, tenant, str(revision), body))

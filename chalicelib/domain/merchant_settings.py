@@ -7,14 +7,29 @@ from dataclasses import dataclass, field
 from chalicelib.domain.approvals import MultisigConfig
 from chalicelib.domain.ids import TenantId
 
+MOST_RESETS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsReset:
+    """The operator took a merchant's signers away. `by` is who AWS says that was; `signers` are the ids of those who were there."""
+
+    at: int
+    by: str
+    signers: tuple[str, ...] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class MerchantSettings:
-    """`version` is shown as the revision, which signed changes name. `updated_by` is a key's id; times in ms since 1970."""
+    """`version` is shown as the revision, which signed changes name. `updated_by` is a key's id; times in ms since 1970.
+
+    `resets`: when the operator took the signers away, and who that was (at most the last `MOST_RESETS`).
+    """
 
     tenant: TenantId
     whitelist_enforced: bool = False
     multisig: MultisigConfig = field(default_factory=MultisigConfig)
     updated_at: int | None = None
     updated_by: str | None = None
+    resets: tuple[SettingsReset, ...] = ()
     version: int = 0

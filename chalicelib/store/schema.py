@@ -158,6 +158,7 @@ RECORDS: dict[str, Kind] = {
         "records", lambda r: f"wl#{r.tenant}", lambda r: r.id, _whitelist_lists, pages=("wl", "tenant"), module="whitelist"
     ),
     "Spent": Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
+    "PayeeSpent": Kind("records", lambda r: f"payee#{r.tenant}", lambda r: f"{r.asset}#{r.address}"),
     "MerchantSettings": Kind("records", lambda r: f"mset#{r.tenant}"),
     "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
     "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists, module="deposits"),

@@ -1,22 +1,24 @@
 """A merchant's settings: whether its whitelist is enforced, and who has to sign large withdrawals.
 
 While multisig is enabled its signers guard the settings, too: a stolen key with `merchant:write` must not be able to switch off
-what protects from stolen keys. Only turning the whitelist's enforcement on needs no signature.
+what protects from stolen keys. Only turning the whitelist's enforcement on needs no signature. Whoever becomes a signer signs the
+change: so the keys are known to exist, and no key of the API makes signers of strangers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.approvals import MultisigConfig, settings_text
+from chalicelib.domain.approvals import MultisigConfig, Signer, settings_text
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.merchant_settings import MerchantSettings
+from chalicelib.domain.merchant_settings import MOST_RESETS, MerchantSettings, SettingsReset
 from chalicelib.domain.times import iso
-from chalicelib.encoding.ed25519 import check_public_key, read_bytes, verify
+from chalicelib.encoding.ed25519 import check_public_key
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.guarding import Signatures, check_signed
 from chalicelib.usecases.ports import Clock, Store
 from chalicelib.usecases.trying import until_settled
 
@@ -37,7 +39,7 @@ class MerchantSettingsDesk:
         by: str,
         whitelist_enforced: bool | None,
         multisig: MultisigConfig | None,
-        signatures: Sequence[tuple[str, str]] = (),
+        signatures: Signatures = (),
     ) -> MerchantSettings:
         """Replace what is not None. `by` is the key's id; `signatures` are pairs of signer id and signature over the text of the
         change. Raises BusinessRule.
@@ -54,13 +56,47 @@ class MerchantSettingsDesk:
             )
             if after == before:
                 return before
-            if before.multisig.enabled and after != replace(before, whitelist_enforced=True):
-                _check_signatures(before, after, signatures)
+            new = _new_signers(before.multisig, after.multisig)
+            if new or (before.multisig.enabled and after != replace(before, whitelist_enforced=True)):
+                check_signed(settings_text(tenant, before.version, guarded(after)), before.multisig, new, signatures)
             after = replace(after, updated_at=self._clock.now_ms(), updated_by=by, version=before.version + 1)
             self._store.commit([Save(after)])
             return after
 
         return until_settled(decide)
+
+    def reset(self, tenant: TenantId, by: str) -> MerchantSettings:
+        """The operator's: nobody has to sign any more. For merchants whose signers are lost; noted in the record.
+
+        Raises BusinessRule where nobody has to sign.
+        """
+
+        def decide() -> MerchantSettings:
+            before = self.get(tenant)
+            if before.multisig == MultisigConfig():
+                raise BusinessRule("multisig_config", "there are no signers")
+            now = self._clock.now_ms()
+            done = SettingsReset(now, by, tuple(signer.id for signer in before.multisig.signers))
+            after = replace(
+                before,
+                multisig=MultisigConfig(),
+                resets=(*before.resets, done)[-MOST_RESETS:],
+                updated_at=now,
+                updated_by=by,
+                version=before.version + 1,
+            )
+            self._store.commit([Save(after)])
+            return after
+
+        return until_settled(decide)
+
+
+def _new_signers(before: MultisigConfig, after: MultisigConfig) -> list[Signer]:
+    """Those whose signature counts from now on and did not before. A role is only a word: it makes nobody new."""
+    if not after.enabled:
+        return []
+    known = {(signer.id, signer.public_key) for signer in before.signers} if before.enabled else set()
+    return [signer for signer in after.signers if (signer.id, signer.public_key) not in known]
 
 
 def check_config(config: MultisigConfig) -> None:
@@ -83,25 +119,6 @@ def check_config(config: MultisigConfig) -> None:
         raise BusinessRule("multisig_config.required_signatures", "must not be more than total_signers")
     if config.enabled and config.required_signatures < 1:
         raise BusinessRule("multisig_config.required_signatures", "must be at least 1 where multisig is enabled")
-
-
-def _check_signatures(before: MerchantSettings, after: MerchantSettings, signatures: Sequence[tuple[str, str]]) -> None:
-    text = settings_text(before.tenant, before.version, guarded(after))
-    keys = {signer.id: signer.public_key for signer in before.multisig.signers}
-    valid: set[str] = set()
-    for place, (signer_id, signature) in enumerate(signatures):
-        if signer_id not in keys:
-            raise BusinessRule(f"signatures.{place}.signer_id", "is none of the signers")
-        try:
-            found = read_bytes(signature, 64).hex()
-        except ValueError as error:
-            raise BusinessRule(f"signatures.{place}.signature", str(error)) from error
-        if not verify(keys[signer_id], text, found):
-            raise BusinessRule(f"signatures.{place}.signature", f"is not {signer_id}'s signature over: {text}")
-        valid.add(signer_id)
-    needed = before.multisig.required_signatures
-    if len(valid) < needed:
-        raise BusinessRule("signatures", f"while multisig is enabled, {needed} signers have to sign this change: {text}")
 
 
 def guarded(settings: MerchantSettings) -> dict[str, Any]:

@@ -128,6 +128,7 @@ class Payouts:
             amount=withdrawal.amount,
             nonce=nonce,
             priority=withdrawal.priority,
+            reference=withdrawal.id,
         )
 
     def _start(self, network: Network, before: Withdrawal) -> Withdrawal | None:

@@ -234,7 +234,10 @@ class TokenReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """What is to be paid, before the chain's own fields are filled in. `amount` in units; `contract` None for the native coin."""
+    """What is to be paid, before the chain's own fields are filled in. `amount` in units; `contract` None for the native coin.
+
+    `reference` is the withdrawal's id: simulated networks write it into the payment, so that an outcome can be planned for it.
+    """
 
     sender: str
     recipient: str
@@ -242,6 +245,7 @@ class Payment:
     amount: int
     nonce: int
     priority: Priority = "normal"
+    reference: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

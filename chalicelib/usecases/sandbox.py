@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, get_args
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParameter, NotFound
-from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, network_parts, tenant_parts
+from chalicelib.domain.ids import NetworkId, TenantId, network_parts, tenant_parts
 from chalicelib.domain.money import format_units
 from chalicelib.domain.withdrawals import FINAL, Withdrawal
 from chalicelib.usecases.mining import MiningBudget
@@ -92,11 +92,11 @@ class SimulatedChain(Protocol):
         """Decide what becomes of a payment, now or when it is broadcast. Raises Decided, Refused (the chain's words)."""
         ...
 
-    def plan(self, reference: str, recipient: str, contract: str | None, amount: int, outcome: Outcome) -> None:
-        """The next payment with this recipient, coin and amount has `outcome` when it is broadcast. Kept for a day."""
+    def plan(self, reference: str, outcome: Outcome) -> None:
+        """The payment with this reference (a withdrawal's id) has `outcome` when it is broadcast. Kept for a day."""
         ...
 
-    def forget(self, reference: str, recipient: str, contract: str | None, amount: int) -> None:
+    def forget(self, reference: str) -> None:
         """Take back `plan`."""
         ...
 
@@ -256,10 +256,9 @@ class Sandbox:
         chosen: Outcome = "confirm" if outcome == "confirm" else "fail" if outcome == "fail" else "stick"
         withdrawal = self._withdrawal(tenant, withdrawal_id)
         chain = self._chain(withdrawal.network)
-        contract = self._contract(withdrawal)
         planned = withdrawal.txid is None
         if planned:
-            chain.plan(withdrawal.id, withdrawal.to_address, contract, withdrawal.amount, chosen)
+            chain.plan(withdrawal.id, chosen)
             # Signed and sent since we looked? The id is stored before the first broadcast, so whoever was too early to find
             # the plan is seen here.
             withdrawal = self._withdrawal(tenant, withdrawal_id, gone=True)
@@ -274,7 +273,7 @@ class Sandbox:
                 raise BusinessRule("outcome", f"the chain does not take the payment: {error}") from error
             finally:
                 if planned:
-                    chain.forget(withdrawal.id, withdrawal.to_address, contract, withdrawal.amount)
+                    chain.forget(withdrawal.id)
         return {"id": withdrawal.id, "outcome": chosen, "state": state, "txid": withdrawal.txid}
 
     def _chain(self, network: NetworkId) -> SimulatedChain:
@@ -312,11 +311,3 @@ class Sandbox:
         if found.status in FINAL and not gone:
             raise BusinessRule("outcome", f"the withdrawal is {found.status} already")
         return found
-
-    def _contract(self, withdrawal: Withdrawal) -> str | None:
-        network, slug = asset_parts(withdrawal.asset)
-        realm, name = network_parts(network)
-        coin = self._store.catalogue(realm).coin(name, slug)
-        if coin is None:
-            raise LookupError(f"{withdrawal.asset} is not in the catalogue")
-        return coin.contract

@@ -193,7 +193,7 @@ class Settlement:
         withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         changes: list[Change] = [Close(work)]
         if withdrawal is not None and withdrawal.status == "failed":
-            changes.append(unspent(purse_of(self._store, withdrawal)[1], withdrawal, self._clock.now_ms()))
+            changes += unspent(purse_of(self._store, withdrawal), withdrawal, self._clock.now_ms())
         self._store.commit(changes)
 
     def _unsettle(self, work: Work) -> None:

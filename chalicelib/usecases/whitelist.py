@@ -1,16 +1,23 @@
-"""The merchant's whitelist: addresses that it trusts, with limits."""
+"""The merchant's whitelist: addresses that it trusts, with limits.
+
+While multisig is enabled its signers guard what lets more money go: an address that is added, a limit that is raised or taken
+away. Trusting less needs nobody.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
 
+from chalicelib.domain.approvals import whitelist_text
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound
-from chalicelib.domain.ids import TenantId
+from chalicelib.domain.ids import TenantId, network_parts
+from chalicelib.domain.merchant_settings import MerchantSettings
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id
 from chalicelib.usecases.addresses import Also, nothing_more
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.guarding import Signatures, check_signed
 from chalicelib.usecases.ports import AddressRules, Clock, Page, Store
 from chalicelib.usecases.trying import until_settled
 
@@ -27,11 +34,12 @@ class Whitelist:
         label: str,
         daily_limit: str | None,
         monthly_limit: str | None,
+        signatures: Signatures = (),
         also: Also = nothing_more,
     ) -> WhitelistEntry:
         """Trust an address. Limits are plain decimals in coin units, for each coin by itself; zero or None: no limit.
 
-        Raises InvalidAddress, BusinessRule (there already, or a daily limit over the monthly one).
+        Raises InvalidAddress, BusinessRule (there already, a daily limit over the monthly one, signatures are missing).
         """
         try:
             shown = self._rules.normalize(network.slug, address)
@@ -43,11 +51,12 @@ class Whitelist:
 
         def decide() -> WhitelistEntry:
             now = self._clock.now_ms()
-            before = self._store.get(WhitelistEntry, tenant=tenant, id=name)
+            before, settings = self._guarded(tenant, name)
             if before is not None and before.removed_at is None:
                 raise BusinessRule("address", f"is on the whitelist for {network.slug} already, as {before.id}")
             version = 1 if before is None else before.version + 1
             entry = WhitelistEntry(name, tenant, network.id, shown, label, now, now, daily, monthly, version=version)
+            _check_guarded(settings, 0 if before is None else before.version, entry, signatures)
             self._store.commit([Save(entry), *also(entry)])
             return entry
 
@@ -55,26 +64,33 @@ class Whitelist:
 
     def get(self, tenant: TenantId, name: str) -> WhitelistEntry:
         """Raises NotFound, also for another merchant's."""
-        found = self._store.get(WhitelistEntry, tenant=tenant, id=name)
-        if found is None or found.removed_at is not None:
-            raise NotFound(f"No whitelist address {name[:80]}", {"id": name[:80]})
-        return found
+        return _there(self._store.get(WhitelistEntry, tenant=tenant, id=name), name)
 
     def page(self, tenant: TenantId, limit: int, after: str | None = None, newest_first: bool = True) -> Page[WhitelistEntry]:
         return self._store.page(WhitelistEntry, limit=limit, after=after, newest_first=newest_first, tenant=tenant)
 
-    def change(self, tenant: TenantId, name: str, **changes: str | None) -> WhitelistEntry:
+    def change(self, tenant: TenantId, name: str, signatures: Signatures = (), **changes: str | None) -> WhitelistEntry:
         """Change `label`, `daily_limit`, `monthly_limit`; what is not named stays. Raises NotFound, BusinessRule."""
 
         def decide() -> WhitelistEntry:
-            before = self.get(tenant, name)
+            found, settings = self._guarded(tenant, name)
+            before = _there(found, name)
             after = replace(before, **changes, updated_at=self._clock.now_ms(), version=before.version + 1)  # type: ignore[arg-type]
             daily, monthly = _limits(after.daily_limit, after.monthly_limit)
             after = replace(after, daily_limit=daily, monthly_limit=monthly)
+            if _more(before.daily_limit, daily) or _more(before.monthly_limit, monthly):
+                _check_guarded(settings, before.version, after, signatures)
             self._store.commit([Save(after)])
             return after
 
         return until_settled(decide)
+
+    def _guarded(self, tenant: TenantId, name: str) -> tuple[WhitelistEntry | None, MerchantSettings]:
+        """What is stored under an id, and the settings that say who guards it; one call."""
+        entry, settings = self._store.get_many(
+            [(WhitelistEntry, {"tenant": tenant, "id": name}), (MerchantSettings, {"tenant": tenant})]
+        )
+        return entry, settings or MerchantSettings(tenant)
 
     def remove(self, tenant: TenantId, name: str) -> WhitelistEntry:
         """Trust an address no more. Raises NotFound."""
@@ -93,3 +109,25 @@ def _limits(daily: str | None, monthly: str | None) -> tuple[str | None, str | N
     if found[0] is not None and found[1] is not None and Decimal(found[0]) > Decimal(found[1]):
         raise BusinessRule("daily_limit", "must not be more than monthly_limit")
     return found[0], found[1]
+
+
+def _there(found: WhitelistEntry | None, name: str) -> WhitelistEntry:
+    if found is None or found.removed_at is not None:
+        raise NotFound(f"No whitelist address {name[:80]}", {"id": name[:80]})
+    return found
+
+
+def _more(before: str | None, after: str | None) -> bool:
+    """Whether a limit lets more go than the one before."""
+    return before is not None and (after is None or Decimal(after) > Decimal(before))
+
+
+def _check_guarded(settings: MerchantSettings, revision: int, entry: WhitelistEntry, signatures: Signatures) -> None:
+    if settings.multisig.enabled:
+        shown = {
+            "address": entry.address,
+            "network": network_parts(entry.network)[1],
+            "daily_limit": entry.daily_limit,
+            "monthly_limit": entry.monthly_limit,
+        }
+        check_signed(whitelist_text(entry.tenant, revision, shown), settings.multisig, (), signatures)

@@ -19,7 +19,7 @@ from chalicelib.domain.errors import BusinessRule, DailyLimitExceeded, Insuffici
 from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ids import TenantId, network_parts
 from chalicelib.domain.ledger import Balance
-from chalicelib.domain.limits import DAY_MS, MONTH_MS, Spent, used, with_payments
+from chalicelib.domain.limits import DAY_MS, MONTH_MS, MOST_OWN, Paid, PayeeSpent, Spent, used, window_of, with_payments
 from chalicelib.domain.merchant_settings import MerchantSettings
 from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rates, RatesOf
@@ -46,6 +46,7 @@ class Facts:
 
     balance: Balance
     spent: Spent
+    own: dict[str, PayeeSpent]
     quote: FeeQuote | None
     settings: MerchantSettings
     hot: Wallet | None
@@ -55,11 +56,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Yes: what to store beside the withdrawals. For each output: `reasons` why somebody has to agree to it, and `limited`,
-    whether it counts towards limits of its address."""
+    """Yes: what to store beside the withdrawals: `spent`, and `own` of single addresses. For each output: `reasons` why somebody
+    has to agree to it, and `limited`, whether it counts towards limits of its address."""
 
     balance: Balance
     spent: Spent
+    own: tuple[PayeeSpent, ...]
     fee: int
     charge: int
     reasons: tuple[tuple[ApprovalReason, ...], ...]
@@ -115,6 +117,8 @@ class Rules:
         self._check_day(facts.spent, total, now)
         quoted = None if facts.quote is None else facts.quote.fees.get(self._coin.slug)
         fee = fee_at(quoted or 0, priority)
+        if quoted is not None and not self._merchant_pays:
+            self._check_worth(outputs, fee, now)
         charge = self._charge(None if quoted is None else fee, now) if self._merchant_pays else 0
         needed = total + charge * len(outputs)
         if facts.balance.available < needed:
@@ -125,24 +129,53 @@ class Rules:
             }
             raise InsufficientBalance(f"The balance of {self._coin.slug} on {self.network.slug} is not enough", details)
         limited = tuple((entry := facts.entries.get(o.to_address)) is not None and entry.limited for o in outputs)
-        payments = [(o.to_address, o.amount, counts) for o, counts in zip(outputs, limited, strict=True)]
-        reasons = tuple(self._reasons(facts, output) for output in outputs)
-        spent = with_payments(facts.spent, now, payments)
-        return Ruling(facts.balance, spent, fee, charge, reasons, limited, facts.settings)
+        reasons = self._all_reasons(facts, outputs, now)
+        payments = [
+            Paid(o.to_address, o.amount, counts, "multisig" in why)
+            for o, counts, why in zip(outputs, limited, reasons, strict=True)
+        ]
+        spent, own = with_payments(facts.spent, facts.own, now, payments)
+        if len(own) > MOST_OWN:
+            last = list(own)[MOST_OWN]
+            where = next(output.address_field for output in outputs if output.to_address == last)
+            raise BusinessRule(
+                where,
+                f"so many addresses with limits were paid in {self._coin.symbol} within 30 days that a batch can have only"
+                f" {MOST_OWN} more: pay to this one by itself",
+            )
+        return Ruling(facts.balance, spent, tuple(own.values()), fee, charge, reasons, limited, facts.settings)
 
     def _charge(self, fee: int | None, now: int) -> int:
         """What a merchant who pays the fee is debited for each payment, in units of the coin; rounded up. Raises BusinessRule."""
-        coin, native = self._coin, self._catalogue.native(self.network.slug)
+        coin = self._coin
         if fee is None:
             raise BusinessRule("network", f"there is no fee estimate for {coin.slug} on {self.network.slug} yet: try again soon")
+        worth = self._in_coin(fee, now)
+        if worth is None:
+            raise BusinessRule("coin", f"the network fee has no value in {coin.slug} now: a fresh rate is missing")
+        return worth
+
+    def _in_coin(self, fee: int, now: int) -> int | None:
+        """What a fee is worth in units of the coin, rounded up; None where a fresh rate is missing."""
+        coin, native = self._coin, self._catalogue.native(self.network.slug)
         if coin.contract is None:
             return fee
         rates = self._rates_of(self.network.realm)
         worth, price = rates.fresh(native.slug, now), rates.fresh(coin.slug, now)
-        if worth is None or price is None:
-            raise BusinessRule("coin", f"the network fee has no value in {coin.slug} now: a fresh rate is missing")
+        if worth is None or price is None or not price.decimal:
+            return None
         usd = _EXACT.multiply(_EXACT.scaleb(Decimal(fee), -native.decimals), worth.decimal)
         return units_of(usd, coin.decimals, price.decimal, up=True)
+
+    def _check_worth(self, outputs: Sequence[Output], fee: int, now: int) -> None:
+        """Where the operator pays the fee, nobody burns more of it than is paid out. Nothing is asked where no rate is known."""
+        least = self._in_coin(fee, now)
+        for output in outputs:
+            if least is not None and output.amount < least:
+                raise BusinessRule(
+                    output.amount_field,
+                    f"must be at least {self._shown(least)} {self._coin.symbol}: the network fee is worth as much",
+                )
 
     def _facts(self, tenant: TenantId, outputs: Sequence[Output]) -> Facts:
         coin, network = self._coin, self.network
@@ -163,17 +196,27 @@ class Rules:
             )
             for a in addresses
         ]
-        found = self._store.get_many(wanted)
+        # One call, as long as all of it fits into one: of many addresses, few have limits, and these are read afterwards.
+        together = fixed + 3 * len(addresses) <= 100
+        own = [(PayeeSpent, {"tenant": tenant, "asset": coin.asset, "address": a}) for a in addresses]
+        found = self._store.get_many([*wanted, *own] if together else wanted)
         balance, spent, quote, settings, hot = found[:fixed]
         entries: list[WhitelistEntry | None] = found[fixed : fixed + len(addresses)]
+        grey = found[fixed + len(addresses) : fixed + 2 * len(addresses)]
+        if together:
+            apart = found[fixed + 2 * len(addresses) :]
+        else:
+            wanted = [key for key, entry in zip(own, entries, strict=True) if entry is not None and entry.limited]
+            apart = self._store.get_many(wanted) if wanted else []
         return Facts(
             balance=balance or Balance(tenant, coin.asset),
             spent=spent or Spent(tenant, coin.asset),
+            own={record.address: record for record in apart if record is not None},
             quote=quote,
             settings=settings or MerchantSettings(tenant),
             hot=hot,
             entries={e.address: e for e in entries if e is not None and e.removed_at is None},
-            grey=frozenset(a for a, e in zip(addresses, found[fixed + len(addresses) :], strict=True) if e is not None),
+            grey=frozenset(a for a, e in zip(addresses, grey, strict=True) if e is not None),
         )
 
     def _shown(self, units: int) -> str:
@@ -216,7 +259,8 @@ class Rules:
                     raise BusinessRule(output.address_field, f"is not on the whitelist for {self.network.slug}")
                 continue
             totals[entry.address] = totals.get(entry.address, 0) + output.amount
-            window, requested = facts.spent.limited.get(entry.address, []), totals[entry.address]
+            window = window_of(facts.spent, facts.own.get(entry.address), entry.address)
+            requested = totals[entry.address]
             daily, monthly = limit_of(entry.daily_limit, coin.decimals), limit_of(entry.monthly_limit, coin.decimals)
             if daily is not None:
                 self._check_limit("daily limit of this whitelist address", daily, used(window, now, DAY_MS), requested)
@@ -242,10 +286,18 @@ class Rules:
             }
             raise DailyLimitExceeded(f"This would exceed the {name}", details)
 
-    def _reasons(self, facts: Facts, output: Output) -> tuple[ApprovalReason, ...]:
-        reasons: list[ApprovalReason] = []
-        if facts.settings.multisig.covers(output.amount, self._coin.decimals):
-            reasons.append("multisig")
-        if output.to_address in facts.grey:
-            reasons.append("grey_list")
-        return tuple(reasons)
+    def _all_reasons(self, facts: Facts, outputs: Sequence[Output], now: int) -> tuple[tuple[ApprovalReason, ...], ...]:
+        """For each output, who has to agree. What no signer signs stays under multisig's threshold in any 24 hours, so that no
+        large payment is made of small ones: outputs count one after the other, as withdrawals by themselves would."""
+        free = used(facts.spent.unsigned, now, DAY_MS)
+        found: list[tuple[ApprovalReason, ...]] = []
+        for output in outputs:
+            reasons: list[ApprovalReason] = []
+            if facts.settings.multisig.covers(free + output.amount, self._coin.decimals):
+                reasons.append("multisig")
+            else:
+                free += output.amount
+            if output.to_address in facts.grey:
+                reasons.append("grey_list")
+            found.append(tuple(reasons))
+        return tuple(found)

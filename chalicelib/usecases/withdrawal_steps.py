@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.domain import ledger
@@ -10,7 +10,7 @@ from chalicelib.domain.approvals import Approval, ApprovalRequest
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.ids import TenantId, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
-from chalicelib.domain.limits import Spent, without_payment
+from chalicelib.domain.limits import Paid, PayeeSpent, Spent, without_payment
 from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals import Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work
@@ -113,29 +113,47 @@ def _request(withdrawal: Withdrawal, *, open: bool) -> ApprovalRequest:
     return ApprovalRequest(withdrawal.id, withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open, before + (1 if open else 2))
 
 
-def purse_of(store: Store, withdrawal: Withdrawal) -> tuple[Balance, Spent]:
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """What the money of a withdrawal goes back to, and where it counts; `own` where its address has a record of its own."""
+
+    balance: Balance
+    spent: Spent
+    own: PayeeSpent | None = None
+
+
+def purse_of(store: Store, withdrawal: Withdrawal) -> Purse:
     """What the money of a withdrawal goes back to."""
     key = {"tenant": withdrawal.tenant, "asset": withdrawal.asset}
-    balance, spent = store.get_many([(Balance, key), (Spent, key)])
-    return balance or Balance(withdrawal.tenant, withdrawal.asset), spent or Spent(withdrawal.tenant, withdrawal.asset)
+    wanted: list[tuple[type[Any], dict[str, str]]] = [(Balance, key), (Spent, key)]
+    if withdrawal.limited:
+        wanted.append((PayeeSpent, {**key, "address": withdrawal.to_address}))
+    balance, spent, *own = store.get_many(wanted)
+    return Purse(
+        balance or Balance(withdrawal.tenant, withdrawal.asset),
+        spent or Spent(withdrawal.tenant, withdrawal.asset),
+        own[0] if own else None,
+    )
 
 
-def unspent(spent: Spent, w: Withdrawal, now: int) -> Save:
-    """The change after which a withdrawal counts towards no limit."""
-    return Save(without_payment(spent, now, w.created_at, w.to_address, w.amount, w.limited))
+def unspent(purse: Purse, w: Withdrawal, now: int) -> list[Change]:
+    """The changes after which a withdrawal counts towards no limit."""
+    signed = w.approval is not None and "multisig" in w.approval.reasons
+    spent, own = without_payment(purse.spent, purse.own, now, w.created_at, Paid(w.to_address, w.amount, w.limited, signed))
+    return [Save(spent)] if own is None else [Save(spent), Save(own)]
 
 
 def given_back(
-    views: Views, before: Withdrawal, status: Any, failure: str | None, purse: tuple[Balance, Spent], now: int
+    views: Views, before: Withdrawal, status: Any, failure: str | None, purse: Purse, now: int
 ) -> tuple[Withdrawal, list[Change]]:
     """Cancelled, rejected or failed before anything was signed: the whole transaction that returns the reserved amount.
 
     `purse` is what `purse_of` says.
     """
-    news, (balance, spent) = News(now), purse
+    news = News(now)
     entry = ledger.withdrawal_released(before.id, now, before.tenant, Amount(before.asset, before.reserved))
     after = stepped(news, views, before, replace(before, status=status, failure=failure, pending_reason=None, updated_at=now))
-    changes = [Save(after), *waited_for(before), *moved(news, views, balance, entry), unspent(spent, before, now)]
+    changes = [Save(after), *waited_for(before), *moved(news, views, purse.balance, entry), *unspent(purse, before, now)]
     return after, [*changes, *news.emit()]
 
 

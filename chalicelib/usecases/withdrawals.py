@@ -92,7 +92,8 @@ class Withdrawals:
             )
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
             views, news = Views(catalogue), News(now)
-            changes = [*begun(news, views, withdrawal), *moved(news, views, ruling.balance, entry), Save(ruling.spent)]
+            changes = [*begun(news, views, withdrawal), *moved(news, views, ruling.balance, entry)]
+            changes += [Save(ruling.spent), *map(Save, ruling.own)]
             try:
                 self._store.commit([*changes, *news.emit(), *also(withdrawal)])
             except Conflict as conflict:
@@ -146,6 +147,7 @@ class Withdrawals:
                 Open(batch_work(batch)),
                 *moved(news, Views(catalogue), ruling.balance, entry),
                 Save(ruling.spent),
+                *map(Save, ruling.own),
             ]
             try:
                 self._store.commit([*changes, *news.emit(), *also(batch)])

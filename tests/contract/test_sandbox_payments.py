@@ -252,37 +252,38 @@ def test_a_payment_that_a_reorganisation_dropped_comes_back_by_broadcasting_the_
     assert lab.reader.balance(SHOP) == 5
 
 
-def test_a_planned_outcome_is_for_the_next_new_payment_like_it_and_for_one_only(lab: Lab, hot: Wallet) -> None:
-    lab.chain.plan("wd_1", SHOP.upper().replace("0X", "0x"), None, 5, "fail")
-    lab.chain.plan("wd_2", SHOP, None, 5, "stick")
+def test_a_planned_outcome_is_for_the_payment_with_its_reference_and_for_no_other(lab: Lab, hot: Wallet) -> None:
+    lab.chain.plan("wd_1", "fail")
+    lab.chain.plan("wd_2", "stick")
     lab.chain.deposit(SHOP, None, 5)
-    others = [sent(lab, hot, 6, 0), sent(lab, hot, 5, 1, USDT)]
+    others = [sent(lab, hot, 5, 0), sent(lab, hot, 5, 1, reference="wd_3"), sent(lab, hot, 5, 2, USDT)]
     assert all((receipt := lab.reader.receipt(s.txid)) is not None and receipt.success for s in others)
-    failed, stuck = sent(lab, hot, 5, 2), sent(lab, hot, 5, 3)
+    failed, stuck = sent(lab, hot, 5, 3, reference="wd_1"), sent(lab, hot, 5, 4, reference="wd_2")
     receipt = lab.reader.receipt(failed.txid)
     assert receipt is not None
     assert not receipt.success
     assert lab.reader.receipt(stuck.txid) is None
     assert lab.chain.settle(stuck.txid, "confirm") == "succeeded"
-    free = sent(lab, hot, 5, 4)
+    free = sent(lab, hot, 5, 5, reference="wd_1")
     receipt = lab.reader.receipt(free.txid)
     assert receipt is not None
     assert receipt.success
 
 
 def test_a_plan_is_forgotten_on_request_and_after_a_day(lab: Lab, hot: Wallet) -> None:
-    lab.chain.plan("wd_1", SHOP, None, 5, "fail")
-    lab.chain.forget("wd_1", SHOP, None, 5)
-    lab.chain.plan("wd_2", SHOP, None, 5, "fail")
+    lab.chain.plan("wd_1", "fail")
+    lab.chain.forget("wd_1")
+    lab.chain.plan("wd_2", "fail")
     lab.clock.pass_seconds(24 * 3600 + 1)
-    receipt = lab.reader.receipt(sent(lab, hot, 5, 0).txid)
-    assert receipt is not None
-    assert receipt.success
+    for nonce, reference in enumerate(("wd_1", "wd_2")):
+        receipt = lab.reader.receipt(sent(lab, hot, 5, nonce, reference=reference).txid)
+        assert receipt is not None
+        assert receipt.success
 
 
 def test_a_plan_made_while_the_payment_is_being_mined_is_not_missed(lab: Lab, hot: Wallet) -> None:
-    signed = lab.signed(hot, SHOP, 5, 0)
-    lab.client.before_write = lambda: lab.chain.plan("wd_1", SHOP, None, 5, "stick")
+    signed = lab.signed(hot, SHOP, 5, 0, reference="wd_1")
+    lab.client.before_write = lambda: lab.chain.plan("wd_1", "stick")
     lab.payer.broadcast(signed.raw)
     assert lab.reader.receipt(signed.txid) is None
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
@@ -35,3 +38,21 @@ def multisig(threshold: str = "1", required: int = 2) -> dict[str, object]:
         "threshold_amount": threshold,
         "signers": signers,
     }
+
+
+def agreed(send: Callable[[dict[str, Any]], Any], body: dict[str, Any], *signers: Signer) -> Any:
+    """The answer to a guarded change, as a merchant makes it: sent without signatures, and again with those of `signers` over the
+    text that the refusal shows."""
+    refusal = send(body)
+    assert refusal.status == 400, refusal.body
+    details = refusal.json["error"]["details"]
+    assert details["field"] == "signatures", details
+    text = details["reason"].partition(": ")[2]
+    return send({**body, "signatures": [{"signer_id": s.name, "signature": s.sign(text)} for s in signers]})
+
+
+def enabled(send: Callable[[dict[str, Any]], Any], threshold: str = "1", required: int = 2) -> Any:
+    """Alice, Bob and Carol agree to be the signers; `send` puts the merchant's settings."""
+    answer = agreed(send, {"multisig_config": multisig(threshold, required)}, ALICE, BOB, CAROL)
+    assert answer.status == 200, answer.body
+    return answer

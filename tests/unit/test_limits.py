@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domain.approvals import MultisigConfig
 from chalicelib.domain.batches import batch_of
 from chalicelib.domain.ids import AssetId, TenantId, group_id, member_id, new_id
-from chalicelib.domain.limits import DAY_MS, MONTH_MS, Spent, booked, returned, used, with_payments, without_payment
+from chalicelib.domain.limits import (
+    DAY_MS,
+    MONTH_MS,
+    MOST_ENTRIES,
+    MOST_IN_ALL,
+    MOST_PAYEES,
+    Paid,
+    PayeeSpent,
+    Spent,
+    booked,
+    returned,
+    used,
+    window_of,
+    with_payments,
+    without_payment,
+)  # fmt: skip
 from chalicelib.domain.money import ceil_units, floor_units
+from chalicelib.store.codec import plain
 
 TENANT, ASSET = TenantId("mch_a:test"), AssetId("test:ethereum:eth")
 PAYMENTS = st.lists(st.tuples(st.integers(0, 3 * DAY_MS), st.integers(1, 10**20)), max_size=60).map(sorted)
@@ -47,24 +65,57 @@ def test_what_is_given_back_is_gone_and_nothing_else(payments: list[tuple[int, i
 
 
 def test_what_is_too_old_is_given_back_to_nobody() -> None:
-    spent = with_payments(Spent(TENANT, ASSET), 1000, [("a", 5, True), ("b", 7, False)])
-    assert (spent.day, spent.limited, spent.version) == (((1000, 12),), {"a": [[1000, 5]]}, 1)
-    later = with_payments(spent, 1000 + DAY_MS, [("a", 1, True)])
+    spent, _ = with_payments(Spent(TENANT, ASSET), {}, 1000, [Paid("a", 5, True), Paid("b", 7, False, True)])
+    assert (spent.day, spent.limited, spent.unsigned) == (((1000, 12),), {"a": [[1000, 5]]}, ((1000, 5),))
+    assert spent.version == 1
+    later, _ = with_payments(spent, {}, 1000 + DAY_MS, [Paid("a", 1, True)])
     assert (later.day, later.limited["a"]) == (((1000 + DAY_MS, 1),), [[1000, 5], [1000 + DAY_MS, 1]])
-    undone = without_payment(later, 1000 + DAY_MS, 1000 + DAY_MS, "a", 1, True)
-    assert (undone.day, undone.limited["a"]) == ((), [[1000, 5]])
-    old = without_payment(later, 1000 + DAY_MS, 1000, "a", 5, True)
+    undone, own = without_payment(later, None, 1000 + DAY_MS, 1000 + DAY_MS, Paid("a", 1, True))
+    assert (undone.day, undone.limited["a"], undone.unsigned, own) == ((), [[1000, 5]], (), None)
+    old, _ = without_payment(later, None, 1000 + DAY_MS, 1000, Paid("a", 5, True))
     assert (old.day, old.limited["a"]) == (later.day, [[1000 + DAY_MS, 1]])
-    assert without_payment(later, 1000 + DAY_MS, 1000, "a", 5, False).limited == later.limited
-    assert with_payments(later, 2000 + DAY_MS + MONTH_MS, [("b", 1, False)]).limited == {}
+    assert without_payment(later, None, 1000 + DAY_MS, 1000, Paid("a", 5, False))[0].limited == later.limited
+    assert with_payments(later, {}, 2000 + DAY_MS + MONTH_MS, [Paid("b", 1, False)])[0].limited == {}
+    signed = Paid("b", 7, False, signed=True)
+    assert without_payment(spent, None, 1000, 1000, signed)[0].unsigned == spent.unsigned
 
 
-def test_many_addresses_share_the_room() -> None:
-    spent = Spent(TENANT, ASSET)
-    for n in range(300):
-        spent = with_payments(spent, 1000 + n, [(f"a{k}", 1, True) for k in range(40)])
-    assert sum(len(window) for window in spent.limited.values()) <= 4400
-    assert all(used(window, 2000, MONTH_MS) == 300 for window in spent.limited.values())
+def test_the_shared_record_fits_into_an_item_whatever_is_paid() -> None:
+    """The longest addresses and amounts, at times of 13 digits: as few addresses often, and many more than there is room for."""
+    now, units = 1_800_000_000_000, 10**34
+    spent, own = Spent(TENANT, ASSET), dict[str, PayeeSpent]()
+    paid: dict[str, int] = {}
+    for n in range(80):
+        names = [f"{(n * 37 + k) % (40 if n < 40 else MOST_PAYEES + 500):090d}" for k in range(100)]
+        spent, apart = with_payments(spent, own, now + n, [Paid(name, units, True) for name in names])
+        own |= apart
+        for name in names:
+            paid[name] = paid.get(name, 0) + units
+    assert len(spent.limited) == MOST_PAYEES
+    assert sum(len(window) for window in spent.limited.values()) <= MOST_IN_ALL
+    assert own
+    assert all(used(window_of(spent, own.get(name), name), now + 80, MONTH_MS) == total for name, total in paid.items())
+    full = [[now + n, units] for n in range(MOST_ENTRIES)]
+    assert len(json.dumps(plain(spent))) + 2 * len(json.dumps(full)) < 350_000
+    assert max(len(record.window) for record in own.values()) <= MOST_ENTRIES
+
+
+def test_what_lies_in_a_record_of_its_own_is_given_back_there() -> None:
+    crowd = [Paid(f"a{n}", 1, True) for n in range(MOST_PAYEES)]
+    spent, none = with_payments(Spent(TENANT, ASSET), {}, 1000, crowd)
+    assert none == {}
+    spent, own = with_payments(spent, {}, 2000, [Paid("b", 5, True), Paid("b", 6, True), Paid("a1", 2, True)])
+    assert (own["b"].window, own["b"].version, list(own)) == (((2000, 5), (2000, 6)), 1, ["b"])
+    assert spent.limited["a1"] == [[1000, 1], [2000, 2]]
+    spent, left = without_payment(spent, own["b"], 3000, 2000, Paid("b", 5, True))
+    assert left is not None
+    assert (left.window, left.version, spent.day[-1]) == (((2000, 6),), 2, (2000, 8))
+    # Once there is room again, what still counts is used on where it lies.
+    later = 2000 + MONTH_MS - 1
+    spent, own = with_payments(spent, {"b": left}, later, [Paid("b", 1, True)])
+    assert (len(spent.limited), own["b"].window) == (1, ((2000, 6), (later, 1)))
+    spent, own = with_payments(spent, own, later + MONTH_MS, [Paid("b", 1, True)])
+    assert (own, spent.limited) == ({}, {"b": [[later + MONTH_MS, 1]]})
 
 
 def test_limits_with_more_decimals_than_the_coin_round_against_the_payer() -> None:

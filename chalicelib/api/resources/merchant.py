@@ -9,8 +9,9 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.models import Request
-from chalicelib.api.resources.whitelist import PlainAmount
+from chalicelib.api.errors import InsufficientPermissions
+from chalicelib.api.models import ChangeSignature, Request
+from chalicelib.api.resources.whitelist import PlainAmount, signed
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.approvals import MultisigConfig, Signer
 from chalicelib.domain.catalogue import Catalogue
@@ -33,7 +34,16 @@ def _public_key(value: Any) -> Any:
 class SignerRequest(Request):
     """Somebody whose signature counts."""
 
-    id: Annotated[str, Field(min_length=1, max_length=64, description="What signatures name the signer by.", examples=["alice"])]
+    id: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=64,
+            pattern=r"^[A-Za-z0-9._-]{1,64}$",
+            description="What signatures name the signer by: ASCII letters, digits, `.`, `_`, `-`.",
+            examples=["alice"],
+        ),
+    ]
     public_key: Annotated[
         str,
         BeforeValidator(_public_key),
@@ -73,15 +83,6 @@ class MultisigRequest(Request):
         )
 
 
-class ChangeSignature(Request):
-    """A signature that agrees to the change."""
-
-    signer_id: Annotated[str, Field(min_length=1, max_length=64, description="Whose it is.", examples=["alice"])]
-    signature: Annotated[
-        str, Field(min_length=1, max_length=200, description="Ed25519, 64 bytes in hex or base64.", examples=["00" * 64])
-    ]
-
-
 class SettingsChange(Request):
     """What is not sent stays as it is."""
 
@@ -98,7 +99,7 @@ class SettingsChange(Request):
         list[ChangeSignature],
         Field(
             max_length=MOST_SIGNERS,
-            description="Needed while multisig is enabled: see docs/operating.md for the text.",
+            description="Of each new signer; while multisig is enabled, of present ones too. The refusal shows the text to sign.",
             default_factory=list,
         ),
     ]
@@ -144,11 +145,17 @@ def get_settings(ctx: Ctx) -> Answer:
     answer="merchant.MerchantSettings", summary="Enforce the whitelist, ask for signatures on large withdrawals",
 )  # fmt: skip
 def change_settings(ctx: Ctx, body: SettingsChange) -> Answer:
-    """`multisig_config` is replaced as a whole. While multisig is enabled, every change but turning `whitelist_enforced` on needs
-    `required_signatures` of the present signers over the text that the refusal shows: a key alone must not be able to
-    switch off what protects from stolen keys. `threshold_amount` is in coin units, whichever the coin. Withdrawals that wait
-    already are judged by the configuration of their creation."""
+    """`multisig_config` is replaced as a whole, and needs the permission `withdrawals:write` beside `merchant:write`. Each signer
+    who is new has to sign the change (when multisig is enabled: each signer), and while it is enabled, every change but
+    turning `whitelist_enforced` on needs `required_signatures` of the present signers: a key alone must not be able to switch
+    off what protects from stolen keys, nor to lock the merchant out. The text to sign is what the refusal shows: send the
+    change without signatures first. `threshold_amount` is in coin units, whichever the coin, and compared with all that was
+    withdrawn of the coin in 24 hours without signatures. Withdrawals that wait already are judged by the configuration of their
+    creation."""
+    if body.multisig_config is not None and "withdrawals:write" not in ctx.key.permissions:
+        raise InsufficientPermissions("multisig_config needs withdrawals:write", "withdrawals:write", ctx.key.permissions)
     multisig = None if body.multisig_config is None else body.multisig_config.config()
-    signatures = [(made.signer_id, made.signature) for made in body.signatures]
-    changed = ctx.services.merchant_settings.change(ctx.tenant, ctx.key.id, body.whitelist_enforced, multisig, signatures)
+    changed = ctx.services.merchant_settings.change(
+        ctx.tenant, ctx.key.id, body.whitelist_enforced, multisig, signed(body.signatures)
+    )
     return Answer(settings_view(changed))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, hash_text, network, text, time
 from chalicelib.api.lists.common import by_id
-from chalicelib.api.models import AddressText, Label, NetworkSlug, Request, amount_schema, amount_text
+from chalicelib.api.models import AddressText, ChangeSignature, Label, NetworkSlug, Request, amount_schema, amount_text
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.ids import network_parts, place_in_time
 from chalicelib.domain.money import format_units, parse_units
 from chalicelib.domain.times import iso
 from chalicelib.domain.whitelist import WhitelistEntry
+from chalicelib.usecases.merchant_settings import MOST_SIGNERS
 
 
 def plain_amount(value: Any) -> str:
@@ -29,6 +30,11 @@ _DAILY = Field(description="At most this much in 24 hours, of each coin in its o
 _MONTHLY = Field(
     description="At most this much in 30 days, of each coin in its own units; 0 or null: no limit.", examples=["20000"]
 )
+_SIGNATURES: Any = Field(
+    max_length=MOST_SIGNERS,
+    description="Needed while multisig is enabled, where more money could go than before: the refusal shows the text to sign.",
+    default_factory=list,
+)
 _LABEL = Field(description="What the merchant calls it.", examples=["Payroll"])
 
 
@@ -40,16 +46,21 @@ class WhitelistAdd(Request):
     label: Annotated[Label, _LABEL] = ""
     daily_limit: Annotated[PlainAmount | None, _DAILY] = None
     monthly_limit: Annotated[PlainAmount | None, _MONTHLY] = None
+    signatures: Annotated[list[ChangeSignature], _SIGNATURES]
 
 
 class WhitelistChange(Request):
     """What is not sent stays; a limit of null is taken away."""
 
-    selecting = frozenset()
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": [name]} for name in ("label", "daily_limit", "monthly_limit")]}
+    )
+    selecting = frozenset({"signatures"})
 
     label: Annotated[Label, _LABEL] = ""
     daily_limit: Annotated[PlainAmount | None, _DAILY] = None
     monthly_limit: Annotated[PlainAmount | None, _MONTHLY] = None
+    signatures: Annotated[list[ChangeSignature], _SIGNATURES]
 
 
 WHITELIST = Listing(
@@ -69,6 +80,11 @@ WHITELIST = Listing(
     keyed={"id": by_id(WhitelistEntry)},
     place=lambda r: place_in_time(r.created_at, r.id),
 )
+
+
+def signed(signatures: list[ChangeSignature]) -> list[tuple[str, str]]:
+    """As use cases take them."""
+    return [(made.signer_id, made.signature) for made in signatures]
 
 
 def entry_view(entry: WhitelistEntry) -> dict[str, Any]:
@@ -91,11 +107,21 @@ def entry_view(entry: WhitelistEntry) -> dict[str, Any]:
 def add_to_whitelist(ctx: Ctx, body: WhitelistAdd) -> Answer:
     """The limits count for every coin by itself, in its own units, over rolling 24 hours and 30 days, whether the whitelist is
     enforced or not; what was paid while an address had no limits does not count. Withdrawals over the daily limit are
-    `DAILY_LIMIT_EXCEEDED`, over the monthly one `VALIDATION_ERROR`. An address that is there already is `VALIDATION_ERROR`."""
+    `DAILY_LIMIT_EXCEEDED`, over the monthly one `VALIDATION_ERROR`. An address that is there already is `VALIDATION_ERROR`.
+
+    While multisig is enabled, `required_signatures` signers have to sign: send it without `signatures` first, the refusal shows the
+    text. Otherwise a stolen key could make its thief somebody to be trusted."""
     answer = ctx.once(entry_view)
     network = ctx.catalogue.networks[body.network]
     ctx.services.whitelist.add(
-        ctx.tenant, network, body.address, body.label, body.daily_limit, body.monthly_limit, also=answer.also
+        ctx.tenant,
+        network,
+        body.address,
+        body.label,
+        body.daily_limit,
+        body.monthly_limit,
+        signatures=signed(body.signatures),
+        also=answer.also,
     )
     return answer.answer
 
@@ -124,9 +150,10 @@ def get_whitelisted(ctx: Ctx) -> Answer:
     answer="whitelist.WhitelistAddress", summary="Change the label or the limits of a trusted address",
 )  # fmt: skip
 def change_whitelisted(ctx: Ctx, body: WhitelistChange) -> Answer:
-    """What was withdrawn to the address before still counts towards changed limits, where it had limits then."""
-    changes = {name: getattr(body, name) for name in body.model_fields_set}
-    return Answer(entry_view(ctx.services.whitelist.change(ctx.tenant, ctx.param("id"), **changes)))
+    """What was withdrawn to the address before still counts towards changed limits, where it had limits then. While multisig is
+    enabled, raising a limit or taking it away needs signatures, as adding does; lowering it, the label and DELETE need none."""
+    changes = {name: getattr(body, name) for name in body.model_fields_set - {"signatures"}}
+    return Answer(entry_view(ctx.services.whitelist.change(ctx.tenant, ctx.param("id"), signed(body.signatures), **changes)))
 
 
 @endpoint(

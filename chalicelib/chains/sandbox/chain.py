@@ -167,16 +167,13 @@ class SandboxChain:
         """Transactions of `address` in blocks. Raises Unavailable."""
         return self.reads.value_now(self.form(address), NONCE)
 
-    def plan(self, reference: str, recipient: str, contract: str | None, amount: int, outcome: Outcome) -> None:
-        """The next new payment with this recipient, coin and amount has `outcome`. Kept for a day. Raises Unavailable."""
-        self._mempool.plan(reference, self._like(recipient, contract, amount), outcome)
+    def plan(self, reference: str, outcome: Outcome) -> None:
+        """The payment with this reference has `outcome` when it is broadcast. Kept for a day. Raises Unavailable."""
+        self._mempool.plan(reference, outcome)
 
-    def forget(self, reference: str, recipient: str, contract: str | None, amount: int) -> None:
+    def forget(self, reference: str) -> None:
         """Take back `plan`. Raises Unavailable."""
-        self._mempool.forget(reference, self._like(recipient, contract, amount))
-
-    def _like(self, recipient: str, contract: str | None, amount: int) -> Tx:
-        return Tx("", "", self.form(recipient), None if contract is None else self.form(contract), amount, 0, None)
+        self._mempool.forget(reference)
 
     def settle(self, txid: str, outcome: Outcome) -> State:
         """Decide what becomes of a payment: now, or when it is broadcast ("planned"). Raises Decided, Refused, Unavailable.

@@ -24,7 +24,8 @@ STAKED = "#staked"
 class Tx:
     """One payment, addresses and contract in storage form, amounts in units. `nonce` None: from outside, out of nothing.
 
-    `stakes`: no payment; the sender's native coins are locked, without a nonce and without a fee.
+    `stakes`: no payment; the sender's native coins are locked, without a nonce and without a fee. `reference`: whose payment it
+    is, where it says so.
     """
 
     txid: str
@@ -35,6 +36,7 @@ class Tx:
     fee: int
     nonce: int | None
     stakes: bool = False
+    reference: str | None = None
 
     @property
     def coin(self) -> str:
@@ -73,6 +75,8 @@ class Tx:
 
     def to_doc(self) -> list[Any]:
         doc = [self.txid, self.sender, self.recipient, self.contract, self.amount, self.fee, self.nonce]
+        if self.reference is not None:
+            return [*doc, self.stakes, self.reference]
         return [*doc, True] if self.stakes else doc
 
     @classmethod

@@ -5,7 +5,6 @@ The rules and their words follow geth's pool (core/txpool/errors.go), for every 
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from functools import partial
 
@@ -137,28 +136,21 @@ class Mempool:
         session.change(self._reads, decide)
         return known[0] if known else None
 
-    def plan(self, reference: str, tx: Tx, outcome: Outcome) -> None:
-        """The next new payment with the recipient, coin and amount of `tx` has `outcome`."""
-        key = self._plan_key(f"{_alike(tx)}#{reference}")
+    def plan(self, reference: str, outcome: Outcome) -> None:
+        """The new payment with this reference has `outcome`, and no other one, however alike it is."""
+        key = self._plan_key(f"pay#{reference}")
         session.change(self._reads, lambda view: Write(view.head, [Put(key, outcome, view.now + PLAN_MS)]))
 
-    def forget(self, reference: str, tx: Tx) -> None:
+    def forget(self, reference: str) -> None:
         """Take back `plan`."""
-        key = self._plan_key(f"{_alike(tx)}#{reference}")
+        key = self._plan_key(f"pay#{reference}")
         session.change(self._reads, lambda view: Write(view.head, [Delete(key)]))
 
     def _plan_key(self, name: str) -> Key:
         return f"plan#{self._reads.network.id}", name
 
     def _plan_for(self, view: View, tx: Tx) -> Item | None:
-        """The outcome planned for a new payment: by its id, else the oldest one for a payment like it."""
-        by_id = self._reads.table.get(self._plan_key(f"tx#{tx.txid}"))
-        alike = _alike(tx)
-        found = self._reads.table.query(self._plan_key("")[0], f"{alike}#", f"{alike}#~")
-        candidates = [item for item in (by_id, *found) if item is not None and (item.expires or 0) > view.now]
-        return candidates[0] if candidates else None
-
-
-def _alike(tx: Tx) -> str:
-    facts = f"{tx.recipient}|{tx.contract or ''}|{tx.amount}"
-    return "pay#" + hashlib.sha256(facts.encode()).hexdigest()
+        """The outcome planned for a new payment: by its id, else by its reference."""
+        names = [f"tx#{tx.txid}", *([f"pay#{tx.reference}"] if tx.reference is not None else ())]
+        found = (self._reads.table.get(self._plan_key(name)) for name in names)
+        return next((item for item in found if item is not None and (item.expires or 0) > view.now), None)

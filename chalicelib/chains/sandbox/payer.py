@@ -56,7 +56,10 @@ class SandboxPayer:
         except ValueError as error:
             raise Refused(f"invalid transaction: {error}") from error
         txid = txid_of(self._network.family, signed)
-        self._chain.submit(Tx(txid, does.sender, does.recipient, does.contract, does.amount, does.fee, does.nonce))
+        tx = Tx(
+            txid, does.sender, does.recipient, does.contract, does.amount, does.fee, does.nonce, reference=does.reference
+        )  # fmt: skip
+        self._chain.submit(tx)
 
     def _filled(self, payment: Payment) -> Unsigned:
         form = self._chain.form
@@ -70,6 +73,7 @@ class SandboxPayer:
             nonce=payment.nonce,
             recipient=form(payment.recipient),
             sender=form(payment.sender),
+            reference=payment.reference,
         )
         self._chain.check(Tx("", does.sender, does.recipient, does.contract, does.amount, does.fee, does.nonce))
         return does

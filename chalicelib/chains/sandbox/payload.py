@@ -37,7 +37,8 @@ def fee_of(family: Family, token: bool, priority: Priority) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Unsigned:
-    """A payment as it is signed. Amount and fee in units, addresses in storage form."""
+    """A payment as it is signed. Amount and fee in units, addresses in storage form. `reference`: whose payment it is; it may be
+    left out."""
 
     amount: int
     chain_id: int | None
@@ -47,19 +48,21 @@ class Unsigned:
     nonce: int
     recipient: str
     sender: str
+    reference: str | None = None
 
     def encode(self) -> str:
         """The canonical bytes, as hex."""
-        return _encode({name: getattr(self, name) for name in _FIELDS})
+        named = _FIELDS if self.reference is None else (*_FIELDS, "reference")
+        return _encode({name: getattr(self, name) for name in named})
 
     @classmethod
     def decode(cls, unsigned: str, network: Network) -> Unsigned:
         """The payment that these bytes are. Raises ValueError unless they are canonical, complete, and for `network`."""
-        doc = _decode(unsigned, _FIELDS)
+        doc = _decode(unsigned, _FIELDS, frozenset({"reference"}))
         for name in ("amount", "fee", "nonce"):
             if type(doc[name]) is not int or doc[name] < 0:
                 raise ValueError(f"{name} is no whole number of at least 0")
-        for name in ("network", "recipient", "sender"):
+        for name in ("network", "recipient", "sender", *(("reference",) if "reference" in doc else ())):
             if not isinstance(doc[name], str) or not doc[name]:
                 raise ValueError(f"{name} is missing")
         if doc["contract"] is not None and (not isinstance(doc["contract"], str) or not doc["contract"]):
@@ -134,14 +137,14 @@ def _encode(doc: dict[str, Any]) -> str:
     return json.dumps(doc, sort_keys=True, separators=(",", ":")).encode("ascii").hex()
 
 
-def _decode(text: str, fields: tuple[str, ...]) -> dict[str, Any]:
+def _decode(text: str, fields: tuple[str, ...], optional: frozenset[str] = frozenset()) -> dict[str, Any]:
     if len(text) > _LONGEST:
         raise ValueError("is too long for a payment")
     try:
         doc = json.loads(bytes.fromhex(text))
     except ValueError as error:
         raise ValueError("is no JSON as hex") from error
-    if not isinstance(doc, dict) or tuple(sorted(doc)) != tuple(sorted(fields)):
+    if not isinstance(doc, dict) or tuple(sorted(doc.keys() - optional)) != tuple(sorted(fields)):
         raise ValueError(f"has other fields than {', '.join(fields)}")
     if _encode(doc) != text:
         raise ValueError("is not canonical")
