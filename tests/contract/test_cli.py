@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -17,13 +18,14 @@ from chalicelib import wiring
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import NETWORK_ORDER, Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ids import NetworkId, tenant_id
 from chalicelib.settings import STAGES
 from chalicelib.usecases.changes import Save
 from infra.cli import main
 from infra.local.aws import LocalAws
 from infra.local.nodes import Anvil, mine
 from infra.local.pump import drain
+from tests.support.signing import enabled
 from tests.support.stack import Client
 
 ETHEREUM = NetworkId("live:ethereum")
@@ -279,3 +281,27 @@ def test_a_node_of_another_chain_is_not_taken(cli: Cli, anvil: Anvil) -> None:
     network = wiring.services().store.get(Network, id=NetworkId("live:bsc"))
     assert network is not None
     assert network.status == "inactive"
+
+
+def test_the_operator_takes_lost_signers_away(cli: Cli) -> None:
+    owner = cli.json("merchant", "Lost Inc.")["merchant"]
+    key = cli.json("key", owner, "--realm", "test")["key"]
+    client = Client(importlib.import_module("app").app)
+
+    def send(body: dict[str, Any]) -> Any:
+        return client.call("PUT", "/v1/merchant/settings", key, json=body)
+
+    enabled(send, "0")
+    assert cli.refused("multisig-reset", "mch_nobody", "--realm", "test") == "there is no merchant mch_nobody"
+    assert "there are no signers" in cli.refused("multisig-reset", owner, "--realm", "live")
+    said = cli.json("multisig-reset", owner, "--realm", "test")
+    who = boto3.client("sts").get_caller_identity()["Arn"]
+    assert said == {"merchant": owner, "realm": "test", "revision": 2, "by": who, "signers": ["alice", "bob", "carol"]}
+    settings = wiring.services().merchant_settings.get(tenant_id(owner, "test"))
+    assert not settings.multisig.enabled
+    assert settings.updated_by == who
+    assert [(r.by, r.signers, r.at) for r in settings.resets] == [(who, ("alice", "bob", "carol"), settings.updated_at)]
+    # The merchant goes on, and what is noted stays.
+    enabled(send, "1")
+    again = wiring.services().merchant_settings.get(tenant_id(owner, "test"))
+    assert (again.version, again.resets) == (3, settings.resets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import Book, JournalEntry, WalletBalance, totals
 from chalicelib.domain.money import format_units, parse_units
+from chalicelib.domain.rates import no_rates
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.audit import audit
@@ -23,7 +25,7 @@ from chalicelib.wiring import services
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 from tests.support.edge import PREPARED, Edge
 from tests.support.shop import ETHER, Shop, open_shop
-from tests.support.signing import ALICE, BOB, multisig
+from tests.support.signing import ALICE, BOB, enabled
 from tests.support.stack import Stack
 from tests.support.world import World
 
@@ -125,8 +127,8 @@ def test_a_full_batch(edge: Edge) -> None:
 
 
 def test_each_output_needs_its_own_approval(edge: Edge) -> None:
-    edge.call("PUT", "/merchant/settings", json={"multisig_config": multisig("1", 1)})
-    made = post(edge, body((PAYEE, "0.9"), (PAYEE, "1"), (OTHER, "2"), (OTHER, "0.1"))).json["data"]["withdrawals"]
+    enabled(lambda sent: edge.call("PUT", "/merchant/settings", json=sent), "1", 1)
+    made = post(edge, body((PAYEE, "0.9"), (PAYEE, "1"), (OTHER, "2"), (OTHER, "0.05"))).json["data"]["withdrawals"]
     assert [w.get("pending_reason") for w in made] == [None, "approval", "approval", None]
     assert works(edge) == {"payout": 2, "approval": 2}
 
@@ -142,8 +144,8 @@ def hidden(edge: Edge, monkeypatch: pytest.MonkeyPatch, sent: Any) -> list[str]:
 
 
 def test_what_is_not_made_yet_is_there_all_the_same(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
-    edge.call("PUT", "/merchant/settings", json={"multisig_config": multisig("2", 1)})
-    ids = hidden(edge, monkeypatch, body((PAYEE, "1"), (OTHER, "2"), (PAYEE, "1"), (OTHER, "1")))
+    enabled(lambda sent: edge.call("PUT", "/merchant/settings", json=sent), "2", 1)
+    ids = hidden(edge, monkeypatch, body((PAYEE, "0.5"), (OTHER, "2"), (PAYEE, "0.5"), (OTHER, "0.5")))
     assert edge.violations() == []
     for withdrawal in ids:
         assert edge.call("GET", f"/withdrawals/{withdrawal}").json["data"]["status"] == "pending"
@@ -251,7 +253,7 @@ def test_approved_ones_are_paid_and_others_never(shop: Shop) -> None:
         assert answer.status == 200, answer.body
         return answer.json["data"]
 
-    put("/v1/merchant/settings", {"multisig_config": multisig("0.5")})
+    enabled(lambda sent: shop.stack.call("PUT", "/v1/merchant/settings", shop.key, json=sent), "0.5")
     made = shop.post("/v1/withdrawals", body((PAYEE, "0.25"), (PAYEE, "0.5"), (OTHER, "1")))
     small, agreed, waiting = (w["id"] for w in made.json["data"]["withdrawals"])
     shop.turn()
@@ -286,6 +288,32 @@ def test_a_failure_on_the_chain_frees_the_limit_once_it_is_for_good(shop: Shop) 
     shop.mine(shop.realm_network().reorg_depth)
     shop.turn()
     assert shop.ask("1", address=PAYEE).status == 201
+
+
+def test_nobody_burns_more_of_the_fee_than_is_paid_out(shop: Shop) -> None:
+    """The operator pays the fee: an amount that is worth less than it is refused, by the quote and the rates of now."""
+    fee = shop.get("/v1/withdrawals/fees", network="ethereum", coin="eth")["data"]["estimates"]
+    dust = [(PAYEE, "1"), *[(OTHER, "0.000000000000000001")] * 20]
+    least = next(e["fee"] for e in fee if e["priority"] == "urgent")
+    refused = shop.post("/v1/withdrawals", body(*dust, priority="urgent"))
+    details = refused.json["error"]["details"]
+    assert (refused.status, refused.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert details["field"] == "batch_withdrawal.outputs.1.amount"
+    assert details["reason"] == f"must be at least {least} ETH: the network fee is worth as much"
+    assert shop.get("/v1/withdrawals")["data"] == []
+    one = {"network": "ethereum", "coin": "eth", "to_address": PAYEE, "priority": "urgent"}
+    assert shop.post("/v1/withdrawals", {**one, "amount": least}).status == 201
+    # Of a token as much as the fee is worth: 1 USDT is 1 USD here, 1 ETH 3,000.
+    shop.credit("100", "usdt")
+    fee = shop.get("/v1/withdrawals/fees", network="ethereum", coin="usdt")["data"]["estimates"]
+    worth = Decimal(next(e["fee"] for e in fee if e["priority"] == "normal")) * 3000
+    token = {"network": "ethereum", "coin": "usdt", "to_address": PAYEE}
+    reason = shop.post("/v1/withdrawals", {**token, "amount": "0.01"}).json["error"]["details"]["reason"]
+    assert reason == f"must be at least {worth.normalize()} USDT: the network fee is worth as much"
+    assert shop.post("/v1/withdrawals", {**token, "amount": str(worth)}).status == 201
+    # A coin whose worth nobody knows is not compared.
+    services().withdrawals._rates_of = no_rates
+    assert shop.post("/v1/withdrawals", {**token, "amount": "0.01"}).status == 201
 
 
 @pytest.mark.parametrize("outcome", ["confirm", "fail"])

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.errors import DailyLimitExceeded, InsufficientBalance
-from chalicelib.domain.limits import DAY_MS, MONTH_MS
+from chalicelib.domain.ids import AssetId, TenantId
+from chalicelib.domain.limits import DAY_MS, MONTH_MS, MOST_PAYEES, Paid, Spent, with_payments
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.changes import Save
 from tests.support.edge import PREPARED, Edge
 
 PAYEE = "0x52908400098527886E0F7030069857D2E4169EE7"  # these are EIP-55's own examples
 OTHER = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+CROWD = ["0x" + digit * 40 for digit in "123"]
 ETHER = 10**18
 
 
@@ -239,3 +241,39 @@ def test_each_coin_has_the_limit_for_itself(edge: Edge) -> None:
     body = {"network": "ethereum", "coin": "usdt", "amount": "2", "to_address": PAYEE}
     assert edge.call("POST", "/withdrawals", json=body).status == 201
     assert error(edge.call("POST", "/withdrawals", json={**body, "amount": "0.000001"}))[0] == "DAILY_LIMIT_EXCEEDED"
+
+
+def test_limits_hold_where_the_shared_record_is_full(edge: Edge) -> None:
+    """More payees with limits than it has room for: each has a record of its own then, and two of them fit into a batch."""
+    store, tenant = edge.services.store, TenantId(f"{edge.shop}:test")
+    asset, now = AssetId("test:ethereum:eth"), edge.services.clock.now_ms()
+    full, _ = with_payments(Spent(tenant, asset), {}, now, [Paid(f"0x{n:040x}", 1, True) for n in range(MOST_PAYEES)])
+    store.commit([Save(full)])
+    entry = trust(edge, daily_limit="2").json["data"]["id"]
+    for address in (OTHER, *CROWD[:2]):
+        trust(edge, address, daily_limit="2")
+    made = ask(edge, "1.5").json["data"]["id"]
+    assert error(ask(edge, "1"))[1] == {"limit": "2", "used": "1.5", "requested": "1", "available": "0.5"}
+    code, details = error(batch(edge, (PAYEE, "0.1"), (OTHER, "1"), (CROWD[2], "1"), (CROWD[0], "1")))
+    assert (code, details["field"]) == ("VALIDATION_ERROR", "batch_withdrawal.outputs.3.to_address")
+    pair = batch(edge, (PAYEE, "0.5"), (OTHER, "1"), (CROWD[2], "1"), (OTHER, "1"))
+    assert pair.status == 201
+    assert error(ask(edge, "0.1", OTHER))[0] == error(ask(edge, "0.1"))[0] == "DAILY_LIMIT_EXCEEDED"
+    assert edge.call("DELETE", f"/withdrawals/{made}").status == 200
+    assert edge.call("DELETE", f"/withdrawals/{pair.json['data']['withdrawals'][1]['id']}").status == 200
+    assert [ask(edge, "1.5").status, ask(edge, "1", OTHER).status] == [201, 201]
+    assert error(ask(edge, "0.1", OTHER))[0] == error(ask(edge, "0.1"))[0] == "DAILY_LIMIT_EXCEEDED"
+    # Removed and trusted again, it has not forgotten; and many at once are told the truth.
+    edge.call("DELETE", f"/whitelist/addresses/{entry}")
+    trust(edge, daily_limit="3")
+    with ThreadPoolExecutor(6) as pool:
+        found = Counter(answer.status for answer in pool.map(lambda _: ask(edge, "0.25"), range(12)))
+    assert found == {201: 4, 400: 8}
+
+
+def test_what_a_withdrawal_costs_in_calls(edge: Edge) -> None:
+    trust(edge, daily_limit="2")
+    ask(edge, "0.1")
+    calls = edge.calls()
+    assert ask(edge, "0.1").status == 201
+    assert calls.made == ["UpdateItem", "BatchGetItem", "TransactWriteItems", "SendMessage"]
