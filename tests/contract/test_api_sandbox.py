@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.support.shop import Shop
+from tests.support.signing import ALICE, enabled
+from tests.support.stack import Stack
+
 PAYEE = "0x52908400098527886E0F7030069857D2E4169EE7"  # EIP-55's own example
 
 
@@ -85,3 +89,27 @@ def test_what_can_not_be_done_to_a_simulated_chain(stack):
     assert pay(stack, invoice, "1e3").status == 400
     for path in ("/sandbox/deposits", "/sandbox/blocks", "/sandbox/reorg", "/sandbox/withdrawals/x"):
         assert post(stack, path, {}, key="client_live").status == 403
+
+
+def test_a_planned_outcome_is_no_other_merchants(stack: Stack) -> None:
+    """Two merchants pay the same to the same address; one of them has planned that its own fails, and its signers wait."""
+    mine, theirs = Shop(stack, "other_merchant_test"), Shop(stack)
+    mine.turn()
+    for shop in (mine, theirs):
+        shop.credit("2")
+    enabled(lambda body: stack.call("PUT", "/v1/merchant/settings", mine.key, json=body), "1", 1)
+    waiting = mine.withdraw("1")
+    planned = stack.call("POST", f"/v1/sandbox/withdrawals/{waiting}", mine.key, json={"outcome": "fail"})
+    assert planned.json["data"]["state"] == "planned"
+    paid = theirs.withdraw("1")
+    theirs.turn()
+    theirs.mine()
+    theirs.turn()
+    assert theirs.withdrawal(paid)["status"] == "confirmed"
+    text = mine.withdrawal(waiting)["approval"]["signing_text"]
+    accepted = {"id": waiting, "signer_id": "alice", "signature": ALICE.sign(text)}
+    assert stack.call("PUT", "/v1/withdrawals/request/accept", mine.key, json=accepted).status == 200
+    mine.turn()
+    mine.mine()
+    mine.turn()
+    assert mine.withdrawal(waiting)["status"] == "failed"

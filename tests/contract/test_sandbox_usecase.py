@@ -54,7 +54,7 @@ class House:
 
     def sign(self, nonce: int = 0, amount: int = 50) -> Any:
         """What the payout worker does up to the broadcast: the id is stored first."""
-        unsigned = self.lab.payer.prepare(Payment(self.hot.address, SHOP, None, amount, nonce))
+        unsigned = self.lab.payer.prepare(Payment(self.hot.address, SHOP, None, amount, nonce, reference="wd_1"))
         signed = self.lab.payer.assemble(unsigned, self.hot.sign(self.lab.payer.digest(unsigned)))
         made = self.records.kept[TENANT, "wd_1"]
         self.records.kept[TENANT, "wd_1"] = replace(made, status="broadcasting", txid=signed.txid)
