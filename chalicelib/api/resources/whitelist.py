@@ -53,7 +53,10 @@ class WhitelistChange(Request):
     """What is not sent stays; a limit of null is taken away."""
 
     model_config = ConfigDict(
-        json_schema_extra={"anyOf": [{"required": [name]} for name in ("label", "daily_limit", "monthly_limit")]}
+        json_schema_extra={
+            "anyOf": [{"required": [name]} for name in ("label", "daily_limit", "monthly_limit")],
+            "examples": [{"label": "Payroll", "daily_limit": "500"}],
+        }
     )
     selecting = frozenset({"signatures"})
 
