@@ -16,7 +16,7 @@ from chalicelib.usecases.changes import Save
 from chalicelib.wiring import services
 from tests.support.edge import PREPARED, Edge
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
-from tests.support.signing import ALICE, Signer, multisig
+from tests.support.signing import ALICE, Signer, enabled
 from tests.support.stack import Response, Stack
 
 THIEF = "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb"  # EIP-55's own example
@@ -275,7 +275,7 @@ def test_what_is_paid_to_an_address_that_is_listed_meanwhile(shop: Watch, signed
     """The list is asked again before anything is signed, whoever agreed to the withdrawal before."""
     shop.credit("2")
     if signed:
-        change = shop.stack.call("PUT", "/v1/merchant/settings", shop.key, json={"multisig_config": multisig("1", 1)})
+        change = enabled(lambda sent: shop.stack.call("PUT", "/v1/merchant/settings", shop.key, json=sent), "1", 1)
         assert change.status == 200
     withdrawal = shop.withdraw("1", address=THIEF)
     if signed:

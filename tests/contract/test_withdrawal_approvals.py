@@ -157,7 +157,7 @@ def test_both_have_to_agree_where_both_are_asked(edge: Edge) -> None:
 
 
 def test_an_address_that_is_listed_before_the_last_has_agreed(edge: Edge) -> None:
-    settings(edge, multisig_config=multisig("1", 2))
+    enable(edge, "1", 2)
     made = ask(edge, "1", GREY)
     assert made["approval"]["reasons"] == ["multisig"]
     decide(edge, "accept", made["id"], ALICE)
@@ -179,7 +179,7 @@ def test_an_address_that_is_listed_before_the_last_has_agreed(edge: Edge) -> Non
 def test_a_signature_is_not_the_word_of_whoever_sends_it(edge: Edge) -> None:
     """An operator's tool that hands on what a signer signed has not looked at the grey list."""
     suspect(edge)
-    settings(edge, multisig_config=multisig("1", 1))
+    enable(edge, "1", 1)
     made = ask(edge, "1", GREY)
     handed_on = decide(edge, "accept", made["id"], ALICE, key="admin").json["data"]
     assert (handed_on["pending_reason"], handed_on["approval"]["operator_accepted"]) == ("approval", False)
