@@ -193,7 +193,7 @@ OURS = "inv_01kdyak34ephzqksby3vx1mhfa"
 
 @pytest.mark.parametrize(
     "id",
-    ["inv_0", OURS.upper(), "%3Cscript%3E", "x" * 300, OURS + "0", OURS[:-1] + "u", OURS.replace("inv_", "wd_"), "%00",
+    ["inv_0", OURS.upper(), "%3Cscript%3E", "x" * 300, OURS + "0", OURS[:-1] + "u", OURS.replace("inv_", "wd_"),
      "..%2f..%2fhealth", OURS + "%0a", "%F0%9F%91%9F", "inv%23" + OURS],
 )  # fmt: skip
 def test_other_ids_are_404_and_cost_nothing(stack: Stack, id: str) -> None:
