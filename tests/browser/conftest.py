@@ -11,7 +11,7 @@ from tests.support.browser import Browser
 from tests.support.running import Running, free_port
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """What the stack's runtime file says: `base_url`, `keys`."""
     running = Running(tmp_path_factory.mktemp("stack"), free_port())
@@ -21,7 +21,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]
         running.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     opened = Browser(tmp_path_factory.mktemp("browser"))
     yield opened
