@@ -8,14 +8,24 @@ from chalicelib.api.lists.common import assets_of_coin, assets_of_network, by_id
 from chalicelib.api.lists.fields import amount, choice, coin, hash_text, network, text, time, whole
 from chalicelib.api.lists.listing import Listing
 from chalicelib.api.lists.query import Shortcut
+from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.ids import asset_parts, first_id
 from chalicelib.domain.withdrawals import PendingReason, Priority, Withdrawal, WithdrawalStatus
 from chalicelib.usecases.ports import Listed
+from chalicelib.usecases.views import confirmations
 
 if TYPE_CHECKING:
     from chalicelib.api.context import Ctx
 
 _MOST_OF_A_HASH = 1000
+
+
+def _confirmations(withdrawal: Withdrawal, catalogue: Catalogue) -> int:
+    network = catalogue.network(slug_of(withdrawal.network))
+    counted = withdrawal.confirmations
+    return counted if network is None else confirmations(network, withdrawal.status == "confirmed", counted)
+
+
 _FIELDS = (
     time("created_at", lambda r, _: r.created_at, "When it was asked for.").known_as("createdAt").indexed("time"),
     text("id", lambda r, _: r.id, "The withdrawal's id.", sortable=False),
@@ -34,7 +44,7 @@ _FIELDS = (
     hash_text("from_address", lambda r, _: r.from_address, "The wallet that pays."),
     hash_text("transaction_hash", lambda r, _: r.txid, "Its transaction on the chain."),
     choice("priority", lambda r, _: r.priority, get_args(Priority), "How fast it should be."),
-    whole("confirmations", lambda r, _: r.confirmations, "Confirmations so far."),
+    whole("confirmations", _confirmations, "Confirmations so far, as they are shown: never more than the network asks for."),
     whole("block_number", lambda r, _: r.block_number, "Its block."),
     time("updated_at", lambda r, _: r.updated_at, "When it changed last.").known_as("updatedAt"),
     time("confirmed_at", lambda r, _: r.confirmed_at, "When it was confirmed.").known_as("confirmedAt"),
