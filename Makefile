@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The stamp's name carries a checksum of what is pinned: installing happens when a pin changes, and only then.
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt | cksum | tr ' ' '-')
+# Half as many again as there are cores: tests of nodes and of the running service wait more than they work.
+WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores * 3 / 2)))
 
 .PHONY: run test quick lint format bench policies assets deps clean
 .DEFAULT_GOAL := run
@@ -18,10 +20,10 @@ run: $(STAMP)
 
 # worksteal: each worker begins with its share of the tests, in order, and takes of the others' when it has none left.
 test: lint
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 quick: $(STAMP)
-	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not nodes and not browser"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not nodes and not browser"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

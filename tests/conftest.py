@@ -56,6 +56,11 @@ def stack(started_stack: Stack) -> Iterator[Stack]:
         yield started_stack
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The slow ones first: at the end, who has nothing left takes short ones from the others, and nobody waits for a long one."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What the fault sweeps covered: workers' own output is not shown."""
     points: dict[str, int] = {}
