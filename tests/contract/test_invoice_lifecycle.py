@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.money import parse_units
 from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.changes import Save
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.wiring import services
-from tests.support.shop import ETHER, PAYEE, Shop, open_shop
+from tests.support.shop import ETHER, Shop, open_shop
 from tests.support.stack import Stack
 
 SETTINGS = "/v1/invoices/configureSettings"
@@ -160,15 +162,19 @@ def test_a_payment_that_is_mined_again_after_the_time_is_late(shop: Shop) -> Non
 
 
 def moved(shop: Shop, invoice: dict[str, Any], time: int) -> Deposit:
-    """A scan that meets the invoice's only payment in another block, before anybody said that the old one is gone."""
+    """A scan that meets the invoice's only payment in another block, before anybody said that the old one is gone: the one that
+    stored it had died before it passed the block."""
     store, network = services().store, shop.realm_network()
     (deposit,) = (d for d in store.every(Deposit) if d.invoice_id == invoice["id"])
     cursor = store.get(Cursor, network=network.id)
     assert cursor is not None
+    recent = {number: hash_ for number, hash_ in cursor.recent.items() if number != str(deposit.block_number)}
+    store.commit([Save(replace(cursor, recent=recent, version=cursor.version + 1))])
     form = services().rules.storage_form(network.slug, deposit.address)
+    sender = services().rules.storage_form(network.slug, deposit.sender)
     (watched,) = store.get_many([watched_key(network, form)])
     block = Block(deposit.block_number + 1, f"0x{time:064x}", deposit.block_hash, time)
-    transfer = Transfer(deposit.txid, deposit.position, None, PAYEE.lower(), form, deposit.amount)
+    transfer = Transfer(deposit.txid, deposit.position, None, sender, form, deposit.amount)
     deposits = Deposits(store, services().rules, services().clock)
     deposits.detect(network, shop.coin("eth"), block, transfer, watched, cursor.epoch)
     found = store.get(Deposit, id=deposit.id)
