@@ -182,12 +182,12 @@ def test_any_call_may_fail(
         after, told_after, memo_after = stack.snapshot(), list(receiver.received), dict(world.memo)
         # A read that fails after its effect is one that fails before it. A function that dies before a call dies with what the
         # write before has left: only before the first write is that a run of its own. So every write is cut by an error before
-        # and after it and by a death after it; of the reads every third one, by an error: neighbours fail into the same state.
+        # and after it and by a death after it; of the reads every sixth one, by an error: neighbours fail into the same state.
         reads = [n for n, name in enumerate(cutter.trace, 1) if name.startswith(READS)]
         writes = [n for n, name in enumerate(cutter.trace, 1) if not name.startswith(READS)]
         match how, when:
             case "error", "before":
-                cuts = sorted([*writes, *reads[::3]])
+                cuts = sorted([*writes, *reads[::6]])
             case "death", "before":
                 cuts = writes[:1]
             case _:
