@@ -21,7 +21,7 @@ from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.support.receiver import Receiver, answer
 from tests.support.stack import Stack
-from tests.support.webhooks import NOW, SHOP, a_row, an_endpoint, an_event, an_event_record
+from tests.support.webhooks import NOW, SHOP, a_row, an_endpoint, an_event, an_event_record, lose_messages
 
 HANDLERS = ("housekeeping", "relay", "deliver")
 
@@ -140,10 +140,11 @@ def test_messages_out_of_order_and_twice_tell_once(stack: Stack, receiver: Recei
 def test_without_any_message_the_sweeps_do_it(stack: Stack, receiver: Receiver) -> None:
     registered(stack, receiver.url(), "invoice.created")
     stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
-    _lose_messages("relay")
+    wired = services()
+    lose_messages(wired, "relay")
     later(16_000)
     stack.drain(only=["housekeeping"])
-    _lose_messages("deliveries")
+    lose_messages(wired, "deliveries")
     assert [d.status for d in deliveries()] == ["pending"]
     later(61_000)
     stack.drain(only=["housekeeping", "deliver"])
@@ -200,12 +201,6 @@ def test_lists_of_a_tenant_hold_nothing_of_others(aws: LocalAws) -> None:
     for tenant in (SHOP, alike):
         wired.webhooks.register(tenant, "http://127.0.0.1:4000/", ["*"])
     assert [e.tenant for e in wired.webhooks.list(SHOP)] == [SHOP]
-
-
-def _lose_messages(queue: str) -> None:
-    wired = services()
-    sqs = wired._client("sqs")
-    sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=wired.settings.queue(queue))["QueueUrl"])
 
 
 def _together(count: int, act: Any) -> list[Any]:

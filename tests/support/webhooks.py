@@ -9,6 +9,7 @@ from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.work import Command, OutboxRow
+from chalicelib.wiring import Services
 
 NOW = 1_767_323_045_006
 """2026-01-02T03:04:05.006Z"""
@@ -40,3 +41,12 @@ def an_event_record(id: str = "evt_1", name: str = "invoice.completed") -> Event
 
 def a_row(*events: Event, id: str = "out_1", at: int = NOW, commands: tuple[Command, ...] = ()) -> OutboxRow:
     return OutboxRow(id, at, events, commands)
+
+
+def lose_messages(wired: Services, queue: str) -> None:
+    """Take every message out of a queue, unread. Not by PurgeQueue: a queue takes one purge a minute."""
+    sqs = wired._client("sqs")
+    url = sqs.get_queue_url(QueueName=wired.settings.queue(queue))["QueueUrl"]
+    while taken := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
+        for message in taken:
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
