@@ -14,7 +14,12 @@ NetworkStatus = Literal["active", "inactive"]
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One network in one realm. `block_time` in seconds; `reorg_depth` is how deep a fork is followed, in blocks."""
+    """One network in one realm. `block_time` in seconds; `reorg_depth` is how deep a fork is followed, in blocks.
+
+    `rpc_url` is the provider that is asked first, `more_rpc_urls` those that stand in for it. A payment worth more than
+    `agreement_usd` is credited only when two of them agree; one worth more than `finality_usd` only below the block that an
+    EVM node calls `finality_tag`. Both in whole USD; None asks for neither.
+    """
 
     id: NetworkId
     name: str
@@ -30,6 +35,10 @@ class Network:
     explorer_url: str | None = None
     gas_limit: int | None = None
     simulated: bool = False
+    more_rpc_urls: tuple[str, ...] = ()
+    agreement_usd: int | None = None
+    finality_tag: Literal["safe", "finalized"] | None = None
+    finality_usd: int | None = None
     version: int = 1
 
     @property

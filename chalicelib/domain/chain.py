@@ -98,7 +98,8 @@ class FeeQuote:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What the chain says of a transaction of ours (money rule 8). `fee` in units of the native coin.
+    """What the chain says of a transaction of ours (money rule 8). `fee` in units of the native coin, None where the chain
+    does not tell it (UTXO): the stored transaction does.
 
     `moved` lists the token transfers that it logged: contract, sender, recipient, in storage form.
     """
@@ -107,5 +108,5 @@ class Receipt:
     success: bool
     block_number: int
     block_hash: str
-    fee: int
+    fee: int | None
     moved: tuple[tuple[str, str, str], ...] = ()

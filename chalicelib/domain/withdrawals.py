@@ -94,12 +94,28 @@ class Withdrawal:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """Signed bytes that newer ones took the place of. The chain may still take these: they spend the same nonce or inputs, or
+    they have expired (Tron). `fee` is the most they can cost, in units of the native coin; `at`, when they were signed, in
+    milliseconds since 1970.
+    """
+
+    raw: str
+    txid: str
+    fee: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class PaymentOrder:
     """One approved payment out of one wallet with one nonce: what was asked, what is signed, and nothing else ever is.
 
     `unsigned` is the exact bytes whose digest is signed, as hex, from which everything can be decoded again.
-    `raw` and `txid` are set together, once, before the first broadcast (money rule 5). `round` counts how often a
-    reorganisation undid its settlement.
+    `raw` and `txid` are set together before the first broadcast (money rule 5): those of the newest attempt. `earlier` are the
+    ones it replaced, oldest first: whichever of all of them is in the chain has paid. `signed_at` is when the newest was signed,
+    in milliseconds since 1970, `fee` the most that it can cost. `renew` says that the newest should be replaced, which only the
+    function that signs can do. `bundle` names the transaction that pays this and other orders at once (UTXO); the bytes are
+    there then, not here. `round` counts how often a reorganisation undid its settlement.
     """
 
     id: str
@@ -118,7 +134,17 @@ class PaymentOrder:
     txid: str | None = None
     state: Literal["built", "signed", "settled", "bounced"] = "built"
     round: int = 0
+    fee: int = 0
+    signed_at: int = 0
+    earlier: tuple[Attempt, ...] = ()
+    renew: bool = False
+    bundle: str | None = None
     version: int = 1
+
+    @property
+    def txids(self) -> tuple[str, ...]:
+        """Every transaction that may have paid it, the newest first."""
+        return (*((self.txid,) if self.txid else ()), *(attempt.txid for attempt in reversed(self.earlier)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,12 +121,13 @@ class Settlement:
         catalogue, views = catalogue_views(self._store, before)
         success = receipt.success and self._moved(order, receipt)
         state: Literal["settled", "bounced"] = "settled" if success else "bounced"
-        entry = self._entry(catalogue, before, order, state, receipt.fee, news.at)
+        fee = order.fee if receipt.fee is None else receipt.fee
+        entry = self._entry(catalogue, before, order, state, fee, news.at)
         after = replace(
             before,
             status="confirmed" if success else "failed",
             failure=None if success else "the transaction failed on the chain",
-            fee=receipt.fee,
+            fee=fee,
             confirmations=confirmations,
             block_number=receipt.block_number,
             block_hash=receipt.block_hash,

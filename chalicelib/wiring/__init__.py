@@ -11,16 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.settings import Settings
+from chalicelib.wiring.chains import ChainServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from chalicelib.chains.addresses import Rules
-    from chalicelib.chains.sandbox.chain import SandboxChain
-    from chalicelib.chains.sandbox.table import SandboxTable
-    from chalicelib.chains.sandbox.tokens import SandboxTokens
     from chalicelib.domain.catalogue import Catalogue, Coin, Network
-    from chalicelib.domain.ids import NetworkId, Realm, TenantId
+    from chalicelib.domain.ids import Realm, TenantId
     from chalicelib.domain.ledger import Balance
     from chalicelib.domain.rates import Rates
     from chalicelib.store.access import Access
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
-    from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, Signer, TokenReader
+    from chalicelib.usecases.ports import Clock, Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner, Rescans
@@ -83,7 +81,7 @@ def _region() -> str:
     return str(found)
 
 
-class Services:
+class Services(ChainServices):
     """Adapters and use cases of one deployment. Shared by all requests of a process."""
 
     def __init__(self, settings: Settings) -> None:
@@ -297,22 +295,6 @@ class Services:
 
         return Coins(self.store, self.rules, self.token_reader, stocked)
 
-    def token_reader(self, network: Network) -> TokenReader:
-        """What reads the contracts of a network. Raises LookupError where this deployment has nothing that can."""
-        if network.simulated:
-            return self.simulated_tokens(network.id)
-        from chalicelib.chains.evm.tokens import EvmTokens
-
-        return EvmTokens(network, self._rpc(network, impatient=True))
-
-    def simulated_tokens(self, network_id: NetworkId) -> SandboxTokens:
-        """The token contracts of a network of the test realm. Raises LookupError for any other."""
-        from chalicelib.chains.sandbox.tokens import SandboxTokens
-        from chalicelib.domain.ids import network_parts
-
-        realm, slug = network_parts(network_id)
-        return SandboxTokens(self.store.catalogue(realm).networks[slug], self._sandbox_table, self.clock)
-
     @cached_property
     def webhooks(self) -> Webhooks:
         from chalicelib.usecases.webhooks import Webhooks
@@ -340,78 +322,11 @@ class Services:
         return PayoutSweep(self.store, self.queues, self.realm_clock)
 
     @cached_property
-    def _sandbox_table(self) -> SandboxTable:
-        from chalicelib.chains.sandbox.table import SandboxTable
-
-        return SandboxTable(self.store.models.connection.client, self.settings.table("sandbox"))
-
-    def simulated(self, network_id: NetworkId) -> SandboxChain:
-        """The simulated chain of a network of the test realm. Raises LookupError for any other."""
-        from chalicelib.chains.sandbox.chain import SandboxChain
-        from chalicelib.domain.ids import network_parts
-
-        realm, slug = network_parts(network_id)
-        network = self.store.catalogue(realm).networks[slug]
-        # On the demo, litecoin's blocks come only when asked for: what waits for confirmations there goes on waiting.
-        waits = self.settings.stage == "demo" and slug == "litecoin"
-        seconds = 0.0 if waits else self.settings.sandbox_block_seconds
-        return SandboxChain(network, self._sandbox_table, self.clock, seconds, self._ahead_ms)
-
-    @cached_property
     def sandbox(self) -> Sandbox:
         from chalicelib.usecases.mining import MiningBudget
         from chalicelib.usecases.sandbox import Sandbox
 
         return Sandbox(self.store, self.simulated, self.rules, self.simulated_tokens, MiningBudget(self.store, self.clock))
-
-    def reader(self, network: Network) -> ChainReader:
-        """What scans a network: its node, or the simulated chain."""
-        key = ("reader", f"{network.id} {network.version}")
-        if key not in self._chains:
-            if network.simulated:
-                from chalicelib.chains.sandbox.reader import SandboxReader
-
-                self._chains[key] = SandboxReader(network, self._sandbox_table, self.clock, self._ahead_ms)
-            else:
-                self._demand_live(network)
-                from chalicelib.chains.evm.reader import EvmReader
-
-                self._chains[key] = EvmReader(network, self._rpc(network))
-        reader: ChainReader = self._chains[key]
-        return reader
-
-    def payer(self, network: Network) -> ChainPayer:
-        """What builds and sends a network's payments. Signs nothing."""
-        key = ("payer", f"{network.id} {network.version}")
-        if key not in self._chains:
-            if network.simulated:
-                from chalicelib.chains.sandbox.payer import SandboxPayer
-
-                self._chains[key] = SandboxPayer(network, self.simulated(network.id))
-            else:
-                self._demand_live(network)
-                from chalicelib.chains.evm.payer import EvmPayer
-
-                self._chains[key] = EvmPayer(network, self._rpc(network))
-        payer: ChainPayer = self._chains[key]
-        return payer
-
-    def _demand_live(self, network: Network) -> None:
-        """Raises LookupError where this deployment has no real networks, whatever the catalogue says."""
-        if "live" not in self.settings.realms:
-            raise LookupError(f"{network.id}: the stage {self.settings.stage} has simulated networks only")
-
-    def _rpc(self, network: Network, impatient: bool = False) -> Any:
-        """The network's node. `impatient`: for a request that somebody waits for, whose function has 29 seconds in all."""
-        self._demand_live(network)
-        from chalicelib.chains.rpc import JsonRpc
-
-        if network.family != "evm" or network.rpc_url is None:
-            raise LookupError(f"{network.id} has no node that this version can speak to")
-        key = ("impatient rpc" if impatient else "rpc", network.rpc_url)
-        if key not in self._chains:
-            self._chains[key] = JsonRpc(network.rpc_url, timeout=5.0) if impatient else JsonRpc(network.rpc_url)
-        return self._chains[key]
 
     def scanner(self, network: Network) -> Scanner:
         from chalicelib.usecases.scan import Scanner
