@@ -319,6 +319,18 @@ class ChainPayer(Protocol):
         """Hand it to the node. Safe to repeat: known already is done. Raises Refused (the node's words), Unavailable."""
         ...
 
+    def renew(self, unsigned: str, priority: Priority, sender: str) -> str:
+        """The same payment with the same nonce, in bytes that a node takes in place of `unsigned`: at the fees of now, and at least
+        at what nodes ask of a replacement; where transactions expire, with a new expiry. `sender` is the wallet that pays, which
+        some chains' bytes do not name. Raises Refused (InsufficientFunds), Unavailable, and ValueError as `explain` does."""
+        ...
+
+    def renewable(self, unsigned: str, txid: str) -> bool:
+        """Whether signing a replacement of `unsigned`, whose signed form is `txid`, can never pay twice. Where both have one nonce:
+        always. Where transactions have none: once this one is past its expiry and in no block, both for good. Raises Unavailable.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Output:

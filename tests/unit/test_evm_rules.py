@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.chains.evm.fees import MULTIPLIERS, Fees, credible, fees_for, gas_limit
+from chalicelib.chains.evm.fees import MULTIPLIERS, Fees, credible, fees_for, gas_limit, replacing
 from chalicelib.chains.evm.refusals import known_already, not_taken, would_fail
 from chalicelib.chains.rpc import RpcError
 
@@ -38,6 +38,18 @@ def test_a_low_priority_stays_above_what_the_network_drops() -> None:
     assert fees_for("bsc", "low", 0, GWEI // 10).tip == GWEI // 10
 
 
+def test_a_replacement_pays_an_eighth_more_of_both_prices() -> None:
+    """Geth wants a tenth more of each (core/txpool/legacypool, list.go), bor and some others an eighth."""
+    old = Fees(max_fee=22 * GWEI + 1, tip=2 * GWEI)
+    assert replacing(old, Fees(GWEI, GWEI // 10)) == Fees(24_750_000_002, 2_250_000_000)
+    assert replacing(old, Fees(100 * GWEI, 3 * GWEI)) == Fees(100 * GWEI, 3 * GWEI)
+    # A price of nothing, or of one wei, is raised too.
+    assert replacing(Fees(1, 0), Fees(0, 0)) == Fees(2, 1)
+    # What was legacy stays legacy, though the chain has a base fee by now; and the other way round.
+    assert replacing(Fees(8, None), Fees(100, 3)) == Fees(100, None)
+    assert replacing(Fees(800, 80), Fees(100, None)) == Fees(900, 90)
+
+
 def test_gas_limits() -> None:
     assert gas_limit(21_000, None) == gas_limit(21_000, 21_000) == 21_000
     assert gas_limit(50_001, 21_000) == 60_002
@@ -59,6 +71,7 @@ NOT_TAKEN = [
     "nonce too low", "nonce too low: next nonce 5, tx nonce 4", "OldNonce", "Nonce too low", "INTERNAL_ERROR: insufficient funds",
     "insufficient funds for gas * price + value", "Insufficient funds for gas * price + value", "transaction underpriced",
     "transaction underpriced: gas tip cap 1, minimum needed 25000000000", "replacement transaction underpriced",
+    "could not replace existing tx", "ReplacementNotAllowed", "An alternative already exists: same nonce",
     "intrinsic gas too low", "exceeds block gas limit", "max fee per gas less than block base fee", "invalid chain id for signer",
     "tx fee (1.50 ether) exceeds the configured cap (1.00 ether)", "FeeTooLow, EffectivePriorityFeePerGas too low",
 ]  # fmt: skip

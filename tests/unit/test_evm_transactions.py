@@ -64,7 +64,7 @@ def test_the_example_of_eip155() -> None:
         "0xf86c098504a817c800825208943535353535353535353535353535353535353535880de0b6b3a76400008025a028ef61340bd939bc2195fe537567866003"
         "e1a15d3c71ff63e1590620aa636276a067cbe9d8997f761aecb703304b3800ccf555c9f3dc64214b297fb1966a3b6d83"
     )
-    assert payer().explain(payload) == Explained(1, 9, RECIPIENT, None, 10**18)
+    assert payer().explain(payload) == Explained(1, 9, RECIPIENT, None, 10**18, fee=21_000 * 20 * 10**9)
 
 
 @pytest.mark.parametrize("kind", ["typed", "legacy"])

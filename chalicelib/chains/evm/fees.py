@@ -60,6 +60,20 @@ def fees_for(slug: str, priority: Priority, base_fee: int | None, suggested: int
     return Fees(max_fee=2 * base_fee + price, tip=price)
 
 
+def replacing(old: Fees, now: Fees) -> Fees:
+    """The fees of a transaction that takes the place of one that pays `old`; `now` is what a new one would pay.
+
+    Geth and most others want a tenth more of both prices (txpool.pricebump), some an eighth: an eighth more, and at least one wei.
+    The kind stays: a legacy transaction is replaced by a legacy one.
+    """
+    highest = max(_raised(old.max_fee), now.max_fee)
+    return Fees(highest, None if old.tip is None else min(highest, max(_raised(old.tip), now.tip or 0)))
+
+
+def _raised(price: int) -> int:
+    return max(-(-price * 9 // 8), price + 1)
+
+
 def gas_limit(estimate: int, least: int | None) -> int:
     """The gas limit for an estimate: a fifth more, because what a token's transfer costs moves with who holds what.
 

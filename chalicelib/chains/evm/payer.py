@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from chalicelib.chains.evm import refusals, transactions
 from chalicelib.chains.evm.abi import address_bytes, transfer_call
-from chalicelib.chains.evm.fees import Fees, credible, fees_for, gas_limit, most_gas
+from chalicelib.chains.evm.fees import Fees, credible, fees_for, gas_limit, most_gas, replacing
 from chalicelib.chains.evm.quantities import Garbled, data, member, quantity
 from chalicelib.chains.rpc import JsonRpc, RpcError
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.ports import Explained, FeeEstimate, InsufficientFunds, Payment, Refused, Signature, Signed, Unavailable
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -65,7 +69,8 @@ class EvmPayer:
         Raises ValueError for anything but a plain transfer of the native coin or of a token on this very chain, and for
         a fee that no transfer costs.
         """
-        return self._decoded(unsigned).explain()
+        decoded = self._decoded(unsigned)
+        return replace(decoded.explain(), fee=decoded.gas * decoded.max_fee)
 
     def digest(self, unsigned: str) -> bytes:
         """The 32 bytes to sign: Keccak-256 of the payload (EIP-1559, EIP-155). Raises ValueError as `explain` does."""
@@ -97,6 +102,39 @@ class EvmPayer:
         if answer != txid:
             raise Unavailable(f"{self._network.slug}: the node answers with the id of another transaction")
 
+    def renew(self, unsigned: str, priority: Priority, sender: str) -> str:
+        """The same call with the same nonce, at fees that replace `unsigned` in a node's pool, as hex.
+
+        The gas limit never shrinks. Where the node says that the call would fail by now, or takes more gas than a transfer may, it
+        stays what it was: the nonce has to be used, or every later payment of the wallet waits for it, and what then becomes of the
+        payment the chain decides. Raises Refused (a fee that no transfer costs, too little in the wallet), Unavailable, ValueError.
+        """
+        old = self._decoded(unsigned)
+        return "0x" + self._sure(lambda: self._renewed(old, priority, sender)).payload().hex()
+
+    def renewable(self, unsigned: str, txid: str) -> bool:
+        """Always: two transactions with one nonce are never both in the chain."""
+        return True
+
+    def _renewed(self, old: transactions.Unsigned, priority: Priority, sender: str) -> transactions.Unsigned:
+        head, funds = self._rpc.batch([("eth_getBlockByNumber", ["latest", False]), ("eth_getBalance", [sender, "latest"])])
+        request = {"from": sender, "to": "0x" + old.to.hex(), "value": hex(old.value), "data": "0x" + old.data.hex()}
+        try:
+            estimate = quantity(self._simulate("eth_estimateGas", request), "the gas estimate")
+            gas = max(old.gas, gas_limit(estimate, self._network.gas_limit))
+        except Refused as refused:
+            log.warning("%s: a payment that is being replaced would fail by now: %s", self._network.id, refused)
+            gas = old.gas
+        if gas > most_gas(self._network.slug, bool(old.data)):
+            gas = old.gas
+        fees = replacing(Fees(old.max_fee, old.tip), self._fees(priority, head))
+        renewed = replace(old, gas=gas, max_fee=fees.max_fee, tip=fees.tip)
+        if not credible(self._network.slug, gas * fees.max_fee):
+            raise Refused(f"a replacement may cost {gas * fees.max_fee} wei, which no transfer costs")
+        if quantity(funds, "a balance") < old.value + gas * fees.max_fee:
+            raise InsufficientFunds(f"insufficient funds: the sender has {quantity(funds, 'a balance')} wei for a replacement")
+        return renewed
+
     def _plan(self, payment: Payment) -> _Plan:
         if payment.amount <= 0 or payment.nonce < 0:
             raise ValueError("a payment moves something, and its nonce is not negative")
@@ -120,7 +158,7 @@ class EvmPayer:
         gas = gas_limit(quantity(self._simulate("eth_estimateGas", request), "the gas estimate"), self._network.gas_limit)
         if gas > most_gas(self._network.slug, bool(call)):
             raise Refused(f"the transfer takes {gas} gas: the recipient or the token computes at the wallet's expense")
-        plan = _Plan(to, value, call, gas, self._fees(payment, head))
+        plan = _Plan(to, value, call, gas, self._fees(payment.priority, head))
         if not credible(self._network.slug, plan.fee):
             raise Garbled(f"the node asks for a fee of {plan.fee} wei, which no transfer costs")
         # eth_estimateGas does not look at who pays for the gas, and on some nodes not even at the value.
@@ -147,18 +185,18 @@ class EvmPayer:
                 raise Refused(error.message) from error
             raise
 
-    def _fees(self, payment: Payment, head: Any) -> Fees:
+    def _fees(self, priority: Priority, head: Any) -> Fees:
         base = member(head, "baseFeePerGas", "the newest block")
         if base is None:
             price = quantity(self._rpc.call("eth_gasPrice"), "the gas price")
-            return fees_for(self._network.slug, payment.priority, None, price)
+            return fees_for(self._network.slug, priority, None, price)
         base_fee = quantity(base, "the base fee")
         try:
             tip = quantity(self._rpc.call("eth_maxPriorityFeePerGas"), "the tip")
         except RpcError:
             # Not every node has that method. The gas price is the base fee and a tip.
             tip = max(0, quantity(self._rpc.call("eth_gasPrice"), "the gas price") - base_fee)
-        return fees_for(self._network.slug, payment.priority, base_fee, tip)
+        return fees_for(self._network.slug, priority, base_fee, tip)
 
     def _knows(self, txid: str) -> bool:
         """Whether the node has this transaction, in its pool or in a block."""

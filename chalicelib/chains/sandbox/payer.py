@@ -5,10 +5,13 @@ Signatures are real ones: a payment moves nothing unless the key of the sender's
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chalicelib.chains.sandbox.chain import SandboxChain
 from chalicelib.chains.sandbox.ledger import Tx
 from chalicelib.chains.sandbox.payload import SignedPayment, Unsigned, digest_of, fee_of, recover, txid_of
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.public_keys import address_of
 from chalicelib.usecases.ports import Explained, FeeEstimate, Payment, Refused, Signature, Signed
 
@@ -36,7 +39,7 @@ class SandboxPayer:
     def explain(self, unsigned: str) -> Explained:
         """What `unsigned` does; addresses in storage form. Raises ValueError for anything but a payment of this network."""
         does = Unsigned.decode(unsigned, self._network)
-        return Explained(does.chain_id, does.nonce, does.recipient, does.contract, does.amount)
+        return Explained(does.chain_id, does.nonce, does.recipient, does.contract, does.amount, does.sender, does.fee)
 
     def digest(self, unsigned: str) -> bytes:
         """The 32 bytes to sign."""
@@ -60,6 +63,19 @@ class SandboxPayer:
             txid, does.sender, does.recipient, does.contract, does.amount, does.fee, does.nonce, reference=does.reference
         )  # fmt: skip
         self._chain.submit(tx)
+
+    def renew(self, unsigned: str, priority: Priority, sender: str) -> str:
+        """The same payment with the same nonce at a fee an eighth higher, which replaces it in the simulated pool (a tenth more is
+        asked there), or at the priority's. Raises Refused when the sender has not enough, Unavailable, ValueError."""
+        old = Unsigned.decode(unsigned, self._network)
+        least = fee_of(self._network.family, old.contract is not None, priority)
+        new = replace(old, fee=max(-(-old.fee * 9 // 8), least))
+        self._chain.check(Tx("", new.sender, new.recipient, new.contract, new.amount, new.fee, new.nonce))
+        return new.encode()
+
+    def renewable(self, unsigned: str, txid: str) -> bool:
+        """Always: every simulated network has nonces, whatever its family has, and one of two with the same is mined."""
+        return True
 
     def _filled(self, payment: Payment) -> Unsigned:
         form = self._chain.form
