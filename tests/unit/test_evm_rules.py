@@ -71,7 +71,7 @@ NOT_TAKEN = [
     "nonce too low", "nonce too low: next nonce 5, tx nonce 4", "OldNonce", "Nonce too low", "INTERNAL_ERROR: insufficient funds",
     "insufficient funds for gas * price + value", "Insufficient funds for gas * price + value", "transaction underpriced",
     "transaction underpriced: gas tip cap 1, minimum needed 25000000000", "replacement transaction underpriced",
-    "could not replace existing tx", "ReplacementNotAllowed", "An alternative already exists: same nonce",
+    "could not replace existing tx", "ReplacementNotAllowed", "Replacement fee too low: same nonce",
     "intrinsic gas too low", "exceeds block gas limit", "max fee per gas less than block base fee", "invalid chain id for signer",
     "tx fee (1.50 ether) exceeds the configured cap (1.00 ether)", "FeeTooLow, EffectivePriorityFeePerGas too low",
 ]  # fmt: skip

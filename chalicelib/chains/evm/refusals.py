@@ -23,7 +23,7 @@ _NOT_TAKEN = re.compile(
     r"|gas limit reached|max fee per gas less than block base fee|fee cap|feetoolow|invalid chain id|invalid sender"
     r"|invalid signature|max priority fee per gas higher|exceeds the configured cap|transaction type not supported"
     # The same nonce is taken by one that pays more, or nearly as much: geth, erigon, nethermind, besu.
-    r"|could not replace|replacement ?not ?allowed|same nonce|alternative already|replacement fee too low",
+    r"|could not replace|replacement ?not ?allowed|same nonce|replacement fee too low",
     re.IGNORECASE,
 )
 
