@@ -14,6 +14,7 @@ TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", 
 """One table per group of rights: which function may touch which is in `.chalice/policy-*.json`."""
 QUEUES = ("relay", "deliveries", "payouts.fifo")
 """Each has a dead-letter queue of the same name with `-dead` before the suffix."""
+CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 KEYS = ("data", "hot-live", "hot-test")
 """KMS aliases: `data` encrypts (symmetric), `hot-*` sign (ECC_SECG_P256K1)."""
@@ -21,11 +22,13 @@ KEYS = ("data", "hot-live", "hot-test")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`addresses_mode` is the mode of addresses whose request names none; `webhooks_private` lets webhooks go to http and
-    private addresses (local stack only); `default_expiry` in seconds. `rates_providers` are asked in this order what coins of the
-    live realm are worth; none of them: nobody knows. `coingecko_ids` has CoinGecko's names of further coins, by slug. `public_url`
-    is what the API's paths begin with outside, such as https://pay.example/api; None: no link to a page of ours is given out. What
-    a request says in its Host header would be the caller's choice. `merchant_pays_fees`: withdrawals debit the network fee, too.
+    """`chains` has by NetworkId which live UTXO networks are not on their main chain: a deployment keeps to its chain for life,
+    since addresses and wallets are spelled for it. `addresses_mode` is the mode of addresses whose request names none;
+    `webhooks_private` lets webhooks go to http and private addresses (local stack only); `default_expiry` in seconds.
+    `rates_providers` are asked in this order what coins of the live realm are worth; none of them: nobody knows. `coingecko_ids`
+    has CoinGecko's names of further coins, by slug. `public_url` is what the API's paths begin with outside, such as
+    https://pay.example/api; None: no link to a page of ours is given out. What a request says in its Host header would be the
+    caller's choice. `merchant_pays_fees`: withdrawals debit the network fee, too.
     """
 
     stage: str = "local"
@@ -40,6 +43,7 @@ class Settings:
     kraken_url: str | None = None
     public_url: str | None = None
     merchant_pays_fees: bool = False
+    chains: Mapping[str, Literal["main", "testnet", "regtest"]] = field(default_factory=dict)
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -74,6 +78,7 @@ class Settings:
             coingecko_ids=_pairs("COINGECKO_IDS"),
             kraken_url=os.environ.get("KRAKEN_URL") or None,
             public_url=_url("PUBLIC_URL"),
+            chains=_chains("LIVE_CHAINS"),
         )
 
     @property
@@ -85,6 +90,10 @@ class Settings:
     def keys(self) -> tuple[str, ...]:
         """The `KEYS` that this deployment has: where there is no live realm, nothing could sign for it."""
         return tuple(key for key in KEYS if key != "hot-live" or "live" in self.realms)
+
+    def chain(self, network: str) -> Literal["main", "testnet", "regtest"]:
+        """Which of its chains a network (NetworkId) is on; of interest on UTXO networks only."""
+        return self.chains.get(network, "main")
 
     def table(self, name: str) -> str:
         return f"{APP}-{self.stage}-{name}"
@@ -104,6 +113,15 @@ def _pairs(name: str) -> dict[str, str]:
             raise ValueError(f"{name} has {entry!r}; wanted: slug=id,slug=id")
         if entry.strip():
             found[left] = right
+    return found
+
+
+def _chains(name: str) -> dict[str, Literal["main", "testnet", "regtest"]]:
+    found: dict[str, Literal["main", "testnet", "regtest"]] = {}
+    for slug, chain in _pairs(name).items():
+        if slug not in ("bitcoin", "litecoin") or chain not in CHAINS:
+            raise ValueError(f"{name} has {slug}={chain}; allowed: bitcoin or litecoin, and {', '.join(CHAINS)}")
+        found[f"live:{slug}"] = cast(Literal["main", "testnet", "regtest"], chain)
     return found
 
 

@@ -92,7 +92,8 @@ def make_hot_wallets(wired: Services, kms: Any, realm: Realm, slugs: Sequence[st
     for slug in slugs:
         network = catalogue.networks[slug]
         if wired.store.get(Wallet, network=network.id, role="hot") is None:
-            _absent(wired, [Save(new_kms_wallet(kms, alias, network.id, "hot", wired.clock.now_ms()))])
+            chain = wired.settings.chain(network.id)
+            _absent(wired, [Save(new_kms_wallet(kms, alias, network.id, "hot", wired.clock.now_ms(), chain))])
         wallet = wired.store.get(Wallet, network=network.id, role="hot")
         if wallet is not None:
             watch(wired, network, wallet)

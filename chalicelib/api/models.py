@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_sc
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.domain.catalogue import NETWORK_ORDER, Catalogue, Coin, Network
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
-from chalicelib.domain.ids import network_parts
+from chalicelib.domain.ids import network_id, network_parts
 from chalicelib.domain.money import NotAnAmount, parse_units
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def misspelled(
     if wrong & {name, "network"} or not isinstance(text, str) or not isinstance(network, str):
         return []
     try:
-        ctx.services.rules.normalize(network, text)
+        ctx.services.rules.normalize(network_id(ctx.realm, network), text)
     except ValueError as reason:
         return [FieldProblem(name, shown(name, text), (words.format(reason=reason, network=network),))]
     return []

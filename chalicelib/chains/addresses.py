@@ -6,11 +6,11 @@ Pure: asks no node, knows no key. Light to import, because the API checks addres
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from chalicelib.encoding import base58check, bech32
-from chalicelib.encoding.public_keys import EVM_NETWORKS, SEGWIT_PREFIX, TRON_PREFIX, checksum_case, slug_of
+from chalicelib.encoding.public_keys import EVM_NETWORKS, TRON_PREFIX, Chain, checksum_case, slug_of, spelling
 
 MAX_LENGTH = 128
 """Characters; no address of a supported kind is longer than 62."""
@@ -26,22 +26,11 @@ class Parsed(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Legacy:
-    """Version bytes of base58 addresses. Of `p2sh` all are read and the first is written."""
-
-    p2pkh: int
-    p2sh: tuple[int, ...]
-
-
-# Litecoin's scripts have two spellings: M... (0x32) and, from before 2017, 3... (0x05), which looks like bitcoin's.
-# Litecoin Core reads both and writes M (src/key_io.cpp), and so do we: one script, one address in whitelists and grey lists.
-_LEGACY = {"bitcoin": _Legacy(0x00, (0x05,)), "litecoin": _Legacy(0x30, (0x32, 0x05))}
 _WITNESS = {(0, 20): "p2wpkh", (0, 32): "p2wsh", (1, 32): "p2tr"}
 
 
-def parse(network: str, text: str) -> Parsed:
-    """What kind of address `text` is on `network` (slug or NetworkId), and its public spelling.
+def parse(network: str, text: str, chain: Chain = "main") -> Parsed:
+    """What kind of address `text` is on `network` (slug or NetworkId) and its `chain`, and its public spelling.
 
     Raises ValueError with the reason in words for the caller, LookupError for a network that we do not know.
     """
@@ -52,7 +41,7 @@ def parse(network: str, text: str) -> Parsed:
         raise ValueError("the address is empty")
     if slug in EVM_NETWORKS:
         return _evm(text)
-    return _tron(text) if slug == "tron" else _utxo(slug, text)
+    return _tron(text) if slug == "tron" else _utxo(slug, text, chain)
 
 
 def _evm(text: str) -> Parsed:
@@ -81,46 +70,58 @@ def _tron(text: str) -> Parsed:
     return Parsed("tron", text)
 
 
-def _utxo(slug: str, text: str) -> Parsed:
+def _utxo(slug: str, text: str, chain: Chain) -> Parsed:
     if _SEGWIT_PREFIXES.match(text):
-        return _segwit(slug, text)
+        return _segwit(slug, text, chain)
+    known = spelling(slug, chain)
     try:
         payload = base58check.decode(text)
     except ValueError as reason:
-        raise ValueError(f"is neither bech32 ({SEGWIT_PREFIX[slug]}1...) nor base58: {reason}") from None
+        raise ValueError(f"is neither bech32 ({known.segwit}1...) nor base58: {reason}") from None
     if len(payload) != 21:
         raise ValueError("has a wrong length")
-    version, legacy = payload[0], _LEGACY[slug]
-    if version == legacy.p2pkh:
+    version = payload[0]
+    if version == known.p2pkh:
         return Parsed("p2pkh", text)
-    if version in legacy.p2sh:
-        return Parsed("p2sh", base58check.encode(bytes([legacy.p2sh[0]]) + payload[1:]))
-    raise ValueError(f"belongs to another network than {slug}")
+    if version in known.p2sh:
+        return Parsed("p2sh", base58check.encode(bytes([known.p2sh[0]]) + payload[1:]))
+    raise ValueError(f"belongs to another network than {_named(slug, chain)}")
 
 
-def _segwit(slug: str, text: str) -> Parsed:
+def _segwit(slug: str, text: str, chain: Chain) -> Parsed:
     """Source: BIP-173, BIP-350. Witness versions from 2 on are for future rules; today nobody could spend what arrives there."""
     if text.lower().startswith(("ltcmweb1", "tmweb1")):
         raise ValueError("MWEB addresses are not supported")
     prefix, version, program = bech32.decode_segwit(text)
-    if prefix != SEGWIT_PREFIX[slug]:
-        raise ValueError(f"belongs to another network than {slug}, whose addresses start with {SEGWIT_PREFIX[slug]}1")
+    known = spelling(slug, chain)
+    if prefix != known.segwit:
+        raise ValueError(f"belongs to another network than {_named(slug, chain)}, whose addresses start with {known.segwit}1")
     kind = _WITNESS.get((version, len(program)))
     if kind is None:
         raise ValueError("is of a witness version or length that is not supported")
     return Parsed(kind, text.lower())
 
 
+def _named(slug: str, chain: Chain) -> str:
+    return slug if chain == "main" else f"{slug} ({chain})"
+
+
 class Rules:
-    """The port AddressRules over `parse`, for all eight networks. `network` is a slug or a NetworkId."""
+    """The port AddressRules over `parse`, for all eight networks. `network` is a NetworkId, or a slug for the main chain.
+
+    `chains` has by NetworkId what is not on its main chain.
+    """
+
+    def __init__(self, chains: Mapping[str, Chain] | None = None) -> None:
+        self._chains = dict(chains or {})
 
     def normalize(self, network: str, text: str) -> str:
         """The public spelling: EIP-55, lower-case bech32, litecoin's scripts with M. Raises ValueError with the reason."""
-        return parse(network, text).text
+        return parse(network, text, self._chain(network)).text
 
     def address_type(self, network: str, text: str) -> str:
         """evm, tron, p2pkh, p2sh, p2wpkh, p2wsh or p2tr. Raises ValueError with the reason."""
-        return parse(network, text).type
+        return parse(network, text, self._chain(network)).type
 
     def storage_form(self, network: str, address: str) -> str:
         """The spelling for comparing and for keys. `address` is in the public spelling (`normalize`) or from a node; not checked.
@@ -128,3 +129,6 @@ class Rules:
         EVM: lower case; the others have one spelling anyway.
         """
         return address.lower() if slug_of(network) in EVM_NETWORKS else address
+
+    def _chain(self, network: str) -> Chain:
+        return self._chains.get(network, "main")

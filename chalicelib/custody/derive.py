@@ -6,12 +6,12 @@ Light to import: the curve's library is loaded at the first address.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from chalicelib.domain.ids import Realm
+from chalicelib.domain.ids import Realm, network_id
 from chalicelib.encoding import public_keys
-from chalicelib.encoding.public_keys import EVM_NETWORKS, SEGWIT_PREFIX, slug_of
+from chalicelib.encoding.public_keys import EVM_NETWORKS, UTXO_NETWORKS, Chain, slug_of, spelling
 
 if TYPE_CHECKING:
     from chalicelib.custody.bip32 import ExtendedPublicKey
@@ -40,7 +40,7 @@ def account_path(realm: Realm, pool: str) -> str:
 class _Receiving:
     """The receiving branch (``/0``) of one account, with what never changes from address to address made once."""
 
-    def __init__(self, account: ExtendedPublicKey, path: str, pool: str) -> None:
+    def __init__(self, account: ExtendedPublicKey, path: str, pool: str, chain: Chain) -> None:
         # The scanner would never find coins that arrive under an xpub of another account: better no address than that.
         if account.depth != 3 or account.number != 0x80000000 + int(path.rsplit("/", 1)[1].removesuffix("'")):
             raise ValueError(f"the xpub of {pool} is not the one of {path}")
@@ -49,7 +49,7 @@ class _Receiving:
         self._chain_code = branch.chain_code
         self._compressed = branch.key.format()
         self._path = path
-        self._prefix = SEGWIT_PREFIX.get(pool)
+        self._prefix = spelling(pool, chain).segwit if pool in UTXO_NETWORKS else None
         self._spell = public_keys.tron_address if pool == "tron" else public_keys.evm_address
 
     def address(self, index: int) -> tuple[str, str]:
@@ -72,11 +72,12 @@ class _Receiving:
 class XpubDeriver:
     """The port Deriver. `xpub_of` looks up the xpub of a realm and pool, None where there is none yet.
 
-    An xpub is written once for good, so each is asked for once and kept for the life of the process.
+    An xpub is written once for good, so each is asked for once and kept for the life of the process. `chains` has by NetworkId
+    what is not on its main chain.
     """
 
-    def __init__(self, xpub_of: Callable[[Realm, str], str | None]) -> None:
-        self._xpub_of = xpub_of
+    def __init__(self, xpub_of: Callable[[Realm, str], str | None], chains: Mapping[str, Chain] | None = None) -> None:
+        self._xpub_of, self._chains = xpub_of, dict(chains or {})
         self._branches: dict[tuple[Realm, str], _Receiving] = {}
 
     def derive(self, realm: Realm, network: str, index: int) -> tuple[str, str]:
@@ -97,4 +98,6 @@ class XpubDeriver:
         xpub = self._xpub_of(realm, pool)
         if xpub is None:
             raise LookupError(f"the realm {realm} has no xpub for {pool} yet: create the seed first")
-        return _Receiving(ExtendedPublicKey.parse(xpub), account_path(realm, pool), pool)
+        # A UTXO network is a pool of its own, of the same name.
+        chain = self._chains.get(network_id(realm, pool), "main")
+        return _Receiving(ExtendedPublicKey.parse(xpub), account_path(realm, pool), pool, chain)

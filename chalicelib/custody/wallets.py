@@ -16,22 +16,20 @@ from chalicelib.custody.records import EncryptedKey
 from chalicelib.domain.addresses import Role, Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.encoding import base58check
-from chalicelib.encoding.public_keys import address_of, slug_of
+from chalicelib.encoding.public_keys import UTXO_NETWORKS, Chain, address_of, slug_of, spelling
 from chalicelib.settings import Settings
 
 _HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{64})", re.ASCII)
-# Version bytes of keys in wallet import format: chainparams.cpp of Bitcoin Core and Litecoin Core, SECRET_KEY.
-_WIF = {"bitcoin": 0x80, "litecoin": 0xB0}
 
 
-def new_kms_wallet(kms: Any, key_id: str, network: NetworkId, role: Role, now_ms: int) -> Wallet:
+def new_kms_wallet(kms: Any, key_id: str, network: NetworkId, role: Role, now_ms: int, chain: Chain = "main") -> Wallet:
     """A wallet over an ECC_SECG_P256K1 key that is in KMS already; `key_id` is its id, ARN or alias.
 
     The record keeps the key's own id, so that a moved alias changes nothing. `now_ms` in milliseconds since 1970.
     Raises Unavailable; ValueError for another kind of key; LookupError for an unknown network.
     """
     key, point = describe_key(kms, key_id)
-    return Wallet(network, role, address_of(network, bytes.fromhex(point)), "kms", key, point, now_ms)
+    return Wallet(network, role, address_of(network, bytes.fromhex(point), chain), "kms", key, point, now_ms)
 
 
 def new_private_key() -> str:
@@ -53,9 +51,10 @@ def import_wallet(
     milliseconds since 1970. Raises Unavailable; LookupError for an unknown network; ValueError, without the key in its
     message, for anything else.
     """
-    raw = _secret_bytes(slug_of(network), secret)
+    chain = settings.chain(network)
+    raw = _secret_bytes(slug_of(network), secret, chain)
     point = private_key(raw).public_key.format(compressed=False)[1:]
-    address = address_of(network, point)
+    address = address_of(network, point, chain)
     record = seal(kms, settings, network, address, raw, now_ms)
     return Wallet(network, role, address, "envelope", record.id, point.hex(), now_ms), record
 
@@ -73,16 +72,16 @@ class EnvelopeKeys:
         return import_wallet(self._kms(), self._settings, network, role, secret, now_ms)
 
 
-def _secret_bytes(slug: str, secret: str) -> bytes:
+def _secret_bytes(slug: str, secret: str, chain: Chain) -> bytes:
     if match := _HEX.fullmatch(secret):
         return bytes.fromhex(match.group(1))
-    if slug not in _WIF:
+    if slug not in UTXO_NETWORKS:
         raise ValueError("a private key has 64 hexadecimal digits")
     try:
         payload = base58check.decode(secret)
     except ValueError:
         raise ValueError("a private key has 64 hexadecimal digits, or is in wallet import format (WIF)") from None
     # Our addresses are segwit, which has compressed keys only: the trailing 01 says that the key is used so.
-    if len(payload) != 34 or payload[0] != _WIF[slug] or payload[33] != 1:
+    if len(payload) != 34 or payload[0] != spelling(slug, chain).wif or payload[33] != 1:
         raise ValueError(f"the private key is not a compressed one of {slug}")
     return payload[1:33]

@@ -1,18 +1,51 @@
-"""Addresses of public keys, and EIP-55. Knows which network spells addresses how; knows no private key."""
+"""Addresses of public keys, and EIP-55. Knows which network and chain spells addresses how; knows no private key."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 from chalicelib.encoding import base58check, bech32
 from chalicelib.encoding.keccak import keccak256
 
 EVM_NETWORKS = ("ethereum", "bsc", "polygon", "arbitrum", "fantom")
-SEGWIT_PREFIX = {"bitcoin": "bc", "litecoin": "ltc"}
-"""The human-readable parts of the main networks (SLIP-173)."""
 TRON_PREFIX = b"\x41"
-NETWORKS = (*EVM_NETWORKS, *SEGWIT_PREFIX, "tron")
+UTXO_NETWORKS = ("bitcoin", "litecoin")
+NETWORKS = (*EVM_NETWORKS, *UTXO_NETWORKS, "tron")
+
+Chain = Literal["main", "testnet", "regtest"]
+"""Which of its chains a UTXO network is on. (EVM networks differ by chain id, and Tron's chains spell addresses alike.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How a chain writes addresses and keys: the human-readable part of segwit addresses, the version bytes of base58 ones and
+    of private keys (WIF). Of `p2sh` all are read and the first is written."""
+
+    segwit: str
+    p2pkh: int
+    p2sh: tuple[int, ...]
+    wif: int
+
+
+# Sources: SLIP-173; chainparams.cpp of Bitcoin Core and Litecoin Core. (Bitcoin's testnets and its signet are spelled alike.)
+# Litecoin's scripts have two spellings: M... (0x32) and, from before 2017, 3... (0x05), which looks like bitcoin's.
+# Litecoin Core reads both and writes M (src/key_io.cpp), and so do we: one script, one address in whitelists and grey lists.
+_SPELLINGS: dict[tuple[str, Chain], Spelling] = {
+    ("bitcoin", "main"): Spelling("bc", 0x00, (0x05,), 0x80),
+    ("bitcoin", "testnet"): Spelling("tb", 0x6F, (0xC4,), 0xEF),
+    ("bitcoin", "regtest"): Spelling("bcrt", 0x6F, (0xC4,), 0xEF),
+    ("litecoin", "main"): Spelling("ltc", 0x30, (0x32, 0x05), 0xB0),
+    ("litecoin", "testnet"): Spelling("tltc", 0x6F, (0x3A, 0xC4), 0xEF),
+    ("litecoin", "regtest"): Spelling("rltc", 0x6F, (0x3A, 0xC4), 0xEF),
+}
+
+
+def spelling(network: str, chain: Chain = "main") -> Spelling:
+    """How a UTXO network (slug or NetworkId) writes addresses on one of its chains. Raises LookupError for any other."""
+    return _SPELLINGS[slug_of(network), chain]
 
 
 def slug_of(network: str) -> str:
@@ -53,10 +86,10 @@ def compress(point: bytes) -> bytes:
     return (b"\x03" if point[63] & 1 else b"\x02") + point[:32]
 
 
-def address_of(network: str, point: bytes) -> str:
+def address_of(network: str, point: bytes, chain: Chain = "main") -> str:
     """The address of a public key on `network` (slug or NetworkId), in its public spelling. `point` as 64 bytes.
 
-    EVM: EIP-55; bitcoin and litecoin: P2WPKH; tron: base58check. The same in both realms. Raises LookupError, ValueError.
+    EVM: EIP-55; bitcoin and litecoin: P2WPKH of `chain`; tron: base58check. Raises LookupError, ValueError.
     """
     if len(point) != 64:
         raise ValueError("a public key is given as 64 bytes: x and y")
@@ -65,7 +98,7 @@ def address_of(network: str, point: bytes) -> str:
         return evm_address(point)
     if slug == "tron":
         return tron_address(point)
-    return p2wpkh_address(SEGWIT_PREFIX[slug], compress(point))
+    return p2wpkh_address(spelling(slug, chain).segwit, compress(point))
 
 
 def _ripemd160() -> Callable[[bytes], bytes]:

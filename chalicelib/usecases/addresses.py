@@ -143,7 +143,7 @@ class Addresses:
         keys: _Keys = []
         for slug, network in catalogue.networks.items():
             try:
-                place = self._rules.storage_form(slug, self._rules.normalize(slug, text))
+                place = self._rules.storage_form(slug, self._rules.normalize(network.id, text))
             except ValueError:
                 continue
             watched.add((family_key(network), place))

@@ -156,7 +156,7 @@ class Coins:
         if network.family == "utxo":
             raise BusinessRule("contractAddress", f"{network.slug} has no tokens")
         try:
-            return self._rules.normalize(network.slug, contract)
+            return self._rules.normalize(network.id, contract)
         except ValueError as reason:
             raise InvalidParameter.one("contractAddress", contract[:100], f"is no address of {network.slug}: {reason}") from reason
 

@@ -345,7 +345,7 @@ class Deposits:
 
     def _spelled(self, network: Network, address: str) -> str:
         try:
-            return self._rules.normalize(network.slug, address)
+            return self._rules.normalize(network.id, address)
         except ValueError:
             # A sender may be what nobody can pay to: a token's mint comes from the zero address. Shown as the chain has it.
             return address

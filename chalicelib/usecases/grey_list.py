@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.greylist import GreyListEntry
-from chalicelib.domain.ids import NetworkId, Realm, network_parts
+from chalicelib.domain.ids import NetworkId, Realm, network_id, network_parts
 from chalicelib.usecases.addresses import Also, nothing_more
 from chalicelib.usecases.changes import Conflict, Delete, Save
 from chalicelib.usecases.ports import AddressRules, Clock, Store
@@ -44,7 +44,7 @@ class GreyList:
 
         Raises InvalidParameter (no address of that network), BusinessRule (it is there already), Unavailable.
         """
-        shown, place = self._parsed(network, address)
+        shown, place = self._parsed(network_id(realm, network), network, address)
         entry = GreyListEntry(realm, network, place, shown, self._clock.now_ms(), by, reason)
         change = Save(entry)
         try:
@@ -57,7 +57,7 @@ class GreyList:
 
     def remove(self, realm: Realm, network: str, address: str) -> GreyListEntry:
         """Take it off again; what is held because of it stays held. Raises InvalidParameter, NotFound, Unavailable."""
-        shown, place = self._parsed(network, address)
+        shown, place = self._parsed(network_id(realm, network), network, address)
         key = {"realm": realm, "network": network, "address": place}
         entry = self._store.get(GreyListEntry, **key)
         if entry is None:
@@ -65,9 +65,9 @@ class GreyList:
         self._store.commit([Delete(GreyListEntry, key)])
         return entry
 
-    def _parsed(self, network: str, address: str) -> tuple[str, str]:
+    def _parsed(self, full: NetworkId, network: str, address: str) -> tuple[str, str]:
         try:
-            shown = self._rules.normalize(network, address)
+            shown = self._rules.normalize(full, address)
         except ValueError as reason:
             raise InvalidParameter.one("address", address[:128], str(reason)) from None
         return shown, self._rules.storage_form(network, shown)

@@ -449,7 +449,7 @@ class Deriver(Protocol):
 
 
 class AddressRules(Protocol):
-    """How addresses of a network are written. Pure: no node is asked."""
+    """How addresses of a network are written. Pure: no node is asked. A slug stands for the main chain, a NetworkId for its own."""
 
     def normalize(self, network: str, text: str) -> str:
         """The public spelling (EIP-55, bech32 lower case). Raises ValueError with the reason."""

@@ -117,12 +117,12 @@ class Wallets:
         if address is None:
             raise InvalidParameter.one("address", None, "is required for a cold wallet")
         self._place(network, address)
-        return self._rules.normalize(network.slug, address)
+        return self._rules.normalize(network.id, address)
 
     def _place(self, network: Network, address: str) -> str:
         """Its storage form. Raises InvalidParameter."""
         try:
-            return self._form(network, self._rules.normalize(network.slug, address))
+            return self._form(network, self._rules.normalize(network.id, address))
         except ValueError as reason:
             raise InvalidParameter.one("address", address[:128], str(reason)) from None
 

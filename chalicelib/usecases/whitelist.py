@@ -42,7 +42,7 @@ class Whitelist:
         Raises InvalidAddress, BusinessRule (there already, a daily limit over the monthly one, signatures are missing).
         """
         try:
-            shown = self._rules.normalize(network.slug, address)
+            shown = self._rules.normalize(network.id, address)
         except ValueError as error:
             details = {"address": address[:120], "network": network.slug}
             raise InvalidAddress(f"Not an address of {network.slug}: {error}", details) from error

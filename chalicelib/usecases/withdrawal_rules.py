@@ -93,7 +93,7 @@ class Rules:
         problems: list[tuple[Output, str]] = []
         for output in outputs:
             try:
-                address = self._addresses.normalize(slug, output.to_address)
+                address = self._addresses.normalize(self.network.id, output.to_address)
             except ValueError as error:
                 problems.append((output, str(error)))
             else:
@@ -243,7 +243,7 @@ class Rules:
     def _check_source(self, hot: Wallet | None, from_address: str) -> None:
         slug = self.network.slug
         try:
-            asked = self._addresses.normalize(slug, from_address)
+            asked = self._addresses.normalize(self.network.id, from_address)
         except ValueError:
             asked = from_address
         if hot is None or asked != hot.address:

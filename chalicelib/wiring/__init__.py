@@ -135,7 +135,7 @@ class Services(ChainServices):
     def rules(self) -> Rules:
         from chalicelib.chains.addresses import Rules
 
-        return Rules()
+        return Rules(self.settings.chains)
 
     def catalogue(self, realm: Realm) -> Catalogue:
         return self.store.catalogue(realm)
@@ -189,7 +189,7 @@ class Services(ChainServices):
             found = self.store.get(Xpub, realm=realm, pool=pool)
             return None if found is None else found.xpub
 
-        return Addresses(self.store, XpubDeriver(xpub_of), self.rules, self.realm_clock, pool_of)
+        return Addresses(self.store, XpubDeriver(xpub_of, self.settings.chains), self.rules, self.realm_clock, pool_of)
 
     @cached_property
     def wallets(self) -> Wallets:

@@ -17,7 +17,7 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses import ROLE_OF, Address, Mode
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
-from chalicelib.domain.ids import network_parts
+from chalicelib.domain.ids import network_id, network_parts
 from chalicelib.usecases.addresses import UNCHANGED
 from chalicelib.usecases.views import coins_on, total_usd
 from chalicelib.usecases.wallets import Registered
@@ -253,11 +253,11 @@ def validate_address(ctx: Ctx, body: AddressValidate) -> Answer:
     """Status 200 either way; `reason` says why it is none. Nobody is asked: it may be an address that was never used.
 
     EVM: any case, but mixed case has to be right (EIP-55). Bitcoin and Litecoin: P2PKH, P2SH, P2WPKH, P2WSH, P2TR of the main
-    network. Tron: base58check.
+    network, or for live keys of the chain that the deployment is on. Tron: base58check.
     """
-    rules = ctx.services.rules
+    rules, network = ctx.services.rules, network_id(ctx.realm, body.network)
     try:
-        normalized, kind, reason = rules.normalize(body.network, body.address), rules.address_type(body.network, body.address), None
+        normalized, kind, reason = rules.normalize(network, body.address), rules.address_type(network, body.address), None
     except ValueError as error:
         normalized, kind, reason = None, None, str(error)
     return Answer(
