@@ -26,10 +26,9 @@ from chalicelib.domain.ids import TenantId, asset_parts, derived_id, network_par
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
-from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Close, Open, Post, Save
-from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.outbox import News
+from chalicelib.usecases.payout_checks import PayoutChecks
 from chalicelib.usecases.ports import (
     AddressRules,
     ChainPayer,
@@ -43,13 +42,9 @@ from chalicelib.usecases.ports import (
     Unavailable,
 )
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,
-    given_back,
     payout_work,
-    purse_of,
-    sent_back,
     sent_work,
     stepped,
 )
@@ -81,6 +76,7 @@ class Payouts:
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
         self._payer_of, self._reader_of = payer_of, reader_of
+        self._checks = PayoutChecks(store, rules, clock)
 
     def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
         """Bring a withdrawal as far as its broadcast. Safe to call at any time, twice, at once.
@@ -133,41 +129,25 @@ class Payouts:
 
     def _start(self, network: Network, before: Withdrawal) -> Withdrawal | None:
         """pending → processing where nothing stands in the way; None while something does, and the record says what."""
-        if before.waits_for_approval or before.pending_reason in ("approval", "risk"):
-            return None
-        if self._doubtful(before):
-            log.warning("%s: %s goes to an address that is on the grey list now: the operator is asked", network.id, before.id)
-            self._store.commit(sent_back(before, self._clock.now_ms()))
+        if self._checks.stopped(network, before):
             return None
         wallet = self._wallet(network)
         if wallet is None or not self._covered(network, wallet, before):
-            self._wait_for_liquidity(network, before)
+            self._checks.wait_for_liquidity(network, before)
             return None
         try:
             fee = self._payer_of(network).estimate(self._payment(wallet, before, self._next_nonce(network, wallet))).fee
         except InsufficientFunds:
-            self._wait_for_liquidity(network, before)
+            self._checks.wait_for_liquidity(network, before)
             return None
         except Refused as refused:
-            return self._fail(before, f"the network would refuse it: {refused}")
+            return self._checks.fail(before, f"the network would refuse it: {refused}")
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, before)
         after = replace(before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee, updated_at=news.at)
         after = stepped(news, views, before, after)
         self._store.commit([Save(after), *news.emit()])
         return after
-
-    def _doubtful(self, withdrawal: Withdrawal) -> bool:
-        """Whether its address is on the grey list now and the operator has not agreed to it. Others' word does not count there."""
-        if withdrawal.approval is not None and withdrawal.approval.asks_operator:
-            return False  # and has an answer, or it would not have come here
-        return grey_listed(self._store, self._rules, withdrawal.network, withdrawal.to_address)
-
-    def _wait_for_liquidity(self, network: Network, before: Withdrawal) -> None:
-        if before.pending_reason != "liquidity":
-            log.warning("ALARM %s: %s waits for liquidity of the hot wallet", network.id, before.id)
-        waiting = replace(before, pending_reason="liquidity", updated_at=self._clock.now_ms(), version=before.version + 1)
-        self._store.commit([Save(waiting)])
 
     def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:
         """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
@@ -201,7 +181,7 @@ class Payouts:
         except InsufficientFunds as error:
             raise Unavailable(f"the hot wallet of {network.id} has too little for now") from error
         except Refused as refused:
-            self._fail(withdrawal, f"the network would refuse it: {refused}")
+            self._checks.fail(withdrawal, f"the network would refuse it: {refused}")
             return None
         now = self._clock.now_ms()
         order = PaymentOrder(
@@ -269,9 +249,7 @@ class Payouts:
             ),
         }
         wrong = [name for name, (found, approved) in facts.items() if found != approved]
-        if withdrawal.approval is not None:
-            text = Views(catalogue_views(self._store, withdrawal)[0]).signing_text(withdrawal)
-            wrong += [] if withdrawal.approval.proven(text, verify) else ["approval"]
+        wrong += [] if self._checks.agreed(withdrawal) else ["approval"]
         if wrong:
             log.error("ALARM %s: order %s differs from what was approved in %s", network.id, order.id, ", ".join(wrong))
             raise OrderMismatch(f"order {order.id} differs from the approved withdrawal in {', '.join(wrong)}")
@@ -291,10 +269,3 @@ class Payouts:
         after = stepped(news, views, withdrawal, replace(withdrawal, status="confirming", updated_at=news.at))
         self._store.commit([Save(after), *news.emit()])
         return "done"
-
-    def _fail(self, before: Withdrawal, why: str) -> Withdrawal:
-        """Failed before anything was signed: the money is available again."""
-        _, views = catalogue_views(self._store, before)
-        after, changes = given_back(views, before, "failed", why[:300], purse_of(self._store, before), self._clock.now_ms())
-        self._store.commit(changes)
-        return after

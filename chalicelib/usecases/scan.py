@@ -28,6 +28,7 @@ from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.forks import BATCH_BLOCKS, Forks
+from chalicelib.usecases.own_transactions import from_others
 from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Store, Unavailable
 from chalicelib.usecases.trying import until_settled
 
@@ -178,6 +179,7 @@ class Scanner:
         native = self._store.catalogue(self._network.realm).native(self._network.slug)
         for block in blocks:
             mine = [t for t in block.transfers if t.recipient in watched and self._bookable(t, contracts)]
+            mine = from_others(self._store, self._network, mine, watched)
             if mine:
                 self._store_block(block, mine, watched, contracts, native, epoch)
 

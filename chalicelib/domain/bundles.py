@@ -1,0 +1,148 @@
+"""Bundles: one transaction that pays several withdrawals at once, on networks of coins (UTXO).
+
+A bundle gathers payments, is built (coins reserved, bytes exact), signed, and settled when it is final; its transaction may be
+replaced by others of the same outputs that pay more (BIP-125). Every withdrawal in it keeps an order of its own, so that the
+ledger and the events know single payments only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from chalicelib.domain.coins_held import HeldCoin
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.withdrawals import Priority
+
+MOST_PAYOUTS = 100
+"""Payments of one transaction: about 4 kvB, and orders and withdrawals of all fit in two batch reads."""
+MOST_INPUTS = 200
+"""Coins that are offered to one transaction: its attempts, as text, stay within one item of 400 KB."""
+MOST_ATTEMPTS = 5
+"""Attempts of one bundle, the first one included."""
+MOST_RATE = 1_000_000
+"""Units per 1,000 virtual bytes that nothing is signed above."""
+
+BundleState = Literal["gathering", "built", "signed", "settled", "dead"]
+
+
+@dataclass(frozen=True, slots=True)
+class BundledPayout:
+    """`recipient` in its public spelling, `amount` in units of the native coin."""
+
+    withdrawal: str
+    tenant: TenantId
+    recipient: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """One transaction of a bundle. `unsigned` is what its digests are computed from, as hex; empty once another took its place.
+
+    `inputs` are the coins that it spends; `change` is the position ("out:<n>") of what comes back to the wallet, of
+    `change_amount` units, None where nothing does. `fee` in units, exact; `signed_at` in milliseconds since 1970.
+    """
+
+    unsigned: str
+    inputs: tuple[HeldCoin, ...]
+    change: str | None
+    change_amount: int
+    fee: int
+    vsize: int
+    raw: str | None = None
+    txid: str | None = None
+    signed_at: int = 0
+
+    def change_coin(self, height: int) -> HeldCoin | None:
+        """What comes back, once it is in block `height`."""
+        if self.change is None:
+            return None
+        return HeldCoin(f"{self.txid}:{self.change.removeprefix('out:')}", self.change_amount, height)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """`newest` is the attempt that should be mined, `earlier` those it replaced, oldest first: whichever is in the chain has paid.
+
+    `renew` says that the newest should be replaced, which only the function that signs can do. `mined` is the transaction that
+    settled it, in the block `block_number`, `block_hash`. `doubtful_since` is the height at which it was first seen that the
+    bundle can not be mined any more. `round` counts how often a reorganisation undid its settlement. Times in milliseconds
+    since 1970.
+    """
+
+    id: str
+    network: NetworkId
+    wallet: str
+    asset: AssetId
+    created_at: int
+    updated_at: int
+    priority: Priority = "normal"
+    payouts: tuple[BundledPayout, ...] = ()
+    state: BundleState = "gathering"
+    newest: Built | None = None
+    earlier: tuple[Built, ...] = ()
+    renew: bool = False
+    mined: str | None = None
+    block_number: int | None = None
+    block_hash: str | None = None
+    doubtful_since: int | None = None
+    round: int = 0
+    version: int = 1
+
+    @property
+    def signed(self) -> tuple[Built, ...]:
+        """Every attempt that may be in the chain, the newest first."""
+        newest = () if self.newest is None or self.newest.txid is None else (self.newest,)
+        return (*newest, *reversed(self.earlier))
+
+    @property
+    def txids(self) -> tuple[str, ...]:
+        return tuple(attempt.txid for attempt in self.signed if attempt.txid)
+
+    @property
+    def total(self) -> int:
+        return sum(payout.amount for payout in self.payouts)
+
+    @property
+    def coins(self) -> dict[str, HeldCoin]:
+        """Everything that some attempt spends, by outpoint."""
+        built = (*self.earlier, *((self.newest,) if self.newest else ()))
+        return {coin.outpoint: coin for attempt in built for coin in attempt.inputs}
+
+    def attempt(self, txid: str) -> Built:
+        """Raises LookupError for a transaction that is not this bundle's."""
+        for built in self.signed:
+            if built.txid == txid:
+                return built
+        raise LookupError(f"{txid} is no transaction of {self.id}")
+
+    def share(self, withdrawal: str, fee: int) -> int:
+        """What a withdrawal bears of `fee` units: equal parts, the first ones one unit more where it does not divide."""
+        place = [payout.withdrawal for payout in self.payouts].index(withdrawal)
+        part, rest = divmod(fee, len(self.payouts))
+        return part + (1 if place < rest else 0)
+
+    def next(self, now: int) -> Bundle:
+        """To be saved."""
+        return replace(self, updated_at=now, version=self.version + 1)
+
+    def outputs_of(self, found: Iterator[tuple[str, int]], wallet: str) -> tuple[str | None, int]:
+        """Position and amount of the change among the outputs of a transaction (addresses in the spelling of `payouts`).
+
+        Raises ValueError unless the others are exactly the payments of this bundle, and at most one is change, to `wallet`.
+        """
+        due = Counter((payout.recipient, payout.amount) for payout in self.payouts)
+        rest: list[tuple[str, str, int]] = []
+        for number, (address, amount) in enumerate(found):
+            if due[address, amount] > 0:
+                due[address, amount] -= 1
+            else:
+                rest.append((f"out:{number}", address, amount))
+        if missing := +due:
+            raise ValueError(f"{missing.total()} of its payments are missing or differ")
+        if len(rest) > 1 or (rest and rest[0][1] != wallet):
+            raise ValueError("it pays somebody who is not to be paid")
+        return (rest[0][0], rest[0][2]) if rest else (None, 0)

@@ -1,0 +1,101 @@
+"""Which coins (outputs) a hot wallet of a UTXO network holds, and which of them are taken: what `NonceCounter` is for accounts.
+
+One record per wallet: its version is what allots coins (money rule 6), so two transactions can not spend the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from chalicelib.domain.ids import NetworkId
+
+MOST_COINS = 1_800
+"""About 190 bytes a coin at the most: what fits in one item of 400 KB, with room. Of more, the smallest are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCoin:
+    """An output of ours that is final. `outpoint` is "<txid>:<n>", `amount` in units, `height` its block's number.
+
+    `reserved_by` names the bundle that spends it. `gone`: a reorganisation took it back while it was reserved; it comes back
+    with its block, or goes for good with its reservation.
+    """
+
+    outpoint: str
+    amount: int
+    height: int
+    reserved_by: str | None = None
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCoins:
+    """`wallet` is the address in its public spelling. `gathering` is the bundle that takes in payments now."""
+
+    network: NetworkId
+    wallet: str
+    coins: tuple[HeldCoin, ...] = ()
+    gathering: str | None = None
+    version: int = 0
+
+    @property
+    def free(self) -> list[HeldCoin]:
+        """What may be spent, the largest first."""
+        return sorted((c for c in self.coins if c.reserved_by is None), key=lambda c: (-c.amount, c.outpoint))
+
+    def reserved(self, bundle: str) -> list[HeldCoin]:
+        return [coin for coin in self.coins if coin.reserved_by == bundle]
+
+    def next(self) -> HeldCoins:
+        """To be saved."""
+        return replace(self, version=self.version + 1)
+
+    def came(self, coin: HeldCoin) -> HeldCoins:
+        """With a coin that is final now: one that had gone is back, as it was reserved."""
+        known = next((c for c in self.coins if c.outpoint == coin.outpoint), None)
+        if known is not None:
+            coin = replace(coin, reserved_by=known.reserved_by)
+        return self._with([*(c for c in self.coins if c.outpoint != coin.outpoint), coin])
+
+    def taken_back(self, outpoint: str) -> HeldCoins:
+        """Without a coin whose block fell out; where it is reserved, it is kept as gone."""
+        kept = [c for c in self.coins if c.outpoint != outpoint or c.reserved_by is not None]
+        return self._with(replace(c, gone=True) if c.outpoint == outpoint else c for c in kept)
+
+    def reserve(self, bundle: str, outpoints: Collection[str]) -> HeldCoins:
+        """Raises ValueError unless each of `outpoints` is here and free, or reserved by `bundle` already."""
+        able = {c.outpoint for c in self.coins if c.reserved_by in (None, bundle)}
+        if missing := sorted(set(outpoints) - able):
+            raise ValueError(f"{', '.join(missing[:5])} can not be reserved by {bundle}")
+        return self._with(replace(c, reserved_by=bundle) if c.outpoint in outpoints else c for c in self.coins)
+
+    def spent(self, outpoints: Collection[str]) -> HeldCoins:
+        """Without coins that a transaction of ours spent for good."""
+        return self._with(c for c in self.coins if c.outpoint not in outpoints)
+
+    def unspent(self, bundle: str, coins: Iterable[HeldCoin]) -> HeldCoins:
+        """With what a transaction of ours spent, reserved again: the block that had the transaction fell out."""
+        back = [replace(coin, reserved_by=bundle) for coin in coins]
+        names = {coin.outpoint for coin in back}
+        return self._with([*(c for c in self.coins if c.outpoint not in names), *back])
+
+    def released(self, bundle: str) -> HeldCoins:
+        """What `bundle` reserved is free again; what had gone is gone for good."""
+        kept = [c for c in self.coins if c.reserved_by != bundle or not c.gone]
+        return self._with(replace(c, reserved_by=None) if c.reserved_by == bundle else c for c in kept)
+
+    def _with(self, coins: Iterable[HeldCoin]) -> HeldCoins:
+        """Reserved ones are always kept: only free ones are left out where there are too many."""
+        ordered = sorted(coins, key=lambda c: (c.reserved_by is None, -c.amount, c.outpoint))
+        return replace(self, coins=tuple(ordered[:MOST_COINS]))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTransaction:
+    """A transaction that this service signed: its outputs at `positions` ("out:<n>") come back to us, and credit nobody."""
+
+    network: NetworkId
+    txid: str
+    positions: tuple[str, ...]
+    version: int = 1

@@ -1,0 +1,62 @@
+"""What every payment is asked before its money can move, whatever its chain: the grey list once more, who has to agree, and what
+is done where the answer is no. Shared by payments from accounts (`payouts`) and from coins (`bundle_payouts`)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.encoding.ed25519 import verify
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.grey_list import grey_listed
+from chalicelib.usecases.ports import AddressRules, Clock, Store
+from chalicelib.usecases.views import Views
+from chalicelib.usecases.withdrawal_steps import catalogue_views, given_back, purse_of, sent_back
+
+log = logging.getLogger(__name__)
+
+
+class PayoutChecks:
+    """Each step is one transaction. Raises Conflict, Unavailable."""
+
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+
+    def stopped(self, network: Network, before: Withdrawal) -> bool:
+        """Whether somebody has to decide about a pending withdrawal first; the record says so then."""
+        if before.waits_for_approval or before.pending_reason in ("approval", "risk"):
+            return True
+        if not self._doubtful(before):
+            return False
+        log.warning("%s: %s goes to an address that is on the grey list now: the operator is asked", network.id, before.id)
+        self._store.commit(sent_back(before, self._clock.now_ms()))
+        return True
+
+    def _doubtful(self, withdrawal: Withdrawal) -> bool:
+        """Whether its address is on the grey list now and the operator has not agreed to it. Others' word does not count there."""
+        if withdrawal.approval is not None and withdrawal.approval.asks_operator:
+            return False  # and has an answer, or it would not have come here
+        return grey_listed(self._store, self._rules, withdrawal.network, withdrawal.to_address)
+
+    def wait_for_liquidity(self, network: Network, before: Withdrawal) -> None:
+        """Note on a pending withdrawal that the hot wallet has too little for it."""
+        if before.pending_reason != "liquidity":
+            log.warning("ALARM %s: %s waits for liquidity of the hot wallet", network.id, before.id)
+        waiting = replace(before, pending_reason="liquidity", updated_at=self._clock.now_ms(), version=before.version + 1)
+        self._store.commit([Save(waiting)])
+
+    def fail(self, before: Withdrawal, why: str) -> Withdrawal:
+        """Failed before anything was signed: the money is available again."""
+        _, views = catalogue_views(self._store, before)
+        after, changes = given_back(views, before, "failed", why[:300], purse_of(self._store, before), self._clock.now_ms())
+        self._store.commit(changes)
+        return after
+
+    def agreed(self, withdrawal: Withdrawal) -> bool:
+        """Whether all that had to agree to it did: signatures are verified once more, by whoever signs the payment."""
+        if withdrawal.approval is None:
+            return True
+        text = Views(catalogue_views(self._store, withdrawal)[0]).signing_text(withdrawal)
+        return withdrawal.approval.proven(text, verify)
