@@ -1,5 +1,6 @@
 # make run     the whole service on this machine; PORT=8001 for another port, NODES=1 with real nodes; Ctrl-C ends it
 # make test    everything that is checked: style, types, the direction of imports, every test
+# make sweep   the fault sweeps with nothing left out (half an hour)
 # make quick   the tests that need neither nodes nor much time
 # Needs Python 3.11 or newer with venv; PYTHON=/path/to/python picks one.
 
@@ -11,7 +12,7 @@ STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt | 
 # Half as many again as there are cores: tests of nodes and of the running service wait more than they work.
 WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores * 3 / 2)))
 
-.PHONY: run test quick lint format bench policies assets deps clean
+.PHONY: run test sweep quick lint format bench policies assets deps clean
 .DEFAULT_GOAL := run
 
 # exec: Ctrl-C reaches the service itself, and no shell stands between it and make.
@@ -21,6 +22,10 @@ run: $(STAMP)
 # worksteal: each worker begins with its share of the tests, in order, and takes of the others' when it has none left.
 test: lint
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+# Every call of the main paths fails once in every way: a longer run than a check has time for.
+sweep: $(STAMP)
+	SWEEP=full $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults
 
 quick: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not nodes and not browser"

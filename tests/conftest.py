@@ -57,8 +57,21 @@ def stack(started_stack: Stack) -> Iterator[Stack]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slow ones first: at the end, who has nothing left takes short ones from the others, and nobody waits for a long one."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Each worker begins with its share of the slow tests: at the end, who has nothing left takes short ones from the others.
+
+    Workers get the list in equal parts, one after the other (`--dist worksteal`), so the slow ones are put at each part's head.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    short = [item for item in items if not item.get_closest_marker("slow")]
+    ordered: list[pytest.Item] = []
+    for n in range(workers):
+        end = len(items) * (n + 1) // workers
+        mine = slow[n::workers]
+        rest = end - len(ordered) - len(mine)
+        ordered += [*mine, *short[:rest]]
+        del short[:rest]
+    items[:] = ordered + short
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -68,7 +81,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for report in terminalreporter.stats.get(outcome, []):
             for name, value in getattr(report, "user_properties", []):
                 if name == "cut_points":
-                    points[report.nodeid.rsplit("[", 1)[-1].rstrip("]")] = int(value)
+                    way = "-".join(report.nodeid.rsplit("[", 1)[-1].rstrip("]").split("-")[-2:])
+                    points[way] = points.get(way, 0) + int(value)
     if points:
         terminalreporter.section("fault sweep")
         for path, count in sorted(points.items()):

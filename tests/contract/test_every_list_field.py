@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, cast
 
+import pytest
+
 from chalicelib.api import resources
 from chalicelib.api.lists import ListField
 from chalicelib.api.lists.fields import OPERATORS
@@ -297,6 +299,7 @@ class List:
         return sorted(places, key=lambda n: (have[n] is None, 0 if have[n] is None else have[n]), reverse=True)
 
 
+@pytest.mark.slow
 def test_every_field_of_every_list_takes_its_operators(stack: Stack) -> None:
     names = filled(stack)
     wrong: list[Any] = []

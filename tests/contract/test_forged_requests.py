@@ -48,6 +48,7 @@ def forged(name: str, sort: str, order: str, position: str, value: Any) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
+@pytest.mark.slow
 def test_no_forged_cursor_breaks_a_list(edge: Edge) -> None:
     filled(edge)
     assert len(LISTS) > 8
@@ -56,9 +57,9 @@ def test_no_forged_cursor_breaks_a_list(edge: Edge) -> None:
         listing = route.query_of
         assert isinstance(listing, Listing)
         key = edge.new_key(level="admin" if route.level == "admin" else "client")
-        for sort in ("", "nothing", *(field.name for field in listing.fields)):
+        for turn, sort in enumerate(("", "nothing", *(field.name for field in listing.fields))):
             edge.services.clock.shift_ms += 61_000  # type: ignore[attr-defined]
-            for value in VALUES:
+            for value in VALUES[turn % 3 :: 3]:
                 cursor = forged(listing.name, sort, "asc", "a", value)
                 answer = edge.call("GET", f"/v1{route.path}?limit=1&cursor={cursor}", key=key)
                 assert answer.status in (200, 400, 429), (route.path, sort, value, answer.body)

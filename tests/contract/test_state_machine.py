@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -266,6 +267,7 @@ class Merchant(RuleBasedStateMachine):
         return made
 
 
+@pytest.mark.slow
 def test_any_order_of_events(stack: Stack) -> None:
     Merchant.stack = stack
     run_state_machine_as_test(  # type: ignore[no-untyped-call]

@@ -136,6 +136,7 @@ def test_one_that_waits_for_liquidity_can_be_cancelled(shop: Shop) -> None:
     assert (shop.available(), shop.paid()) == ("1000001", 0)
 
 
+@pytest.mark.slow
 def test_three_hundred_that_wait_hold_nobody_up(shop: Shop) -> None:
     """They can not be paid for now; who comes later and can, is paid and settled at once, and no queue fills up."""
     count = 300

@@ -187,6 +187,7 @@ def test_policies_are_read() -> None:
     assert not allowed(api, "kms:Sign", "arn:aws:kms:r:1:key/k")
 
 
+@pytest.mark.slow
 def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
     journey = Journey(stack, recorder)
     services().__dict__["rate_providers"] = [Kraken()]

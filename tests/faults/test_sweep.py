@@ -6,8 +6,9 @@ and every event reached the merchant.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -141,6 +142,7 @@ def told_once(world: World, receiver: Receiver) -> None:
     assert {json.loads(request.body)["id"] for request in receiver.received} >= kept
 
 
+FULL = os.environ.get("SWEEP") == "full"
 Step = Callable[[World], None]
 PATHS: dict[str, tuple[Step, ...]] = {
     "deposit": (ask_for_money, pay_a_part, pay_the_rest, confirm_payments),
@@ -160,9 +162,10 @@ def started(stack: Stack, cutter: Cutter, receiver: Receiver, path: str, order: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("how", "when"), WAYS, ids=["-".join(way) for way in WAYS])
-@pytest.mark.parametrize("path", sorted(PATHS))
+@pytest.mark.parametrize(("path", "name"), [(path, step.__name__) for path in sorted(PATHS) for step in PATHS[path]])
 def test_any_call_may_fail(
     path: str,
+    name: str,
     how: How,
     when: When,
     stack: Stack,
@@ -170,46 +173,53 @@ def test_any_call_may_fail(
     receiver: Receiver,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Step by step: each call of a step is cut in a run of its own, from the state that the whole step before left."""
+    """One step of a path: each call of it is cut in a run of its own, from the state that the steps before left."""
     world = started(stack, cutter, receiver, path)
-    points = 0
-    for step in PATHS[path]:
-        start, told = stack.snapshot(), list(receiver.received)
-        memo = dict(world.memo)
+    step = next(step for step in PATHS[path] if step.__name__ == name)
+    for earlier in PATHS[path][: PATHS[path].index(step)]:
         cutter.set(0, how, when)
-        step(world)
+        earlier(world)
         finish(world, receiver)
-        after, told_after, memo_after = stack.snapshot(), list(receiver.received), dict(world.memo)
-        # A read that fails after its effect is one that fails before it. A function that dies before a call dies with what the
-        # write before has left: only before the first write is that a run of its own. So every write is cut by an error before
-        # and after it and by a death after it; of the reads every sixth one, by an error: neighbours fail into the same state.
-        reads = [n for n, name in enumerate(cutter.trace, 1) if name.startswith(READS)]
-        writes = [n for n, name in enumerate(cutter.trace, 1) if not name.startswith(READS)]
-        match how, when:
-            case "error", "before":
-                cuts = sorted([*writes, *reads[::6]])
-            case "death", "before":
-                cuts = writes[:1]
-            case _:
-                cuts = writes
-        assert cuts, f"{step.__name__} makes no call that could fail {when}"
-        for at in cuts:
-            stack.restore(start)
-            receiver.received[:] = told
-            broken = world.again(memo)
-            cutter.set(at, how, when)
-            try:
-                step(broken)
-                finish(broken, receiver)
-            except AssertionError as error:
-                cut = cutter.trace[at - 1] if cutter.fired else "nothing"
-                raise AssertionError(f"{step.__name__}: cut {how} {when} call {at} ({cut}): {error}") from error
-            assert cutter.fired, f"{step.__name__}: call {at} never came"
-        points += len(cuts)
-        stack.restore(after)
-        receiver.received[:] = told_after
-        world = world.again(memo_after)
-    record_property("cut_points", points)
+    start, told, memo = stack.snapshot(), list(receiver.received), dict(world.memo)
+    cutter.set(0, how, when)
+    step(world)
+    finish(world, receiver)
+    cuts = chosen(cutter.trace, how, when)
+    assert cuts, f"{name} makes no call that could fail {when}"
+    for at in cuts:
+        stack.restore(start)
+        receiver.received[:] = told
+        broken = world.again(memo)
+        cutter.set(at, how, when)
+        try:
+            step(broken)
+            finish(broken, receiver)
+        except AssertionError as error:
+            cut = cutter.trace[at - 1] if cutter.fired else "nothing"
+            raise AssertionError(f"{name}: cut {how} {when} call {at} ({cut}): {error}") from error
+        assert cutter.fired, f"{name}: call {at} never came"
+    record_property("cut_points", len(cuts))
+
+
+def chosen(trace: Sequence[str], how: How, when: When) -> list[int]:
+    """Which of a step's calls are cut, by their numbers from 1.
+
+    A read that fails after its effect is one that fails before it. A function that dies before a call dies with what the write
+    before has left: only before the first write is that a run of its own. With SWEEP=full (`make sweep`) everything else is cut.
+    Without it, in the time that a check may take: an error before every write and every sixth read (neighbours fail into the
+    same state); after every write either an error or a death, in turns.
+    """
+    reads = [n for n, name in enumerate(trace, 1) if name.startswith(READS)]
+    writes = [n for n, name in enumerate(trace, 1) if not name.startswith(READS)]
+    match how, when:
+        case "error", "before":
+            return sorted([*writes, *(reads if FULL else reads[::6])])
+        case "death", "before":
+            return writes[:1]
+        case "error", "after":
+            return writes if FULL else writes[::2]
+        case _:
+            return writes if FULL else writes[1::2] or writes
 
 
 def finish(world: World, receiver: Receiver) -> None:
