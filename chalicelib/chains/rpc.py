@@ -1,20 +1,22 @@
 """JSON-RPC over HTTP: the only way in which this project talks to a node.
 
-`JsonRpc.call` and `JsonRpc.batch` are the whole interface, so that tests can make the n-th call of either fail. The URL may hold
-a provider's secret: it is never logged, never part of an error, and cut out of what a node says before that is passed on.
-Import stays cheap: no chain library here.
+`JsonRpc.call` and `JsonRpc.batch` are the whole interface, so that tests can make the n-th call of either fail, and so that
+`providers.py` can put several nodes behind it. The URL may hold a provider's secret: it is never logged, never part of an error,
+and cut out of what a node says before that is passed on. Import stays cheap: no chain library here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import orjson
 import urllib3
 
+from chalicelib.chains.places import ForbiddenPlace, pools
 from chalicelib.usecases.ports import Unavailable
 
 Request = tuple[str, Sequence[Any]]
@@ -27,8 +29,30 @@ _READS = re.compile(
 
 _LIMIT_CODES = (-32005, 429)
 """EIP-1474: limit exceeded. Some providers answer with the HTTP status as the code."""
+_TOO_MUCH = re.compile(
+    r"more than \d+ (results|logs)|too many (results|logs|blocks)|(response|result|query|batch|content)[^.]{0,40} (too (large|big)|size)"
+    r"|(block|log|query) range|range (is )?too|exceeds? (the )?(max|limit)[^.]{0,40}(range|result|log|block|size)",
+    re.IGNORECASE,
+)
+"""How nodes and providers say that an answer would be too large. They have no code in common for it."""
+_LARGE = frozenset({"eth_getLogs", "eth_getBlockReceipts", "eth_getBlockByNumber"})
+_GROWS_AFTER = 30
+"""Batches that have to pass before a batch size that was cut is tried twice as large."""
 
 _WORDS = 300
+_PIECE = 1 << 18
+
+
+class Transport(Protocol):
+    """One node, or several that stand in for each other."""
+
+    def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+        """The result of one request. Raises RpcError, Unavailable."""
+        ...
+
+    def batch(self, requests: Sequence[Request]) -> list[Any]:
+        """The results of several reads, in the order asked. Raises RpcError, Unavailable."""
+        ...
 
 
 class RpcError(Exception):
@@ -41,6 +65,10 @@ class RpcError(Exception):
         self.data = data
 
 
+class TooMuch(Unavailable):
+    """The node refuses a request because its answer would be too large: asking for less may be answered."""
+
+
 class _TooMany(Exception):
     """The node refused the batch as a whole, which a smaller one may cure."""
 
@@ -49,10 +77,19 @@ class JsonRpc:
     """One node. Safe to share between threads; connections are kept alive.
 
     `connect_timeout` and `timeout` (for each read from the socket) in seconds; `batch_size` is the most requests sent in one batch.
-    A user name and password in `url` are sent as HTTP basic authentication.
+    A user name and password in `url` are sent as HTTP basic authentication. `place_allowed` is shown the address that a connection
+    was made to, before anything is sent there.
     """
 
-    def __init__(self, url: str, *, timeout: float = 15.0, connect_timeout: float = 3.0, batch_size: int = 50) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 15.0,
+        connect_timeout: float = 3.0,
+        batch_size: int = 50,
+        place_allowed: Callable[[str], bool] | None = None,
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("the node's URL must be http:// or https:// with a host")
@@ -61,13 +98,17 @@ class JsonRpc:
             headers |= urllib3.make_headers(basic_auth=f"{unquote(parts.username)}:{unquote(parts.password or '')}")
         self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
         self._secrets = _secrets_of(url)
-        self._batch_size = batch_size
+        self._patience = 2 * timeout
+        self._batch_size = self._most = batch_size
+        self._passed = 0
         self._pool = urllib3.PoolManager(
             maxsize=4,
             headers=headers,
             retries=False,
             timeout=urllib3.Timeout(connect=connect_timeout, read=timeout),
         )
+        if place_allowed is not None:
+            self._pool.pool_classes_by_scheme = pools(place_allowed)
 
     def __repr__(self) -> str:
         return "JsonRpc(...)"
@@ -84,21 +125,35 @@ class JsonRpc:
         """The results of several reads, in the order asked, in as few round trips as `batch_size` allows.
 
         Raises RpcError for the first request that the node answers with an error, Unavailable as `call` does. A batch that the
-        node refuses as too large is sent again in halves. The parts of a split batch may see different heads of the chain.
+        node refuses as too large is sent again in halves, and those that follow are as small for a while. The parts of a split
+        batch may see different heads of the chain.
         """
         results: list[Any] = []
-        for start in range(0, len(requests), self._batch_size):
-            results += self._batch(requests[start : start + self._batch_size])
+        while len(results) < len(requests):
+            results += self._batch(requests[len(results) : len(results) + self._batch_size])
         return results
 
     def _batch(self, requests: Sequence[Request]) -> list[Any]:
         try:
-            return self._batch_once(requests)
-        except _TooMany as error:
+            results = self._batch_once(requests)
+        except (_TooMany, TooMuch) as error:
             if len(requests) == 1:
+                if isinstance(error, TooMuch):
+                    raise
                 raise Unavailable(f"the node refuses {requests[0][0]}: {error}") from None
+        else:
+            self._grow(len(requests))
+            return results
         middle = len(requests) // 2
+        self._batch_size, self._passed = max(1, min(self._batch_size, middle)), 0
         return self._batch(requests[:middle]) + self._batch(requests[middle:])
+
+    def _grow(self, size: int) -> None:
+        """Try larger batches again after a while: what was refused may have been one heavy block."""
+        if self._batch_size < self._most and size >= self._batch_size:
+            self._passed += 1
+            if self._passed >= _GROWS_AFTER:
+                self._batch_size, self._passed = min(self._most, self._batch_size * 2), 0
 
     def _batch_once(self, requests: Sequence[Request]) -> list[Any]:
         body = [{"jsonrpc": "2.0", "id": n, "method": method, "params": params} for n, (method, params) in enumerate(requests)]
@@ -125,6 +180,8 @@ class JsonRpc:
         if not isinstance(code, int) or not isinstance(message, str):
             raise Unavailable(f"the node's answer to {method} is an error without code and message")
         message = self._redacted(message)
+        if _TOO_MUCH.search(message) and (code in _LIMIT_CODES or method in _LARGE):
+            raise TooMuch(f"the node refuses {method}: {message} (code {code})")
         if code in _LIMIT_CODES:
             raise Unavailable(f"the node's limit is reached: {message} (code {code})")
         raise RpcError(code, message, error.get("data"))
@@ -133,24 +190,23 @@ class JsonRpc:
         """Send, and parse the answer. `again`: once more when a kept-alive connection turns out to be closed."""
         data = orjson.dumps(body)
         try:
-            response = self._post(data)
+            status, content = self._post(data)
         except urllib3.exceptions.ProtocolError as error:
             # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
             if not again:
                 raise Unavailable(f"the connection to the node broke ({type(error).__name__})") from None
             try:
-                response = self._post(data)
+                status, content = self._post(data)
             except urllib3.exceptions.HTTPError as second:
                 raise Unavailable(f"the node can not be reached ({type(second).__name__})") from None
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
         try:
-            answer = orjson.loads(response.data)
+            answer = orjson.loads(content)
         except orjson.JSONDecodeError:
             answer = None
-        status = response.status
         if status == 413:
-            raise _TooMany("HTTP 413") if isinstance(body, list) else Unavailable("the node answers HTTP 413")
+            raise _TooMany("HTTP 413") if isinstance(body, list) else TooMuch("the node answers HTTP 413")
         # Bitcoin's and Litecoin's node answers its JSON-RPC errors with 500 and 404; other nodes use 400.
         if status != 200 and not (status in (400, 404, 500) and isinstance(answer, dict) and answer.get("error")):
             raise Unavailable(f"the node answers HTTP {status}")
@@ -158,8 +214,21 @@ class JsonRpc:
             raise Unavailable("the node's answer is not JSON")
         return answer
 
-    def _post(self, data: bytes) -> urllib3.BaseHTTPResponse:
-        return self._pool.request("POST", self._url, body=data, redirect=False)
+    def _post(self, data: bytes) -> tuple[int, bytes]:
+        """Status and body. The socket's timeout is for each read: whoever sends a byte a second meets this deadline."""
+        deadline = time.monotonic() + self._patience
+        try:
+            response = self._pool.request("POST", self._url, body=data, redirect=False, preload_content=False)
+            pieces = []
+            while piece := response.read1(_PIECE):
+                pieces.append(piece)
+                if time.monotonic() > deadline:
+                    response.close()
+                    raise Unavailable("the node's answer does not end in time")
+        except ForbiddenPlace:
+            raise Unavailable("the node's name leads to an address where no node may be") from None
+        response.release_conn()
+        return response.status, b"".join(pieces)
 
     def _redacted(self, text: str) -> str:
         for secret in self._secrets:

@@ -1,0 +1,49 @@
+"""Connections that look at where they lead before they say anything.
+
+A node's URL is checked where it is set; its name can come to mean another address afterwards (DNS rebinding). So the address that a
+connection was really made to is looked at as soon as it stands, and nothing is sent where it is not allowed.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+if TYPE_CHECKING:
+    _Base = HTTPConnection
+else:
+    _Base = object
+
+
+class ForbiddenPlace(Exception):
+    """The connection leads where no node may be. Nothing was sent."""
+
+
+def pools(allowed: Callable[[str], bool]) -> dict[str, Any]:
+    """For `PoolManager.pool_classes_by_scheme`. `allowed` is given an IP address as text."""
+
+    class Looking(_Base):
+        def _new_conn(self) -> socket.socket:
+            connected = super()._new_conn()
+            if not allowed(str(connected.getpeername()[0])):
+                connected.close()
+                raise ForbiddenPlace
+            return connected
+
+    class Http(Looking, HTTPConnection):
+        pass
+
+    class Https(Looking, HTTPSConnection):
+        pass
+
+    class HttpPool(HTTPConnectionPool):
+        ConnectionCls = Http
+
+    class HttpsPool(HTTPSConnectionPool):
+        ConnectionCls = Https
+
+    return {"http": HttpPool, "https": HttpsPool}

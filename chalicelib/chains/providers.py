@@ -1,0 +1,185 @@
+"""Several nodes of one network behind the interface of one: who is well, who stands in, and for how long who failed is left alone.
+
+What is kept about a node is kept in this process only: a fresh function starts without prejudice. A node that failed is not asked
+again before its cool-down is over, unless no other answers: so one that hangs costs one timeout, and then nothing for a while. A batch
+is answered by one node. URLs are never named, since they may hold a provider's secret: nodes are numbered as configured, from 1.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from chalicelib.chains.rpc import Request, RpcError, TooMuch, Transport
+from chalicelib.usecases.ports import Unavailable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+COOL_DOWN = 15.0
+"""Seconds that a node is left alone after its first failure. Each further one doubles them."""
+COOL_DOWN_OF_WAITING = 8.0
+"""The same as a multiple of the time that the failure took: a node that hangs is dearer than one that refuses."""
+MOST_COOL_DOWN = 600.0
+SPREAD_SECONDS = 10.0
+"""How long a payment that one node has taken is still offered to the others."""
+
+_BROADCASTS = frozenset({"eth_sendRawTransaction", "sendrawtransaction", "wallet/broadcasttransaction", "wallet/broadcasthex"})
+_METHOD_NOT_FOUND = -32601
+_NOT_HERE = re.compile(
+    r"(header|block|transaction|state|trie node|resource|method)[^.]{0,40} not (found|available|supported|exist)|missing trie node"
+    r"|unknown block|unfinalized|pruned|archive|(loading|verifying) (block|wallet)|warming up|initial block download|still syncing"
+    r"|does not exist/is not available|not whitelisted|unsupported method",
+    re.IGNORECASE,
+)
+"""What a node says when it has not got something that another may have. The words differ, and no code is common to them."""
+
+
+class Health:
+    """How one node has been doing. `latency` in seconds, smoothed; `tip` is the height that it told last."""
+
+    def __init__(self, number: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.number = number
+        self.failures = 0
+        self.latency = 0.0
+        self.tip: int | None = None
+        self._clock = clock
+        self._rests_until = 0.0
+
+    @property
+    def rests_for(self) -> float:
+        """Seconds for which it is left alone still; 0 when it may be asked."""
+        return max(0.0, self._rests_until - self._clock())
+
+    def watched(self, ask: Callable[[], T]) -> T:
+        """Run `ask` and note how it went. What the node refuses (RpcError, TooMuch) is an answer of a node that is well."""
+        start = self._clock()
+        try:
+            answer = ask()
+        except (RpcError, TooMuch):
+            self._well(self._clock() - start)
+            raise
+        except Unavailable as error:
+            self.failed(str(error), self._clock() - start)
+            raise
+        self._well(self._clock() - start)
+        return answer
+
+    def failed(self, why: str, took: float = 0.0) -> None:
+        """Leave it alone for a while."""
+        self.failures += 1
+        cool_down = max(COOL_DOWN, took * COOL_DOWN_OF_WAITING) * 2 ** min(self.failures - 1, 10)
+        self._rests_until = self._clock() + min(MOST_COOL_DOWN, cool_down)
+        log.warning("node %d is left alone for %d s (failure %d): %s", self.number, self.rests_for, self.failures, why)
+
+    def _well(self, took: float) -> None:
+        self.failures = 0
+        self._rests_until = 0.0
+        self.latency = took if self.latency == 0.0 else 0.8 * self.latency + 0.2 * took
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A node's transport, and how it has been doing."""
+
+    transport: Transport
+    health: Health
+
+
+class Providers:
+    """A `Transport` over the nodes of one network, in the order of preference. Safe to share between threads."""
+
+    def __init__(self, nodes: Sequence[Node], clock: Callable[[], float] = time.monotonic) -> None:
+        if not nodes:
+            raise ValueError("a network has one node at least")
+        self._nodes = list(nodes)
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"Providers({len(self._nodes)})"
+
+    def call(self, method: str, params: Any = ()) -> Any:
+        """As `JsonRpc.call`, of the first node that answers. A payment is handed to every node that is well: see `_spread`."""
+        if method in _BROADCASTS:
+            return self._spread(method, params)
+        return self._first(lambda transport: transport.call(method, params))
+
+    def batch(self, requests: Sequence[Request]) -> list[Any]:
+        """As `JsonRpc.batch`: all of it of one node, so that the answers belong together."""
+        return self._first(lambda transport: transport.batch(requests))
+
+    def _first(self, ask: Callable[[Transport], T]) -> T:
+        refusal: Exception | None = None
+        for node in in_order(self._nodes):
+            try:
+                return node.health.watched(partial(ask, node.transport))
+            except RpcError as error:
+                if not another_may_know(error):
+                    raise
+                refusal = error
+            except TooMuch as error:
+                refusal = error
+            except Unavailable as error:
+                refusal = refusal or error
+        raise refusal or Unavailable("no node answers")
+
+    def _spread(self, method: str, params: Any) -> Any:
+        """Hand a payment to every node that is well, and answer with the first that took it.
+
+        One is enough for the payment; the others make it spread where the first is cut off or withholds it. That a later one knows it
+        already, or does not answer, is no error. Where none takes it, what the first one said that did answer is raised.
+        """
+        taken: Any = None
+        refusal: Exception | None = None
+        trouble: Exception | None = None
+        until = self._clock() + SPREAD_SECONDS
+        for node in in_order(self._nodes):
+            if taken is not None and (node.health.rests_for or self._clock() > until):
+                continue
+            try:
+                answer = node.health.watched(partial(node.transport.call, method, params))
+            except RpcError as error:
+                refusal = refusal or error
+            except Unavailable as error:
+                trouble = trouble or error
+            else:
+                taken = answer if taken is None or _refused(taken) else taken
+        if taken is not None:
+            return taken
+        raise refusal or trouble or Unavailable("no node answers")
+
+
+class Watched(Protocol):
+    """Whatever speaks to one node."""
+
+    @property
+    def health(self) -> Health: ...
+
+
+N = TypeVar("N", bound=Watched)
+
+
+def in_order(nodes: Sequence[N], preferred: N | None = None) -> list[N]:
+    """Who may be asked, the best first: those that are well in their order (`preferred` before all), then the others, since a
+    node that is left alone is better than none."""
+    well = [node for node in nodes if not node.health.rests_for]
+    if preferred is not None and preferred in well:
+        well.remove(preferred)
+        well.insert(0, preferred)
+    return well + sorted((node for node in nodes if node not in well), key=lambda node: node.health.rests_for)
+
+
+def another_may_know(error: RpcError) -> bool:
+    """Whether a node's error speaks of that node (it lacks the method, the block, the old state) and not of the request."""
+    return error.code == _METHOD_NOT_FOUND or _NOT_HERE.search(error.message) is not None
+
+
+def _refused(answer: Any) -> bool:
+    """Tron's node answers a refusal as a result."""
+    return isinstance(answer, dict) and answer.get("result") is not True and "code" in answer

@@ -1,0 +1,262 @@
+"""One network seen through several nodes: a reader of each, asked in turn, compared with each other (money rule 11).
+
+Whatever one reader finds wrong with its node (no answer, garbage, a contradiction) makes the next one answer. A poll keeps to one node:
+`tip` chooses it, the rest asks it first. What two nodes say of one block is compared at random, and of every block where the network asks
+for agreement; transfers that only one of them told are both kept, and the receipts decide. Works for every family.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from chalicelib.chains.providers import Health, in_order
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.usecases.ports import ChainReader, Unavailable
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TOLERATED_SECONDS = 15
+"""How far a node's tip may be behind the others' before another is chosen, in seconds of blocks."""
+COMPARED = 1 / 64
+"""The part of the ranges of blocks that is read of a second node, too, where the network does not ask for agreement."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """A reader that speaks to one node, and how that node has been doing."""
+
+    reader: ChainReader
+    health: Health
+
+
+class SeveralReaders:
+    """Implements `usecases.ports.ChainReader` and `Witness` over a reader for each node, in the order of preference.
+
+    `draw` gives numbers from 0 to 1: which ranges are compared.
+    """
+
+    def __init__(self, network: Network, readers: Sequence[Seen], draw: Callable[[], float] = random.random) -> None:
+        if len(readers) < 2:
+            raise ValueError("several readers are two at least")
+        self._network, self._readers, self._draw = network, list(readers), draw
+        self._preferred: Seen | None = None
+        self._told = -1
+
+    def tip(self) -> int:
+        """Number of the newest block of the node that this poll shall read: the one that was read last, unless it is behind.
+
+        A node behind what this process has read already is passed over; so is one that names a tip and has no block there.
+        """
+        tips: dict[Seen, int] = {}
+        trouble: Unavailable | None = None
+        for seen in self._in_order():
+            if tips and seen.health.rests_for:
+                continue
+            try:
+                tips[seen] = seen.health.tip = self._watched(seen, lambda reader: reader.tip())
+            except Unavailable as error:
+                trouble = error
+        self._drop_impossible(tips)
+        if not tips:
+            raise trouble or Unavailable(f"no node of {self._network.id} answers")
+        highest = max(tips.values())
+        least = max(self._told if self._told <= highest else 0, highest - self._tolerated)
+        if self._preferred is None or tips.get(self._preferred, -1) < least:
+            # Without a memory of what was read (a fresh process), only the highest is surely not behind the cursor.
+            self._preferred = next(seen for seen in self._readers if tips.get(seen) == highest)
+        return tips[self._preferred]
+
+    def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
+        """As one reader. Fewer blocks than asked for are believed only when no node has more."""
+        found: list[Block] | None = None
+        teller: Seen | None = None
+        trouble: Unavailable | None = None
+        for seen in self._in_order():
+            try:
+                told = self._watched(seen, lambda reader: reader.blocks(first, last, contracts))
+            except Unavailable as error:
+                trouble = error
+                continue
+            if found is None or len(told) > len(found):
+                found, teller = told, seen
+            if len(found) == last - first + 1:
+                break
+        if found is None or teller is None:
+            raise trouble or Unavailable(f"no node of {self._network.id} answers")
+        self._preferred = teller
+        if found:
+            self._told = max(self._told, found[-1].number)
+            if self._network.agreement_usd is not None or self._draw() < COMPARED:
+                found = self._compared(teller, found, contracts)
+        return found
+
+    def block_hash(self, number: int) -> str | None:
+        """As one reader. That there is none is believed only when no node has one."""
+        answered = False
+        trouble: Unavailable | None = None
+        for seen in self._in_order():
+            try:
+                found = self._watched(seen, lambda reader: reader.block_hash(number))
+            except Unavailable as error:
+                trouble = error
+                continue
+            answered = True
+            if found is not None:
+                return found
+        if not answered:
+            raise trouble or Unavailable(f"no node of {self._network.id} answers")
+        return None
+
+    def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        """As one reader. What it disproves is asked of a second node, and where those two differ, of a third.
+
+        Raises Unavailable where as many nodes say that it happened as say that it did not: money is on neither's word.
+        """
+        yes: dict[Transfer, int] = dict.fromkeys(transfers, 0)
+        asked = 0
+        trouble: Unavailable | None = None
+        for seen in self._in_order():
+            try:
+                proven = frozenset(self._watched(seen, lambda reader: reader.proven(block, transfers)))
+            except Unavailable as error:
+                trouble = error
+                continue
+            asked += 1
+            for transfer in proven & yes.keys():
+                yes[transfer] += 1
+            if asked == 1 and len(proven) == len(yes):
+                return list(transfers)
+            if asked > 1 and all(2 * count != asked for count in yes.values()):
+                break
+        if not asked:
+            raise trouble or Unavailable(f"no node of {self._network.id} answers")
+        if any(2 * count == asked for count in yes.values()):
+            log.error("ALARM %s: nodes contradict each other about transactions of block %d", self._network.id, block.number)
+            raise Unavailable(f"the nodes of {self._network.id} contradict each other about block {block.number}")
+        return [transfer for transfer in transfers if 2 * yes[transfer] > asked]
+
+    def receipt(self, txid: str) -> Receipt | None:
+        return self._first(lambda reader: reader.receipt(txid))
+
+    def balance(self, address: str, contract: str | None = None) -> int:
+        return self._first(lambda reader: reader.balance(address, contract))
+
+    def final(self, tag: str) -> int:
+        """Number of the block that the node calls `tag` (EVM only)."""
+        return self._first(lambda reader: reader.final(tag))  # type: ignore[attr-defined,no-any-return]
+
+    def agreed(self, block: Block, transfers: Sequence[Transfer]) -> bool:
+        """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Never raises for a node's fault: whoever
+        does not answer, or has not got so far, does not count; one that contradicts is told in the log."""
+        agreeing = 0
+        for seen in self._in_order():
+            try:
+                found = self._watched(seen, lambda reader: reader.block_hash(block.number))
+                if found is None:
+                    continue
+                right = found == block.hash
+                if right:
+                    right = self._watched(seen, lambda reader: len(reader.proven(block, transfers))) == len(transfers)
+            except Unavailable:
+                continue
+            if right:
+                agreeing += 1
+                if agreeing == 2:
+                    return True
+            else:
+                log.error("ALARM %s: node %d says otherwise of block %d", self._network.id, seen.health.number, block.number)
+        log.warning("%s: %d of %d nodes vouch for block %d", self._network.id, agreeing, len(self._readers), block.number)
+        return False
+
+    @property
+    def _tolerated(self) -> int:
+        return max(1, math.ceil(TOLERATED_SECONDS / self._network.block_time))
+
+    def _drop_impossible(self, tips: dict[Seen, int]) -> None:
+        """Take those out that are far ahead of all others and have no block there: nothing would ever be read of them."""
+        while len(tips) > 1:
+            first, second, *_ = sorted(tips.values(), reverse=True)
+            if first <= second + self._tolerated:
+                return
+            ahead = next(seen for seen, tip in tips.items() if tip == first)
+            try:
+                there = self._watched(ahead, lambda reader: reader.block_hash(first)) is not None
+            except Unavailable:
+                there = False
+            if there:
+                return
+            ahead.health.failed("it names a tip that it has no block for")
+            del tips[ahead]
+
+    def _compared(self, teller: Seen, blocks: list[Block], contracts: Collection[str]) -> list[Block]:
+        """`blocks` with the transfers added that a second node tells of them. Without a second one they stay as they are."""
+        others: list[Block] = []
+        second: Seen | None = None
+        for seen in self._in_order():
+            if seen is teller or seen.health.rests_for:
+                continue
+            try:
+                others = self._watched(seen, lambda reader: reader.blocks(blocks[0].number, blocks[-1].number, contracts))
+            except Unavailable:
+                continue
+            second = seen
+            break
+        if second is None:
+            return blocks
+        of_second = {block.hash: block for block in others}
+        return [
+            block if block.hash not in of_second else self._both(teller, second, block, of_second[block.hash]) for block in blocks
+        ]
+
+    def _both(self, teller: Seen, second: Seen, block: Block, other: Block) -> Block:
+        ours, theirs = frozenset(block.transfers), frozenset(other.transfers)
+        missing = [t for t in other.transfers if t not in ours and not _by_trace(t)]
+        extra = [t for t in block.transfers if t not in theirs and not _by_trace(t)]
+        if not missing and not extra:
+            return block
+        log.error(
+            "ALARM %s: node %d tells %d transfers of block %d that node %d does not tell, and node %d tells %d that node %d does not",
+            *(self._network.id, teller.health.number, len(extra), block.number, second.health.number),
+            *(second.health.number, len(missing), teller.health.number),
+        )
+        for seen, left_out in ((teller, missing), (second, extra)):
+            self._blame(seen, block, left_out)
+        return replace(block, transfers=[*block.transfers, *missing])
+
+    def _blame(self, seen: Seen, block: Block, left_out: list[Transfer]) -> None:
+        """Leave a node alone that proves by its own receipts what it had left out."""
+        try:
+            if left_out and seen.reader.proven(block, left_out):
+                seen.health.failed(f"it left out transfers of block {block.number}")
+        except Unavailable:
+            seen.health.failed("it can not prove or disprove what another tells")
+
+    def _first(self, ask: Callable[[ChainReader], T]) -> T:
+        trouble: Unavailable | None = None
+        for seen in self._in_order():
+            try:
+                answer = self._watched(seen, ask)
+            except Unavailable as error:
+                trouble = error
+                continue
+            return answer
+        raise trouble or Unavailable(f"no node of {self._network.id} answers")
+
+    def _watched(self, seen: Seen, ask: Callable[[ChainReader], T]) -> T:
+        return seen.health.watched(lambda: ask(seen.reader))
+
+    def _in_order(self) -> list[Seen]:
+        return in_order(self._readers, self._preferred)
+
+
+def _by_trace(transfer: Transfer) -> bool:
+    """Internal transfers: not every node can trace."""
+    return transfer.position.startswith("trace:")
