@@ -173,17 +173,26 @@ def multisig_reset(args: argparse.Namespace) -> int:
 
 
 def network(args: argparse.Namespace) -> int:
-    """Connect a live network to a node, or put it to rest. Activating makes its hot wallet and starts scanning at the tip."""
+    """Connect a live network to its nodes, or put it to rest. Activating makes its hot wallet and starts scanning at the tip."""
     import boto3
 
+    from chalicelib.domain.errors import BusinessRule
     from chalicelib.usecases.changes import Save
+    from chalicelib.usecases.node_urls import url_problem
     from infra import bootstrap
 
     wired = _services()
     before = _network(wired, "live", args.slug)
-    after = replace(before, rpc_url=args.rpc_url or before.rpc_url, status=args.status, version=before.version + 1)
-    if after.status == "active" and (after.rpc_url is None or after.family != "evm"):
-        raise _CanNot("an active network needs --rpc-url, and for now has to be an EVM network")
+    wanted = {"status": args.status} | {name: value for name, value in _settings_of(args).items() if value is not None}
+    for url in args.rpc_url or ():
+        if problem := url_problem(url, ("http", "https"), credentials=True):
+            raise _CanNot(f"--rpc-url: the URL {problem}")
+    if args.status == "active" and not (args.rpc_url or before.rpc_url):
+        raise _CanNot("an active network needs --rpc-url")
+    try:
+        after = replace(wired.networks.changed(before, wanted), version=before.version + 1)
+    except BusinessRule as error:
+        raise _CanNot(str(error)) from error
     if after.status == "active":
         # The scanner starts before the first address can be given out: nothing paid to one is ever below the cursor.
         _scanner(wired, after).start()
@@ -193,6 +202,16 @@ def network(args: argparse.Namespace) -> int:
         bootstrap.make_hot_wallets(wired, boto3.client("kms"), "live", [args.slug])
     print(f"{args.slug} is {after.status}")
     return 0
+
+
+def _settings_of(args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "rpc_urls": args.rpc_url,
+        "agreement_usd": args.agreement_usd,
+        "finality_tag": args.finality_tag,
+        "finality_usd": args.finality_usd,
+        "tracing": args.tracing,
+    }
 
 
 def resume(args: argparse.Namespace) -> int:
@@ -254,7 +273,11 @@ def _parser() -> argparse.ArgumentParser:
     lost.add_argument("--realm", choices=REALMS, required=True)
     net = command(network)
     net.add_argument("slug", choices=NETWORK_ORDER)
-    net.add_argument("--rpc-url")
+    net.add_argument("--rpc-url", action="append", help="a node; give it again for each further one. Replaces all there were")
+    net.add_argument("--agreement-usd", type=int, metavar="USD", help="a payment worth more needs two nodes that vouch for it")
+    net.add_argument("--finality-tag", choices=("safe", "finalized"), help="what a node has to call the block of a large payment")
+    net.add_argument("--finality-usd", type=int, metavar="USD", help="what a large payment is worth at least")
+    net.add_argument("--tracing", choices=("auto", "on", "off"), help="whether nodes are asked what contracts sent (EVM networks)")
     net.add_argument("--status", choices=("active", "inactive"), default="active")
     again = command(resume)
     again.add_argument("slug", choices=NETWORK_ORDER)

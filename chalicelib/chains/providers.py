@@ -1,8 +1,8 @@
 """Several nodes of one network behind the interface of one: who is well, who stands in, and for how long who failed is left alone.
 
 What is kept about a node is kept in this process only: a fresh function starts without prejudice. A node that failed is not asked
-again before its cool-down is over, unless no other answers: so one that hangs costs one timeout, and then nothing for a while. A batch
-is answered by one node. URLs are never named, since they may hold a provider's secret: nodes are numbered as configured, from 1.
+again before its cool-down is over, unless no other answers: so one that hangs costs one timeout, and then nothing for a while.
+A batch is answered by one node. URLs are never named, since they may hold a provider's secret: nodes are numbered as configured.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ class Providers:
     def _spread(self, method: str, params: Any) -> Any:
         """Hand a payment to every node that is well, and answer with the first that took it.
 
-        One is enough for the payment; the others make it spread where the first is cut off or withholds it. That a later one knows it
-        already, or does not answer, is no error. Where none takes it, what the first one said that did answer is raised.
+        One is enough for the payment; the others make it spread where the first is cut off or withholds it. That a later one knows
+        it already, or does not answer, is no error. Where none takes it, what the first one said that did answer is raised.
         """
         taken: Any = None
         refusal: Exception | None = None

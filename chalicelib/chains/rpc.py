@@ -30,7 +30,8 @@ _READS = re.compile(
 _LIMIT_CODES = (-32005, 429)
 """EIP-1474: limit exceeded. Some providers answer with the HTTP status as the code."""
 _TOO_MUCH = re.compile(
-    r"more than \d+ (results|logs)|too many (results|logs|blocks)|(response|result|query|batch|content)[^.]{0,40} (too (large|big)|size)"
+    r"more than \d+ (results|logs)|too many (results|logs|blocks)"
+    r"|(response|result|query|batch|content)[^.]{0,40} (too (large|big)|size)"
     r"|(block|log|query) range|range (is )?too|exceeds? (the )?(max|limit)[^.]{0,40}(range|result|log|block|size)",
     re.IGNORECASE,
 )

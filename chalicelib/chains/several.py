@@ -1,8 +1,8 @@
 """One network seen through several nodes: a reader of each, asked in turn, compared with each other (money rule 11).
 
-Whatever one reader finds wrong with its node (no answer, garbage, a contradiction) makes the next one answer. A poll keeps to one node:
-`tip` chooses it, the rest asks it first. What two nodes say of one block is compared at random, and of every block where the network asks
-for agreement; transfers that only one of them told are both kept, and the receipts decide. Works for every family.
+Whatever one reader finds wrong with its node (no answer, garbage, a contradiction) makes the next one answer. A poll keeps to one
+node: `tip` chooses it, the rest asks it first. What two nodes say of a block is compared at random, and of every block where the
+network asks for agreement; what only one of them told is kept, and the receipts decide. Works for every family.
 """
 
 from __future__ import annotations
@@ -183,18 +183,18 @@ class SeveralReaders:
     def _drop_impossible(self, tips: dict[Seen, int]) -> None:
         """Take those out that are far ahead of all others and have no block there: nothing would ever be read of them."""
         while len(tips) > 1:
-            first, second, *_ = sorted(tips.values(), reverse=True)
-            if first <= second + self._tolerated:
-                return
+            second, first = sorted(tips.values())[-2:]
             ahead = next(seen for seen, tip in tips.items() if tip == first)
-            try:
-                there = self._watched(ahead, lambda reader: reader.block_hash(first)) is not None
-            except Unavailable:
-                there = False
-            if there:
+            if first <= second + self._tolerated or self._has(ahead, first):
                 return
             ahead.health.failed("it names a tip that it has no block for")
             del tips[ahead]
+
+    def _has(self, seen: Seen, number: int) -> bool:
+        try:
+            return self._watched(seen, lambda reader: reader.block_hash(number)) is not None
+        except Unavailable:
+            return False
 
     def _compared(self, teller: Seen, blocks: list[Block], contracts: Collection[str]) -> list[Block]:
         """`blocks` with the transfers added that a second node tells of them. Without a second one they stay as they are."""
@@ -223,9 +223,8 @@ class SeveralReaders:
         if not missing and not extra:
             return block
         log.error(
-            "ALARM %s: node %d tells %d transfers of block %d that node %d does not tell, and node %d tells %d that node %d does not",
-            *(self._network.id, teller.health.number, len(extra), block.number, second.health.number),
-            *(second.health.number, len(missing), teller.health.number),
+            "ALARM %s: of block %d, node %d tells %d transfers that node %d does not, and lacks %d of its",
+            *(self._network.id, block.number, teller.health.number, len(extra), second.health.number, len(missing)),
         )
         for seen, left_out in ((teller, missing), (second, extra)):
             self._blame(seen, block, left_out)

@@ -18,7 +18,8 @@ class Network:
 
     `rpc_url` is the provider that is asked first, `more_rpc_urls` those that stand in for it. A payment worth more than
     `agreement_usd` is credited only when two of them agree; one worth more than `finality_usd` only below the block that an
-    EVM node calls `finality_tag`. Both in whole USD; None asks for neither.
+    EVM node calls `finality_tag`. Both in whole USD; None asks for neither. `tracing` says whether EVM nodes are asked for what
+    contracts sent: where they can, always (a node that can not is not read then), or never.
     """
 
     id: NetworkId
@@ -39,6 +40,7 @@ class Network:
     agreement_usd: int | None = None
     finality_tag: Literal["safe", "finalized"] | None = None
     finality_usd: int | None = None
+    tracing: Literal["auto", "on", "off"] = "auto"
     version: int = 1
 
     @property

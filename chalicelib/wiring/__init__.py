@@ -260,7 +260,16 @@ class Services(ChainServices):
     def networks(self) -> Networks:
         from chalicelib.usecases.networks import Networks
 
-        return Networks(self.store, deployed=self.settings.stage != "local")
+        return Networks(self.store, deployed=self.settings.stage != "local", resolve=self._resolved)
+
+    def _resolved(self, host: str) -> list[str]:
+        """The addresses of a host's name as of now; none where it is not known here, or not in two seconds."""
+        from chalicelib.delivery import resolve
+
+        try:
+            return resolve.addresses(host, 443, seconds=2.0, allow_private=True)
+        except resolve.NotFound:
+            return []
 
     @cached_property
     def expansion(self) -> Expansion:

@@ -6,6 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chalicelib.chains.providers import Node
     from chalicelib.chains.sandbox.chain import SandboxChain
     from chalicelib.chains.sandbox.table import SandboxTable
     from chalicelib.chains.sandbox.tokens import SandboxTokens
@@ -57,10 +60,19 @@ class ChainServices:
         return payer
 
     def _live_reader(self, network: Network) -> ChainReader:
-        self._demand_live(network)
+        """One reader for each node, so that what a reader finds wrong with its node makes another one answer."""
+        nodes = self._nodes(network)
+        if len(nodes) == 1:
+            return self._reader_over(network, nodes[0].transport)
+        from chalicelib.chains.several import Seen, SeveralReaders
+
+        return SeveralReaders(network, [Seen(self._reader_over(network, node.transport), node.health) for node in nodes])
+
+    def _reader_over(self, network: Network, transport: Any) -> ChainReader:
+        """The reader of the network's family, over one node."""
         from chalicelib.chains.evm.reader import EvmReader
 
-        return EvmReader(network, self._rpc(network))
+        return EvmReader(network, transport)
 
     def _live_payer(self, network: Network) -> ChainPayer:
         self._demand_live(network)
@@ -74,16 +86,47 @@ class ChainServices:
             raise LookupError(f"{network.id}: the stage {self.settings.stage} has simulated networks only")
 
     def _rpc(self, network: Network, impatient: bool = False) -> Any:
-        """The network's node. `impatient`: for a request that somebody waits for, whose function has 29 seconds in all."""
+        """The network's node, or several that stand in for each other, behind `call` and `batch`."""
+        from chalicelib.chains.providers import Providers
+
+        nodes = self._nodes(network, impatient)
+        return nodes[0].transport if len(nodes) == 1 else Providers(nodes)
+
+    def _nodes(self, network: Network, impatient: bool = False) -> list[Node]:
+        """The network's nodes as configured. How they have been doing is known to all who speak to them in this process.
+
+        `impatient`: for a request that somebody waits for, whose function has 29 seconds in all.
+        """
         self._demand_live(network)
-        from chalicelib.chains.rpc import JsonRpc
+        from chalicelib.chains.providers import Health, Node
 
         if network.family != "evm" or network.rpc_url is None:
             raise LookupError(f"{network.id} has no node that this version can speak to")
-        key = ("impatient rpc" if impatient else "rpc", network.rpc_url)
+        urls = (network.rpc_url, *network.more_rpc_urls)
+        key = ("impatient nodes" if impatient else "nodes", " ".join(urls))
         if key not in self._chains:
-            self._chains[key] = JsonRpc(network.rpc_url, timeout=5.0) if impatient else JsonRpc(network.rpc_url)
-        return self._chains[key]
+            # With another one to ask, nobody waits long for the first.
+            seconds = 5.0 if impatient else 15.0 if len(urls) == 1 else 8.0
+            self._chains[key] = [
+                Node(self._transport(network, url, seconds), Health(number)) for number, url in enumerate(urls, start=1)
+            ]
+        nodes: list[Node] = self._chains[key]
+        return nodes
+
+    def _transport(self, network: Network, url: str, seconds: float) -> Any:
+        """What speaks to one node, in the way of the network's family, and waits so long for each part of an answer."""
+        from chalicelib.chains.rpc import JsonRpc
+
+        return JsonRpc(url, timeout=seconds, place_allowed=self._place_allowed)
+
+    @property
+    def _place_allowed(self) -> Callable[[str], bool] | None:
+        """Whether a node may be at an IP address. On the local stack, whose nodes are at the same machine, anywhere."""
+        if self.settings.stage == "local":
+            return None
+        from chalicelib.usecases.node_urls import may_be_a_node
+
+        return may_be_a_node
 
     def token_reader(self, network: Network) -> TokenReader:
         """What reads the contracts of a network. Raises LookupError where this deployment has nothing that can."""

@@ -31,7 +31,7 @@ class Network(CamelRecord):
 
 
 class NetworkDetails(Network):
-    """A network and its configuration. `rpcUrl` and `wsUrl` are there for admin keys only."""
+    """A network and its configuration. `rpcUrl` and everything behind it are there for admin keys only."""
 
     slug: Slug
     chain_id: Annotated[int | None, Field(description="EIP-155; null where a network has none.", examples=[1])]
@@ -47,6 +47,22 @@ class NetworkDetails(Network):
     ws_url: Annotated[
         str | None, Field(description="The node's events; null where there are none.", examples=["wss://node.example"])
     ] = None
+    rpc_urls: Annotated[
+        list[str], Field(description="All nodes, in the order in which they are asked.", examples=[["https://node.example"]])
+    ] = None  # type: ignore[assignment]
+    agreement_usd: Annotated[
+        int | None,
+        Field(description="A payment worth more is credited only when two nodes vouch for it; null: none is.", examples=[1000]),
+    ] = None
+    finality_tag: Annotated[
+        Literal["safe", "finalized"] | None,
+        Field(description="What a node has to call the block of a payment worth more than `finalityUsd`; null: nothing."),
+    ] = None
+    finality_usd: Annotated[int | None, Field(description="The value above which `finalityTag` counts.", examples=[10_000])] = None
+    tracing: Annotated[
+        Literal["auto", "on", "off"],
+        Field(description="Whether nodes are asked what contracts sent: those that can, every one, or none."),
+    ] = None  # type: ignore[assignment]
 
 
 class BlockInfo(CamelRecord):

@@ -31,7 +31,8 @@ from chalicelib.domain.money import NotAnAmount, format_units, parse_units
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.stakes import Resource, Stake
 from chalicelib.domain.times import iso
-from chalicelib.usecases.networks import MAX_URL, MOST_CONFIRMATIONS, url_problem
+from chalicelib.usecases.networks import MOST_CONFIRMATIONS, MOST_NODES, MOST_USD
+from chalicelib.usecases.node_urls import MAX_URL, url_problem
 
 MOST_HEIGHT = 10**12
 _FEATURES = {"evm": ["evm", "tokens"], "tron": ["tokens"], "utxo": []}
@@ -134,13 +135,50 @@ class NetworkChange(CamelRequest):
         ]
         | None
     ) = None
+    rpc_urls: (
+        Annotated[
+            list[Annotated[_UrlText, _url("http", "https")]],
+            Field(
+                min_length=1,
+                max_length=MOST_NODES,
+                description="All nodes, in the order in which they are asked; `rpcUrl` is the first. Shown to admin keys only.",
+                examples=[["https://node.example", "https://other.example"]],
+            ),
+        ]
+        | None
+    ) = None
+    agreement_usd: (
+        Annotated[
+            int,
+            Field(ge=0, le=MOST_USD, description="A payment worth more is credited when two nodes vouch for it.", examples=[1000]),
+        ]
+        | None
+    ) = None
+    finality_tag: (
+        Annotated[
+            Literal["safe", "finalized"],
+            Field(description="What an EVM node has to call the block of a payment that is worth more than `finalityUsd`."),
+        ]
+        | None
+    ) = None
+    finality_usd: (
+        Annotated[int, Field(ge=0, le=MOST_USD, description="Above which value `finalityTag` counts.", examples=[10_000])] | None
+    ) = None
+    tracing: Annotated[
+        Annotated[
+            Literal["auto", "on", "off"],
+            Field(description="Whether nodes are asked what contracts sent: those that can (`auto`), every one, or none."),
+        ]
+        | None,
+        NOT_NULL,
+    ] = None
     gas_limit: (
         Annotated[int, Field(ge=21_000, le=100_000_000, description="Of a transfer; EVM networks only.", examples=[21_000])] | None
     ) = None
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
-        never_null = ("name", "status", "confirmationBlocks")
+        never_null = ("name", "status", "confirmationBlocks", "tracing")
         return [FieldProblem(name, None, ("must not be null",)) for name in never_null if name in sent and sent[name] is None]
 
 
@@ -160,7 +198,7 @@ def list_networks(ctx: Ctx, query: PageQuery) -> Answer:
     answer="networks.NetworkDetails",
 )  # fmt: skip
 def get_network(ctx: Ctx) -> Answer:
-    """`rpcUrl` and `wsUrl` are shown to admin keys only: they often carry a provider's secret."""
+    """URLs of nodes and what is asked of them are shown to admin keys only: URLs often carry a provider's secret."""
     return Answer(detailed(ctx, known_network(ctx.catalogue, ctx.path["network"])))
 
 
@@ -176,6 +214,9 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
     `rpcUrl`, and (in this version) on an EVM chain; the service does not call the URL here. Its first scan begins five minutes
     of blocks before the node's tip, so that nothing is missed that was paid after this answer. Scanning an inactive network
     stands still and goes on where it stood. A simulated network takes no URLs of nodes.
+
+    `rpcUrl` alone replaces the first of `rpcUrls` and leaves the others; null takes the only one away. `agreementUsd` needs two
+    nodes; without a fresh rate every payment counts as worth more. `finalityTag` and `finalityUsd` go together, on EVM networks.
     """
     names = {"confirmation_blocks": "confirmations"}
     wanted = {names.get(name, name): getattr(body, name) for name in body.model_fields_set if name != "network"}
@@ -291,7 +332,15 @@ def detailed(ctx: Ctx, network: Network) -> dict[str, Any]:
         "features": _FEATURES[network.family],
     }
     if ctx.key.level == "admin":
-        record |= {"rpcUrl": network.rpc_url, "wsUrl": network.ws_url}
+        record |= {
+            "rpcUrl": network.rpc_url,
+            "wsUrl": network.ws_url,
+            "rpcUrls": [url for url in (network.rpc_url, *network.more_rpc_urls) if url is not None],
+            "agreementUsd": network.agreement_usd,
+            "finalityTag": network.finality_tag,
+            "finalityUsd": network.finality_usd,
+            "tracing": network.tracing,
+        }
     return record
 
 

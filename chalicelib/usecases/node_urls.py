@@ -1,0 +1,77 @@
+"""Where a node may be. A deployed stage must not be talked into calling itself or its cloud's metadata service; private addresses
+it may call: nodes run in the operator's network."""
+
+from __future__ import annotations
+
+import re
+import socket
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
+
+MAX_URL = 2_048
+
+
+def url_problem(text: str, schemes: tuple[str, ...], *, credentials: bool) -> str | None:
+    """What is wrong with a URL, None when nothing is. `credentials`: a user and a password may be in it."""
+    allowed = " or ".join(schemes)
+    if not text.isascii() or not text.isprintable() or " " in text:
+        return "must be a URL without spaces, in ASCII"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return f"must be a URL that begins with {allowed}"
+    if parts.scheme not in schemes or not parts.hostname or port == 0:
+        return f"must be a URL that begins with {allowed}"
+    if parts.fragment or (not credentials and "@" in parts.netloc):
+        return "must have neither a fragment nor credentials" if not credentials else "must have no fragment"
+    return None
+
+
+_METADATA = IPv6Network("fd00:ec2::/32")
+"""AWS's own services beside a machine: 169.254.0.0/16 in IPv6."""
+_NAT64 = IPv6Network("64:ff9b::/96")
+_NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
+
+
+def never_a_node(url: str) -> bool:
+    """Whether a well-formed URL names, by its address, what no node of another machine is at: loopback, link-local (where
+    metadata services are), unspecified, multicast. However the address is written. Names are resolved by nobody here."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    address = _literal(host)
+    return address is not None and not _may_be(address)
+
+
+def may_be_a_node(address: str) -> bool:
+    """Whether a node may be at an IP address, as text. What is none is no place for a node."""
+    try:
+        return _may_be(ip_address(address.partition("%")[0]))
+    except ValueError:
+        return False
+
+
+def _may_be(address: IPv4Address | IPv6Address) -> bool:
+    if isinstance(address, IPv6Address):
+        if address in _METADATA:
+            return False
+        inside = address.ipv4_mapped or (IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None)
+        # ::a.b.c.d, which is deprecated and which some systems still take for a.b.c.d.
+        address = inside or (IPv4Address(int(address)) if 1 < int(address) < 2**32 else address)
+    first = isinstance(address, IPv4Address) and address.packed[0] == 0
+    return not (first or address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast)
+
+
+def _literal(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        pass
+    if _NUMERIC.fullmatch(host.rpartition(".")[2]):
+        # "2852039166", "0xa9.254.169.254" and "169.254.43518" are addresses to whoever connects (inet_aton).
+        try:
+            return IPv4Address(socket.inet_aton(host))
+        except OSError:
+            pass
+    return None
