@@ -18,6 +18,7 @@ from chalicelib.encoding.public_keys import evm_address
 from chalicelib.usecases.ports import Signature
 from infra.local import nodes, tokens
 from infra.local.nodes import Anvil, deploy_token, dev_account, mine, mined
+from infra.local.tron.process import TronNode
 
 
 def send_native(rpc: JsonRpc, to: str, wei: int) -> str:
@@ -123,3 +124,10 @@ def chain() -> Iterator[Chain]:
 def stranger() -> str:
     """An address that nobody has used before, in lower case."""
     return "0x" + secrets.token_hex(20)
+
+
+@pytest.fixture(scope="session")
+def tron_node() -> Iterator[TronNode]:
+    """A Tron node that mines when asked and for every payment of its faucet. Tests use fresh keys, so they can share it."""
+    with TronNode() as node:
+        yield node
