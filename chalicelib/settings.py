@@ -29,6 +29,8 @@ class Settings:
     has CoinGecko's names of further coins, by slug. `public_url` is what the API's paths begin with outside, such as
     https://pay.example/api; None: no link to a page of ours is given out. What a request says in its Host header would be the
     caller's choice. `merchant_pays_fees`: withdrawals debit the network fee, too.
+    `renewal_seconds`, `renewals_most` and `renewal_fee_times` say when and how often a stuck payment is replaced, see
+    `domain.renewals.RenewalRules`.
     """
 
     stage: str = "local"
@@ -44,6 +46,9 @@ class Settings:
     public_url: str | None = None
     merchant_pays_fees: bool = False
     chains: Mapping[str, Literal["main", "testnet", "regtest"]] = field(default_factory=dict)
+    renewal_seconds: int = 180
+    renewals_most: int = 5
+    renewal_fee_times: int = 10
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -79,6 +84,9 @@ class Settings:
             kraken_url=os.environ.get("KRAKEN_URL") or None,
             public_url=_url("PUBLIC_URL"),
             chains=_chains("LIVE_CHAINS"),
+            renewal_seconds=_whole("RENEWAL_SECONDS", 180, least=60),
+            renewals_most=_whole("RENEWALS_MOST", 5, least=0),
+            renewal_fee_times=_whole("RENEWAL_FEE_TIMES", 10, least=1),
         )
 
     @property
@@ -132,6 +140,13 @@ def _url(name: str) -> str | None:
     if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+)*", value):
         raise ValueError(f"{name} is {value!r}; it has to be an http or https URL without query, such as https://pay.example/api")
     return value
+
+
+def _whole(name: str, default: int, least: int) -> int:
+    text = os.environ.get(name) or str(default)
+    if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) < least:
+        raise ValueError(f"{name} is {text!r}; it has to be a whole number of at least {least}")
+    return int(text)
 
 
 def _flag(name: str) -> bool:

@@ -7,7 +7,8 @@ import logging
 from dataclasses import replace
 
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.ledger import Balance
+from chalicelib.domain.withdrawals import PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.grey_list import grey_listed
@@ -25,8 +26,16 @@ class PayoutChecks:
         self._store, self._rules, self._clock = store, rules, clock
 
     def stopped(self, network: Network, before: Withdrawal) -> bool:
-        """Whether somebody has to decide about a pending withdrawal first; the record says so then."""
-        if before.waits_for_approval or before.pending_reason in ("approval", "risk"):
+        """Whether something has to happen with a pending withdrawal first; the record says what.
+
+        Somebody has to decide, which asks for it again, or its merchant's balance is negative: then the sweep does.
+        """
+        if before.waits_for_approval or before.pending_reason == "approval":
+            return True
+        owed = self._store.get(Balance, tenant=before.tenant, asset=before.asset)
+        if owed is not None and owed.available < 0:
+            # A reorganisation took a deposit whose money was already spent: nothing goes out until that is made good.
+            self._wait(network, before, "risk", "for the balance of its merchant, which is negative")
             return True
         if not self._doubtful(before):
             return False
@@ -42,9 +51,12 @@ class PayoutChecks:
 
     def wait_for_liquidity(self, network: Network, before: Withdrawal) -> None:
         """Note on a pending withdrawal that the hot wallet has too little for it."""
-        if before.pending_reason != "liquidity":
-            log.warning("ALARM %s: %s waits for liquidity of the hot wallet", network.id, before.id)
-        waiting = replace(before, pending_reason="liquidity", updated_at=self._clock.now_ms(), version=before.version + 1)
+        self._wait(network, before, "liquidity", "for liquidity of the hot wallet")
+
+    def _wait(self, network: Network, before: Withdrawal, reason: PendingReason, what: str) -> None:
+        if before.pending_reason != reason:
+            log.warning("ALARM %s: %s waits %s", network.id, before.id, what)
+        waiting = replace(before, pending_reason=reason, updated_at=self._clock.now_ms(), version=before.version + 1)
         self._store.commit([Save(waiting)])
 
     def fail(self, before: Withdrawal, why: str) -> Withdrawal:

@@ -11,7 +11,7 @@ from chalicelib.usecases.withdrawal_steps import payout_command, payout_parts
 IDLE_SECONDS = 30
 """A withdrawal that stood still this long is asked for again."""
 LIQUIDITY_SECONDS = 120
-"""The same for one that waits for liquidity."""
+"""The same for one that waits for liquidity, or for its merchant's balance to be no longer negative."""
 ASKED_AT_ONCE = 50
 
 
@@ -24,7 +24,7 @@ class PayoutSweep:
     def sweep(self, network: NetworkId) -> int:
         """Queue again what has stood still, longest first, a bounded number a time; how many. Raises Unavailable.
 
-        What waits for liquidity is tried less often: each try moves its `updated_at`, so that all have their turn.
+        What waits for money is tried less often: each try moves its `updated_at`, so that all have their turn.
         """
         now = self._clock.now_ms()
         idle: list[Withdrawal] = []
@@ -38,7 +38,7 @@ class PayoutSweep:
 
 
 def _stood_still(withdrawal: Withdrawal, now: int) -> bool:
-    if withdrawal.status not in ("pending", "processing") or withdrawal.pending_reason in ("approval", "risk"):
+    if withdrawal.status not in ("pending", "processing") or withdrawal.pending_reason == "approval":
         return False
-    seconds = LIQUIDITY_SECONDS if withdrawal.pending_reason == "liquidity" else IDLE_SECONDS
+    seconds = LIQUIDITY_SECONDS if withdrawal.pending_reason in ("liquidity", "risk") else IDLE_SECONDS
     return now - withdrawal.updated_at >= seconds * 1000

@@ -6,6 +6,8 @@ What a crash leaves is always one of these, and `pay` goes on from it:
 * processing, no order: nothing was allotted. The next nonce and the order are taken in one transaction (money rule 6).
 * an order without signed bytes: the same unsigned bytes are signed; of two workers that sign, one stores its signature.
 * signed bytes stored (broadcasting): they alone are ever sent, as often as it takes (money rule 5).
+* an order to renew: no block takes its newest bytes, and `settlement` asked for others with the same nonce. Both are kept, and
+  whichever the chain takes has paid. What is signed and not stored is never sent.
 
 An order's id follows from its withdrawal, so a withdrawal has one order for ever: once signed it is never payable again.
 What happens after the broadcast is decided by `settlement`.
@@ -25,7 +27,8 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, derived_id, network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
-from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.renewals import RenewalRules
+from chalicelib.domain.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Close, Open, Post, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
@@ -34,6 +37,7 @@ from chalicelib.usecases.ports import (
     ChainPayer,
     ChainReader,
     Clock,
+    Explained,
     InsufficientFunds,
     Payment,
     Refused,
@@ -73,10 +77,12 @@ class Payouts:
         signer: Signer,
         payer_of: Callable[[Network], ChainPayer],
         reader_of: Callable[[Network], ChainReader],
+        renewals: RenewalRules,
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
         self._payer_of, self._reader_of = payer_of, reader_of
         self._checks = PayoutChecks(store, rules, clock)
+        self._renewals = renewals
 
     def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
         """Bring a withdrawal as far as its broadcast. Safe to call at any time, twice, at once.
@@ -88,7 +94,7 @@ class Payouts:
 
     def _advance(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
         withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
-        if withdrawal is None or withdrawal.status in FINAL or withdrawal.status == "confirming":
+        if withdrawal is None or withdrawal.status in FINAL:
             return "done"
         network = catalogue_views(self._store, withdrawal)[0].networks[network_parts(withdrawal.network)[1]]
         if withdrawal.status == "pending":
@@ -96,11 +102,18 @@ class Payouts:
             if started is None or started.status in FINAL:
                 return "done" if started is not None else "waiting"
             withdrawal = started
+        order = self._store.get(PaymentOrder, id=order_id(withdrawal))
+        if withdrawal.status == "confirming" and (order is None or not order.renew):
+            return "done"
         wallet = self._wallet(network)
         if wallet is None:
             raise Unavailable(f"the hot wallet of {network.id} is gone while a payment is under way")
+        if order is not None and order.renew:
+            renewed = self._renew(network, wallet, withdrawal, order)
+            if renewed is None:
+                return "waiting"
+            return self._broadcast(network, renewed)
         if withdrawal.status == "processing":
-            order = self._store.get(PaymentOrder, id=order_id(withdrawal))
             if order is None:
                 order = self._order(network, wallet, withdrawal)
                 if order is None:
@@ -209,20 +222,55 @@ class Payouts:
         if current is None or current.status != "processing":
             raise Unavailable("the withdrawal moved on while it was being signed")
         payer = self._payer_of(network)
-        self._approve(network, wallet, current, order)
+        does = self._approve(network, wallet, current, order)
         signed = payer.assemble(order.unsigned, self._signer.sign(wallet, payer.digest(order.unsigned)))
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, current)
-        done = replace(order, raw=signed.raw, txid=signed.txid, state="signed", version=order.version + 1)
-        after = stepped(news, views, current, replace(current, status="broadcasting", txid=signed.txid, updated_at=news.at))
+        done = replace(
+            order, raw=signed.raw, txid=signed.txid, state="signed", fee=does.fee, signed_at=news.at, version=order.version + 1
+        )
+        sent = replace(current, status="broadcasting", txid=signed.txid, fee=does.fee, updated_at=news.at)
+        after = stepped(news, views, current, sent)
         place = ledger.wallet(network.id, self._rules.storage_form(network.slug, order.wallet))
         entry = ledger.payment_signed(order.id, news.at, place, Amount(order.asset, order.amount))
         works = (Close(payout_work(current)), Open(sent_work(current)))
         self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])
         return after
 
-    def _approve(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> None:
-        """Raise OrderMismatch unless the bytes do exactly what was approved (money rule 7)."""
+    def _renew(self, network: Network, wallet: Wallet, before: Withdrawal, order: PaymentOrder) -> Withdrawal | None:
+        """Sign what replaces the newest bytes of a payment that no block takes, and store it before anything is sent: with the same
+        nonce, checked against the approved withdrawal like the first. None while that can not be, or need not any more.
+
+        Of two workers one stores its signature; the other's bytes are never sent. What was replaced stays: the chain may take it.
+        """
+        payer, reader = self._payer_of(network), self._reader_of(network)
+        if order.txid is None or order.raw is None or before.status not in ("broadcasting", "confirming"):
+            return None
+        # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
+        if not payer.renewable(order.unsigned, order.txid) or any(reader.receipt(txid) is not None for txid in order.txids):
+            return None
+        try:
+            wanted = replace(order, unsigned=payer.renew(order.unsigned, before.priority, wallet.address))
+        except Refused as refused:
+            log.warning("ALARM %s: %s is stuck and can not be replaced now: %s", network.id, order.id, refused)
+            return None
+        does = self._approve(network, wallet, before, wanted)
+        if not self._renewals.affordable(order, does.fee):
+            log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, order.id, does.fee)
+            return None
+        signed = payer.assemble(wanted.unsigned, self._signer.sign(wallet, payer.digest(wanted.unsigned)))
+        now = self._clock.now_ms()
+        done = replace(
+            wanted, raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, renew=False, version=order.version + 1,
+            earlier=(*order.earlier, Attempt(order.raw, order.txid, order.fee, order.signed_at)),
+        )  # fmt: skip
+        after = replace(before, txid=signed.txid, fee=does.fee, updated_at=now, version=before.version + 1)
+        self._store.commit([Save(done), Save(after)])
+        log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, order.txid)
+        return after
+
+    def _approve(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> Explained:
+        """What the bytes do. Raises OrderMismatch unless that is exactly what was approved (money rule 7)."""
         try:
             does = self._payer_of(network).explain(order.unsigned)
         except ValueError as error:
@@ -239,7 +287,9 @@ class Payouts:
             "network": (order.network, withdrawal.network),
             "chain": (does.chain_id, network.chain_id),
             "wallet": (form(order.wallet), form(wallet.address)),
-            "nonce": (does.nonce, order.nonce),
+            # Bytes without a nonce (Tron) name their sender. Those of EVM name none: the key that signs makes it.
+            "nonce": (does.nonce, order.nonce if does.nonce is not None or does.sender is None else None),
+            "sender": (form(does.sender), None if does.sender is None else form(wallet.address)),
             "recipient": (form(does.recipient), form(withdrawal.to_address)),
             "contract": (form(does.contract), form(coin.contract)),
             "amount": (does.amount, withdrawal.amount),
@@ -253,6 +303,7 @@ class Payouts:
         if wrong:
             log.error("ALARM %s: order %s differs from what was approved in %s", network.id, order.id, ", ".join(wrong))
             raise OrderMismatch(f"order {order.id} differs from the approved withdrawal in {', '.join(wrong)}")
+        return does
 
     def _broadcast(self, network: Network, withdrawal: Withdrawal) -> Outcome:
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
@@ -264,6 +315,8 @@ class Payouts:
             # Signed bytes stay valid: whether they can ever be paid, only the chain decides. Sent again by the sweep.
             log.warning("%s: the node refused %s for now: %s", network.id, order.id, refused)
             return "waiting"
+        if withdrawal.status == "confirming":
+            return "done"
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, withdrawal)
         after = stepped(news, views, withdrawal, replace(withdrawal, status="confirming", updated_at=news.at))

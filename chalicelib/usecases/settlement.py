@@ -13,12 +13,13 @@ from chalicelib.domain.catalogue import Catalogue, Network
 from chalicelib.domain.chain import FeeQuote, Receipt
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payouts import order_id
-from chalicelib.usecases.ports import AddressRules, ChainPayer, ChainReader, Clock, Payment, Refused, Store
+from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Refused, Store
+from chalicelib.usecases.sent import Sent
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.withdrawal_steps import (
@@ -38,12 +39,13 @@ QUOTE_SECONDS = 60
 
 
 class Settlement:
-    """Follows the open payments of one network. Needs no key: it only sends bytes that are already signed."""
+    """Follows the open payments of one network. Needs no key: it only sends bytes that are already signed.
 
-    def __init__(
-        self, network: Network, reader: ChainReader, payer: ChainPayer, store: Store, rules: AddressRules, clock: Clock
-    ) -> None:
-        self._network, self._reader, self._payer = network, reader, payer
+    A payment may have several transactions, each of which replaced the one before (`Sent`); the chain takes at most one of them.
+    """
+
+    def __init__(self, network: Network, reader: ChainReader, sent: Sent, store: Store, rules: AddressRules, clock: Clock) -> None:
+        self._network, self._reader, self._sent = network, reader, sent
         self._store, self._rules, self._clock = store, rules, clock
 
     def follow(self, more: Callable[[], bool]) -> int:
@@ -70,44 +72,69 @@ class Settlement:
         order = self._store.get(PaymentOrder, id=order_id(seen))
         if withdrawal is None or withdrawal.status not in ("broadcasting", "confirming"):
             return
-        if order is None or order.raw is None or order.txid is None:
+        attempts = () if order is None else self._sent.transactions(order)
+        if order is None or not attempts:
             raise LookupError(f"{seen.id} is {withdrawal.status} without signed bytes")
-        receipt = self._reader.receipt(order.txid)
-        if receipt is None:
-            self._send_again(withdrawal, order)
-            return
-        if self._reader.block_hash(receipt.block_number) != receipt.block_hash:
-            return
+        mined = False
+        for attempt in attempts:
+            receipt = self._reader.receipt(attempt.txid)
+            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+                self._count(withdrawal, order, attempt, receipt, tip)
+                return
+            mined = mined or receipt is not None
+        if not mined:
+            self._renew(self._send_again(withdrawal, order, attempts), order)
+
+    def _count(self, withdrawal: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, tip: int) -> None:
+        """One of its transactions is in the chain, be it the newest or an earlier one: that one has paid."""
         if withdrawal.status == "broadcasting":
             withdrawal = self._confirming(withdrawal)
         confirmations = max(0, tip - receipt.block_number + 1)
         if confirmations >= self._network.confirmations:
-            self._settle(withdrawal, order, receipt, confirmations)
-        elif (confirmations, receipt.block_hash) != (withdrawal.confirmations, withdrawal.block_hash):
-            counted = replace(
-                withdrawal,
-                confirmations=confirmations,
-                block_number=receipt.block_number,
-                block_hash=receipt.block_hash,
-                version=withdrawal.version + 1,
-            )
-            self._store.commit([Save(counted)])
+            self._settle(withdrawal, order, attempt, receipt, confirmations)
+            return
+        counted = replace(
+            withdrawal,
+            txid=attempt.txid,
+            confirmations=confirmations,
+            block_number=receipt.block_number,
+            block_hash=receipt.block_hash,
+        )
+        if counted != withdrawal:
+            self._store.commit([Save(replace(counted, version=withdrawal.version + 1))])
 
-    def _send_again(self, withdrawal: Withdrawal, order: PaymentOrder) -> None:
-        """The same bytes, as often as it takes: a node that forgot them hears of them again (money rule 5)."""
-        if order.raw is None:
-            return
-        try:
-            self._payer.broadcast(order.raw)
-        except Refused as refused:
-            log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, order.id, refused)
-            return
+    def _send_again(self, withdrawal: Withdrawal, order: PaymentOrder, attempts: tuple[Attempt, ...]) -> Withdrawal:
+        """The same bytes, as often as it takes: a node that forgot them hears of them again (money rule 5).
+
+        The newest first; where the node refuses those, the earlier ones are as good: any of them pays.
+        """
+        for attempt in attempts:
+            try:
+                self._sent.broadcast(attempt.raw)
+            except Refused as refused:
+                log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, attempt.txid, refused)
+                continue
+            break
+        else:
+            return withdrawal
         if withdrawal.status == "broadcasting":
-            self._confirming(withdrawal)
-        elif withdrawal.block_number is not None:
-            # It was in a block that is gone.
-            lost = replace(withdrawal, block_number=None, block_hash=None, confirmations=0, version=withdrawal.version + 1)
+            return self._confirming(withdrawal)
+        if withdrawal.block_number is not None:
+            # It was in a block that is gone. From now on it waits for another one.
+            lost = replace(
+                withdrawal, txid=attempts[0].txid, block_number=None, block_hash=None, confirmations=0,
+                updated_at=self._clock.now_ms(), version=withdrawal.version + 1,
+            )  # fmt: skip
             self._store.commit([Save(lost)])
+            return lost
+        return withdrawal
+
+    def _renew(self, withdrawal: Withdrawal, order: PaymentOrder) -> None:
+        """Ask for a replacement where it is due. The function that signs makes it."""
+        news = News(self._clock.now_ms())
+        changes = [*self._sent.renewal(withdrawal, order, news), *news.emit()]
+        if changes:
+            self._store.commit(changes)
 
     def _confirming(self, before: Withdrawal) -> Withdrawal:
         news = News(self._clock.now_ms())
@@ -116,17 +143,18 @@ class Settlement:
         self._store.commit([Save(after), *news.emit()])
         return after
 
-    def _settle(self, before: Withdrawal, order: PaymentOrder, receipt: Receipt, confirmations: int) -> None:
+    def _settle(self, before: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, confirmations: int) -> None:
         news = News(self._clock.now_ms())
         catalogue, views = catalogue_views(self._store, before)
         success = receipt.success and self._moved(order, receipt)
         state: Literal["settled", "bounced"] = "settled" if success else "bounced"
-        fee = order.fee if receipt.fee is None else receipt.fee
+        fee = self._sent.fee(order, attempt, receipt)
         entry = self._entry(catalogue, before, order, state, fee, news.at)
         after = replace(
             before,
             status="confirmed" if success else "failed",
             failure=None if success else "the transaction failed on the chain",
+            txid=attempt.txid,
             fee=fee,
             confirmations=confirmations,
             block_number=receipt.block_number,
@@ -135,7 +163,7 @@ class Settlement:
             updated_at=news.at,
         )
         after = stepped(news, views, before, after)
-        done = replace(order, state=state, version=order.version + 1)
+        done = replace(order, state=state, renew=False, version=order.version + 1)
         works = (Close(sent_work(before)), Open(settled_work(before, receipt.block_number, receipt.block_hash)))
         money = moved(news, views, self._balance(before), entry)
         self._store.commit([Save(after), Save(done), *works, *money, *news.emit()])
@@ -209,9 +237,10 @@ class Settlement:
         catalogue, views = catalogue_views(self._store, before)
         settled = self._entry(catalogue, before, order, order.state, before.fee, news.at)
         entry = ledger.settlement_reversed(settled, order.id, order.round, news.at)
+        newest = self._sent.transactions(order)[0]
         after = replace(
             before, status="confirming", failure=None, confirmations=0, block_number=None, block_hash=None, confirmed_at=None,
-            updated_at=news.at,
+            txid=newest.txid, fee=newest.fee or before.fee, updated_at=news.at,
         )  # fmt: skip
         after = stepped(news, views, before, after)
         again = replace(order, state="signed", round=order.round + 1, version=order.version + 1)
@@ -229,7 +258,7 @@ class Settlement:
             if coin.status != "ACTIVE":
                 continue
             try:
-                fees[coin.slug] = self._payer.estimate(Payment(sender, sender, coin.contract, 1, 0)).fee
+                fees[coin.slug] = self._sent.quote(sender, coin)
             except Refused as refused:
                 log.info("%s: no fee estimate for %s: %s", self._network.id, coin.slug, refused)
         quote = FeeQuote(self._network.id, fees, now, version=1 if known is None else known.version + 1)

@@ -383,7 +383,7 @@ class Services(ChainServices):
         from chalicelib.usecases.settlement import Settlement
 
         clock = self.clock_of(network.realm)
-        return Settlement(network, self.reader(network), self.payer(network), self.store, self.rules, clock)
+        return Settlement(network, self.reader(network), self.sent(network), self.store, self.rules, clock)
 
     @cached_property
     def signer(self) -> Signer:
@@ -400,7 +400,7 @@ class Services(ChainServices):
     def payouts(self) -> Payouts:
         from chalicelib.usecases.payouts import Payouts
 
-        return Payouts(self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader)
+        return Payouts(self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader, self.renewals)
 
 
 _services: Services | None = None

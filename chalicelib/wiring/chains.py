@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from chalicelib.chains.sandbox.tokens import SandboxTokens
     from chalicelib.domain.catalogue import Network
     from chalicelib.domain.ids import NetworkId
+    from chalicelib.domain.renewals import RenewalRules
     from chalicelib.settings import Settings
     from chalicelib.store.dynamo import DynamoStore
     from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, TokenReader
+    from chalicelib.usecases.sent import Sent
 
 
 class ChainServices:
@@ -58,6 +60,19 @@ class ChainServices:
                 self._chains[key] = self._live_payer(network)
         payer: ChainPayer = self._chains[key]
         return payer
+
+    def sent(self, network: Network) -> Sent:
+        """How a network's payments went out: one by one."""
+        from chalicelib.usecases.sent import SentAlone
+
+        return SentAlone(network, self.reader(network), self.payer(network), self.renewals)
+
+    @property
+    def renewals(self) -> RenewalRules:
+        from chalicelib.domain.renewals import RenewalRules
+
+        settings = self.settings
+        return RenewalRules(settings.renewal_seconds, settings.renewals_most, times=settings.renewal_fee_times)
 
     def _live_reader(self, network: Network) -> ChainReader:
         """One reader for each node, so that what a reader finds wrong with its node makes another one answer."""

@@ -192,12 +192,13 @@ def test_in_no_block_for_long_and_confirmed_then(shop: Shop, kms: Kms) -> None:
         confirm(shop)
     shown = shop.withdrawal(withdrawal)
     assert (shown["status"], shown["confirmations"], shop.paid()) == ("confirming", 0, 0)
-    txid = shown["transaction_hash"]
+    txid, order = shown["transaction_hash"], shop.order(withdrawal)
+    assert (order.txid, len(order.earlier)) == (txid, 2)
     decide(shop, withdrawal, "confirm")
     shop.turn()
     shown = shop.withdrawal(withdrawal)
     assert (shown["status"], shown["transaction_hash"], shop.paid()) == ("confirmed", txid, 3 * ETHER // 4)
-    assert kms.calls["Sign"] == 1
+    assert kms.calls["Sign"] == 3
     assert shop.told(withdrawal)["withdrawal.completed"] == 1
 
 

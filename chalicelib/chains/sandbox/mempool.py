@@ -59,7 +59,12 @@ class Mempool:
         if state is None:
             plan = self._plan_for(view, tx)
             outcome = None if plan is None else plan.doc
-            state = TxState(tx, stuck=outcome == "stick", fails=outcome == "fail")
+            replaces = self._rival(tx)
+            if outcome is None and replaces is not None and replaces.tx.reference == tx.reference is not None:
+                # The same payment at another fee: what was decided about it holds on, until it is decided otherwise.
+                state = TxState(tx, stuck=replaces.stuck, fails=replaces.fails)
+            else:
+                state = TxState(tx, stuck=outcome == "stick", fails=outcome == "fail")
             if plan is not None:
                 changes.append(Delete(plan.key))
                 on_top = 0 if state.stuck else reads.network.confirmations - 1
@@ -85,12 +90,15 @@ class Mempool:
         short = short_of(view, account, tx)
         if short is not None:
             raise Refused(short)
-        rival_id = reads.pooled(tx.sender, nonce)
-        if rival_id is not None and rival_id != tx.txid:
-            rival = reads.tx(rival_id)
-            if rival is not None and tx.fee * 10 < rival.tx.fee * 11:
-                raise Refused("replacement transaction underpriced")
+        rival = self._rival(tx)
+        if rival is not None and tx.fee * 10 < rival.tx.fee * 11:
+            raise Refused("replacement transaction underpriced")
         return nonce > next_nonce
+
+    def _rival(self, tx: Tx) -> TxState | None:
+        """The other payment with the same nonce that is in the pool."""
+        other = self._reads.pooled(tx.sender, tx.nonce or 0)
+        return None if other is None or other == tx.txid else self._reads.tx(other)
 
     def drain(self, sender: str | None = None, most: int = 1_000) -> int:
         """Mine what waits and may be mined now, of one sender or of all, `most` at the most; how many blocks that made."""
