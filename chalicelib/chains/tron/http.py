@@ -1,0 +1,100 @@
+"""Tron's HTTP interface: POST with JSON, one path per question ("wallet/getnowblock").
+
+The same two methods as `chains/rpc.py::JsonRpc`, so that what stands over several providers serves both. The URL may hold a
+provider's secret: it is never logged, never part of an error, and cut out of what a node says before that is passed on. A user
+name without a password in the URL is the API key of TronGrid's kind, sent as the header TRON-PRO-API-KEY; with a password both
+are HTTP basic authentication; a query goes with every request. Without a key there is none: nobody else's is used.
+Import stays cheap: no chain library here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import orjson
+import urllib3
+
+from chalicelib.chains.rpc import RpcError, _secrets_of
+from chalicelib.chains.tron.values import words
+from chalicelib.usecases.ports import Unavailable
+
+Request = tuple[str, Mapping[str, Any] | Sequence[Any]]
+
+_WRITES = ("wallet/broadcasttransaction", "wallet/broadcasthex")
+"""What is never sent a second time by the transport itself: its caller repeats it."""
+_AT_ONCE = 4
+_WORDS = 300
+
+
+class TronHttp:
+    """One node. Safe to share between threads; connections are kept alive.
+
+    `connect_timeout` and `timeout` (for each read from the socket) in seconds.
+    """
+
+    def __init__(self, url: str, *, timeout: float = 15.0, connect_timeout: float = 3.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("the node's URL must be http:// or https:// with a host")
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if parts.password:
+            headers |= urllib3.make_headers(basic_auth=f"{unquote(parts.username or '')}:{unquote(parts.password)}")
+        elif parts.username:
+            headers["TRON-PRO-API-KEY"] = unquote(parts.username)
+        self._base = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path="", query="", fragment=""))
+        self._prefix, self._query = parts.path.rstrip("/"), f"?{parts.query}" if parts.query else ""
+        self._secrets = _secrets_of(url)
+        self._pool = urllib3.PoolManager(
+            maxsize=_AT_ONCE,
+            headers=headers,
+            retries=False,
+            timeout=urllib3.Timeout(connect=connect_timeout, read=timeout),
+        )
+
+    def __repr__(self) -> str:
+        return "TronHttp(...)"
+
+    def call(self, method: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> Any:
+        """The answer to one request. Raises RpcError where the node answers an error, Unavailable where it does not answer."""
+        response = self._exchange(method, orjson.dumps(params or {}))
+        if response.status != 200:
+            raise Unavailable(f"the node answers HTTP {response.status}")
+        try:
+            answer = orjson.loads(response.data)
+        except orjson.JSONDecodeError:
+            raise Unavailable(f"the node's answer to {method} is not JSON") from None
+        if isinstance(answer, dict) and "Error" in answer:
+            raise RpcError(0, self._redacted(words(answer["Error"])))
+        return answer
+
+    def batch(self, requests: Sequence[Request]) -> list[Any]:
+        """The answers to several reads, in the order asked; a few are under way at once, since there is no batch in this
+        interface. Raises as `call` does. Each may see another head of the chain.
+        """
+        if len(requests) < 2:
+            return [self.call(*request) for request in requests]
+        with ThreadPoolExecutor(min(_AT_ONCE, len(requests))) as pool:
+            return list(pool.map(lambda request: self.call(*request), requests))
+
+    def _exchange(self, method: str, body: bytes) -> urllib3.BaseHTTPResponse:
+        url = f"{self._base}{self._prefix}/{method}{self._query}"
+        try:
+            return self._pool.request("POST", url, body=body, redirect=False)
+        except urllib3.exceptions.ProtocolError as error:
+            # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
+            if method in _WRITES:
+                raise Unavailable(f"the connection to the node broke ({type(error).__name__})") from None
+        except urllib3.exceptions.HTTPError as error:
+            raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
+        try:
+            return self._pool.request("POST", url, body=body, redirect=False)
+        except urllib3.exceptions.HTTPError as error:
+            raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
+
+    def _redacted(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text[:_WORDS]

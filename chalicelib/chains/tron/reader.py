@@ -1,0 +1,259 @@
+"""Tron as the scanner sees it. Believes nothing of a node that it can check (money rule 11). Imports no chain library."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Protocol, TypeVar
+
+from chalicelib.chains.evm.abi import balance_call
+from chalicelib.chains.rpc import RpcError
+from chalicelib.chains.tron.parsing import (
+    block_number,
+    moved_by,
+    parse_header,
+    succeeded,
+    transactions_of,
+    transfer_of,
+    transfers_in,
+)
+from chalicelib.chains.tron.transactions import native_transfers
+from chalicelib.chains.tron.values import Garbled, address, data, hash32, hex_address, row, whole, words
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.usecases.ports import Unavailable
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+MAINNET = "00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc"
+"""Id of the main network's genesis block (tronscan.org, block 0). Its last four bytes are the chain id of the JSON-RPC."""
+_BLOCKS_AT_ONCE = 10
+"""A block of the main network with its transactions is about 0.3 MB. Nodes give at most 100 in one answer."""
+_HEAD = {"detail": False}
+
+
+class Node(Protocol):
+    """One node, or several that stand in for each other: `chains.tron.http.TronHttp` has this form."""
+
+    def call(self, method: str, params: Any = ()) -> Any: ...
+
+    def batch(self, requests: Sequence[tuple[str, Any]]) -> list[Any]: ...
+
+
+class TronReader:
+    """Implements `usecases.ports.ChainReader`. Whatever is the node's fault raises Unavailable.
+
+    `genesis` is the id of the block 0 that the chain must have; None takes any (a chain of the developer's own).
+    """
+
+    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET) -> None:
+        self._network, self._node, self._genesis = network, node, genesis
+
+    def tip(self) -> int:
+        """Number of the newest block."""
+        return self._sure(lambda: block_number(self._node.call("wallet/getblock", _HEAD)))
+
+    def block_hash(self, number: int) -> str | None:
+        """Id of the canonical block of that number, None when there is none."""
+        return self._sure(lambda: self._hash_in(self._node.call("wallet/getblock", header_of(number)), number))
+
+    def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
+        """Blocks `first` to `last` in order, fewer when the chain ends before, with TRX transfers and those of `contracts`.
+
+        The genesis block is asked for every time: a URL may come to mean another chain.
+        """
+        wanted = {hex_address(contract)[2:]: contract for contract in contracts}
+        return self._sure(lambda: self._blocks(first, last, wanted))
+
+    def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        """Those of `transfers` that happened in `block` (money rule 8): the info of that very transaction in that very block says
+        success and has the log; of a TRX transfer, bytes whose hash is the id say it.
+
+        What is missing or of another block raises Unavailable: the chain has moved or the node lags, and the scanner will see.
+        """
+        return self._sure(lambda: self._proven(block, transfers)) if transfers else []
+
+    def receipt(self, txid: str) -> Receipt | None:
+        """What became of a transaction, None while it is in no block. `fee` in sun: what was burnt, 0 where resources paid."""
+        return self._sure(lambda: self._receipt(txid))
+
+    def balance(self, address: str, contract: str | None = None) -> int:
+        """Units that `address` holds at the newest block, of TRX (not what is staked) or of the token `contract`."""
+        return self._sure(lambda: balance_of(self._node, address, contract))
+
+    def _blocks(self, first: int, last: int, contracts: Mapping[str, str]) -> list[Block]:
+        if last < first:
+            return []
+        numbers = range(first, last + 1)
+        requests: list[tuple[str, Any]] = [("wallet/getblock", header_of(0))]
+        for start in numbers[::_BLOCKS_AT_ONCE]:
+            end = min(last + 1, start + _BLOCKS_AT_ONCE)
+            requests.append(("wallet/getblockbylimitnext", {"startNum": start, "endNum": end}))
+        genesis, *answers = self._node.batch(requests)
+        self._check_chain(genesis)
+        there = sorted((block for answer in answers for block in _listed(answer)), key=block_number)
+        if len(there) > len(numbers):
+            raise Garbled("the node tells more blocks than were asked for")
+        blocks = [parse_header(answer, number) for answer, number in zip(there, numbers, strict=False)]
+        if any(after.parent_hash != before.hash for before, after in pairwise(blocks)):
+            raise Garbled("the blocks are of two branches")
+        # The genesis block's transfers have no infos: they are nobody's payments.
+        full = [(block, transactions_of(answer)) for block, answer in zip(blocks, there, strict=True) if block.number]
+        full = [(block, transactions) for block, transactions in full if transactions]
+        infos = self._node.batch([("wallet/gettransactioninfobyblocknum", {"num": block.number}) for block, _ in full])
+        for (block, transactions), found in zip(full, infos, strict=True):
+            block.transfers.extend(transfers_in(block, transactions, found, contracts))
+        return blocks
+
+    def _check_chain(self, genesis: Any) -> None:
+        if self._genesis is not None and self._hash_in(genesis, 0) != self._genesis:
+            raise Garbled("the node is on another chain")
+
+    def _proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        txids = list(dict.fromkeys(transfer.txid for transfer in transfers))
+        plain = {transfer.txid for transfer in transfers if transfer.position == "native"}
+        requests: list[tuple[str, Any]] = []
+        for txid in txids:
+            requests.append(("wallet/gettransactioninfobyid", {"value": txid}))
+            requests += [("wallet/gettransactionbyid", {"value": txid})] if txid in plain else []
+        answers = iter(self._node.batch(requests))
+        proofs = {txid: (next(answers), next(answers) if txid in plain else None) for txid in txids}
+        # After the infos: what they say was so in a chain that still has this block.
+        if self._hash_in(self._node.call("wallet/getblock", header_of(block.number)), block.number) != block.hash:
+            raise Garbled("the block fell out of the chain while it was read")
+        return [transfer for transfer in transfers if _happened(transfer, block, *proofs[transfer.txid])]
+
+    def _receipt(self, txid: str) -> Receipt | None:
+        info = row(self._node.call("wallet/gettransactioninfobyid", {"value": txid}), "an info")
+        if not info:
+            return None
+        if info.get("id") != txid:
+            raise Garbled("an info is of another transaction")
+        number = whole(info.get("blockNumber"), "an info's block")
+        block_hash = self._hash_in(self._node.call("wallet/getblock", header_of(number)), number)
+        if block_hash is None:
+            raise Garbled("a transaction is in a block that the node does not have")
+        success = succeeded(info)
+        return Receipt(
+            txid=txid,
+            success=success,
+            block_number=number,
+            block_hash=block_hash,
+            fee=whole(info.get("fee"), "a fee"),
+            moved=_moved(info) if success else (),
+        )
+
+    def _hash_in(self, answer: Any, number: int) -> str | None:
+        if not row(answer, "a block"):
+            return None
+        if block_number(answer) != number:
+            raise Garbled("the block is not the one asked for")
+        return hash32(answer["blockID"], "a block's id")
+
+    def _sure(self, ask: Callable[[], T]) -> T:
+        """Run `ask`; what the node refuses or garbles is, for a reader, as good as no answer."""
+        try:
+            return ask()
+        except (RpcError, Garbled) as error:
+            raise Unavailable(f"{self._network.slug}: {error}") from error
+
+
+def header_of(number: int) -> dict[str, Any]:
+    """The request for a block without its transactions."""
+    return {"id_or_num": str(number), "detail": False}
+
+
+def constant_call(node: Node, owner: str, contract: str, call: bytes) -> dict[str, Any]:
+    """The answer to a call of `contract` that changes nothing, as if `owner` made it."""
+    request = {
+        "owner_address": hex_address(owner),
+        "contract_address": hex_address(contract),
+        "data": call.hex(),
+        "visible": False,
+    }
+    return row(node.call("wallet/triggerconstantcontract", request), "a call's answer")
+
+
+def call_failed(answer: Mapping[str, Any]) -> str | None:
+    """Why a constant call fails on the chain, None where it does not. Raises Garbled where the node did not run it."""
+    result = row(answer.get("result"), "a call's result")
+    transaction = answer.get("transaction")
+    rets = transaction.get("ret") if isinstance(transaction, dict) else None
+    failed = isinstance(rets, list) and any(isinstance(ret, dict) and ret.get("ret") == "FAILED" for ret in rets)
+    code = result.get("code")
+    if failed or code in ("CONTRACT_VALIDATE_ERROR", "CONTRACT_EXE_ERROR") or (code is None and result.get("message")):
+        return words(result.get("message")) or "the call fails"
+    if result.get("result") is not True:
+        raise Garbled(f"the node does not run the call: {words(result.get('message'))}")
+    return None
+
+
+def returned(answer: Mapping[str, Any]) -> bytes:
+    """What a constant call returned."""
+    found = answer.get("constant_result")
+    if found is None:
+        return b""
+    if not isinstance(found, list) or len(found) > 1:
+        raise Garbled("a call's result is no list of one")
+    return data(found[0], "a call's result") if found else b""
+
+
+def balance_of(node: Node, holder: str, contract: str | None) -> int:
+    """Units of TRX, or of the token `contract`."""
+    if contract is None:
+        account = row(node.call("wallet/getaccount", {"address": hex_address(holder), "visible": False}), "an account")
+        return whole(account.get("balance"), "a balance")
+    answer = constant_call(node, holder, contract, balance_call("0x" + hex_address(holder)[2:]))
+    found = returned(answer)
+    if call_failed(answer) is not None or len(found) != 32:
+        raise Garbled("there is no token contract at this address, or it knows no balanceOf")
+    return int.from_bytes(found)
+
+
+def _listed(answer: Any) -> list[dict[str, Any]]:
+    found = row(answer, "a list of blocks").get("block", [])
+    if not isinstance(found, list):
+        raise Garbled("the blocks are no list")
+    return [row(block, "a block") for block in found]
+
+
+def _moved(info: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
+    """Contract, sender and recipient of every token transfer that an info has a log of."""
+    found = []
+    try:
+        for log in info.get("log", ()):
+            moved = transfer_of(log)
+            if moved is not None:
+                found.append((address("41" + log["address"]), moved[0], moved[1]))
+    except (KeyError, TypeError, AttributeError):
+        raise Garbled("a log lacks a field") from None
+    return tuple(found)
+
+
+def _happened(transfer: Transfer, block: Block, info: Any, transaction: Any) -> bool:
+    """Whether an info, and for a TRX transfer the transaction, prove `transfer`."""
+    if not row(info, "an info") or info.get("id") != transfer.txid:
+        raise Garbled("the node has no info of a transaction of a block that it told")
+    if (info.get("blockNumber"), info.get("blockTimeStamp")) != (block.number, block.time):
+        raise Garbled("an info is of another block")
+    if not succeeded(info):
+        return False
+    if transfer.position != "native":
+        contracts = {} if transfer.contract is None else {hex_address(transfer.contract)[2:]: transfer.contract}
+        try:
+            return transfer in moved_by(transfer.txid, info, contracts)
+        except (KeyError, TypeError, AttributeError):
+            raise Garbled("an info lacks a field") from None
+    raw = data(row(transaction, "a transaction").get("raw_data_hex"), "a transaction's bytes")
+    if sha256(raw).hexdigest() != transfer.txid:
+        raise Garbled("a transaction's bytes are not those of its id")
+    try:
+        return (transfer.sender, transfer.recipient, transfer.amount) in native_transfers(raw)
+    except ValueError as error:
+        # These are the true bytes, so no other node says otherwise; and no stranger's odd bytes may stop the scanner.
+        _log.error("ALARM %s can not be read, and is left out: %s", transfer.txid, error)
+        return False

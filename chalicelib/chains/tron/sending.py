@@ -1,0 +1,100 @@
+"""What payments and stakes on Tron have in common: the block they refer to, their end, their way to the node.
+
+A transaction is valid until the chain's newest block is as old as its `expiration`. One that no block took can be replaced by
+another only when it can never be taken any more: see `Sending.dead`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from chalicelib.chains.rpc import RpcError
+from chalicelib.chains.tron import refusals, transactions
+from chalicelib.chains.tron.parsing import block_number, block_time
+from chalicelib.chains.tron.reader import MAINNET, Node, header_of
+from chalicelib.chains.tron.values import Garbled, hash32, row
+from chalicelib.domain.catalogue import Network
+from chalicelib.usecases.ports import InsufficientFunds, Refused, Unavailable
+
+T = TypeVar("T")
+
+LIFE_MS = 10 * 60_000
+"""How long a transaction can be taken: long enough for a queue that is late and a node that restarts, and what is lost is made anew
+soon. The chain allows a day."""
+AFTERWARDS_MS = 60_000
+"""How far the solid block must be past the expiration: questions may be answered by machines that are not all as far."""
+_HEAD = {"detail": False}
+
+
+class Sending:
+    """One network and its node. `genesis` as in `TronReader`."""
+
+    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET) -> None:
+        self.network, self.node, self._genesis = network, node, genesis
+
+    def reference(self, sequence: int) -> transactions.Reference:
+        """A reference to the newest solid block, and the times of a transaction made now.
+
+        `sequence` makes the ids of two equal payments of one second differ. The newest block's time counts, not this machine's.
+        Raises Garbled, RpcError, Unavailable.
+        """
+        solid, head = self._heads()
+        life = block_time(head)
+        block_id = hash32(solid.get("blockID"), "a block's id")
+        return transactions.reference_to(block_id, life + LIFE_MS, life // 1000 * 1000 + sequence % 1000)
+
+    def dead(self, unsigned: transactions.Unsigned, txid: str) -> bool:
+        """Whether no block will ever have this transaction: the solid chain is past its expiration and does not have it, and the
+        newest block's chain does not either.
+
+        A block takes a transaction only while the block before it is older than the expiration (java-tron, Manager.validateCommon).
+        So once a solid block is past it, all blocks that could have it are solid, too.
+        """
+        before = block_time(row(self.node.call("walletsolidity/getblock", _HEAD), "a block"))
+        if before <= unsigned.reference.expiration + AFTERWARDS_MS:
+            return False
+        for path in ("walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid", "walletsolidity/gettransactionbyid"):
+            if row(self.node.call(path, {"value": txid}), "an info"):
+                return False
+        # Whoever answered last is as far as well.
+        return block_time(row(self.node.call("walletsolidity/getblock", _HEAD), "a block")) >= before
+
+    def broadcast(self, raw: str) -> None:
+        """Hand signed bytes to the node. Safe to repeat: what the node or the chain knows already is done.
+
+        Raises Refused (InsufficientFunds) with the node's words, Unavailable. Refused says that this node does not take it now.
+        """
+        unsigned, signature = transactions.disassemble(raw)
+        txid = unsigned.txid
+        answer = self.sure(lambda: row(self.node.call("wallet/broadcasttransaction", unsigned.json(signature)), "an answer"))
+        verdict, said = refusals.verdict(answer)
+        if verdict == "taken":
+            if answer.get("txid", txid) != txid:
+                raise Unavailable(f"{self.network.slug}: the node answers with the id of another transaction")
+            return
+        # One that is in a block long since is refused as expired, and for any other reason.
+        if self.sure(lambda: bool(row(self.node.call("wallet/gettransactioninfobyid", {"value": txid}), "an info"))):
+            return
+        if verdict == "no funds":
+            raise InsufficientFunds(said)
+        if verdict == "refused":
+            raise Refused(said)
+        raise Unavailable(f"{self.network.slug}: the node does not take it: {said}")
+
+    def sure(self, ask: Callable[[], T]) -> T:
+        """Run `ask`; what the node garbles, and errors of which nothing is known, are no answer."""
+        try:
+            return ask()
+        except (RpcError, Garbled) as error:
+            raise Unavailable(f"{self.network.slug}: {error}") from error
+
+    def _heads(self) -> tuple[dict[str, object], dict[str, object]]:
+        genesis, solid, head = self.node.batch(
+            [("wallet/getblock", header_of(0)), ("walletsolidity/getblock", _HEAD), ("wallet/getblock", _HEAD)]
+        )
+        if self._genesis is not None and row(genesis, "a block").get("blockID") != self._genesis:
+            raise Garbled("the node is on another chain")
+        if block_number(solid) > block_number(head):
+            raise Garbled("the solid block is newer than the newest")
+        return solid, head

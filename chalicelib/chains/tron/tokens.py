@@ -1,0 +1,45 @@
+"""What a TRC-20 contract says of itself: symbol, name, decimals, as EIP-20's do."""
+
+from __future__ import annotations
+
+from chalicelib.chains.evm.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR
+from chalicelib.chains.evm.tokens import number_of, text_of
+from chalicelib.chains.rpc import RpcError
+from chalicelib.chains.tron.reader import MAINNET, Node, call_failed, constant_call, header_of, returned
+from chalicelib.chains.tron.values import Garbled, hex_address, row
+from chalicelib.domain.catalogue import Network
+from chalicelib.usecases.ports import NoToken, TokenFacts, Unavailable
+
+
+class TronTokens:
+    """Implements `usecases.ports.TokenReader`. `genesis` as in `TronReader`."""
+
+    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET) -> None:
+        self._network, self._node, self._genesis = network, node, genesis
+
+    def facts(self, contract: str) -> TokenFacts:
+        """What `contract` says of itself at the newest block. Raises NoToken, Unavailable."""
+        try:
+            genesis, account = self._node.batch(
+                [
+                    ("wallet/getblock", header_of(0)),
+                    ("wallet/getcontract", {"value": hex_address(contract), "visible": False}),
+                ]
+            )
+            if self._genesis is not None and row(genesis, "a block").get("blockID") != self._genesis:
+                raise Garbled("the node is on another chain")
+            if not row(account, "a contract").get("bytecode"):
+                raise NoToken("there is no contract at this address")
+            return TokenFacts(
+                text_of(self._asked(contract, SYMBOL_SELECTOR), "symbol"),
+                text_of(self._asked(contract, NAME_SELECTOR), "name"),
+                number_of(self._asked(contract, DECIMALS_SELECTOR)),
+            )
+        except (RpcError, Garbled) as error:
+            raise Unavailable(f"{self._network.slug}: {error}") from error
+
+    def _asked(self, contract: str, selector: bytes) -> bytes:
+        answer = constant_call(self._node, contract, contract, selector)
+        if call_failed(answer) is not None:
+            raise NoToken("it does not answer symbol, name and decimals")
+        return returned(answer)

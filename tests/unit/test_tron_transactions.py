@@ -1,0 +1,300 @@
+"""Tron transactions: published and mined ones to the byte, and thousands of random ones against tronpy's encoder."""
+
+from __future__ import annotations
+
+import random
+from hashlib import sha256
+
+import pytest
+from coincurve import PrivateKey
+from eth_keys.datatypes import PublicKey
+from eth_keys.datatypes import Signature as EthSignature
+
+from chalicelib.chains.tron import protobuf
+from chalicelib.chains.tron.building import built_by_tronpy
+from chalicelib.chains.tron.payer import TronPayer
+from chalicelib.chains.tron.transactions import (
+    Reference,
+    Unsigned,
+    assemble,
+    decode,
+    disassemble,
+    native_transfers,
+    reference_to,
+)
+from chalicelib.chains.tron.values import Garbled, address, hex_address, raw_address
+from chalicelib.domain.catalogue import default_networks
+from chalicelib.encoding import base58check
+from chalicelib.encoding.public_keys import tron_address
+from chalicelib.usecases.ports import Signature
+
+USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+
+# Mined on the main network: block 54393481 (an example of TronGrid's API), block 62258698 (Ledger's fixtures).
+MINED = [
+    (
+        "1abdaae882a5bd80bda189e8722705a4b7d110f580da3ad000d0fe53e61b469f",
+        "0a02fa7322082b2f6684f998649540d0d4d3f9a5315a68080112640a2d747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e547261"
+        "6e73666572436f6e747261637412330a154179309abcff2cf531070ca9222a1f72c4a5136874121541c6a137bb170cc0dd40fcb83f18b389fa9426ac46"
+        "1880b489137092b9f4f7a531",
+        "1ddad0478c0a1c3c12c970cb90ca09446223d634ea5c315768b4c64cf273545a12c186e5de9884117f4933b4635347a38ff8a26d3ab659520adbe60547"
+        "e071b600",
+        ("4179309abcff2cf531070ca9222a1f72c4a5136874", "41c6a137bb170cc0dd40fcb83f18b389fa9426ac46", None, 40_000_000, 0),
+    ),
+    (
+        "47086db397eac45d2fe7dacedcb6f77267d6895dce645210e495e64f8a2a7910",
+        "0a02fdf622084cd898aed8ce5d1440f0d2ccf1fd315a65080112610a2d747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e547261"
+        "6e73666572436f6e747261637412300a15419b3281a60ab7a44f351ef2896c653f134972ad2212154105cc125604448afeb6867eb688efb7e80411d57a"
+        "1805709c91c9f1fd31",
+        "c1c0b1ad18f56248ebc6820c611cd65683cef6b5deed8002246cc00df7e79f9f73d48c35b8c2e41694ef23c8020ab8c578c0aa57b7e079683f322e45c8"
+        "8b0e0700",
+        ("419b3281a60ab7a44f351ef2896c653f134972ad22", "4105cc125604448afeb6867eb688efb7e80411d57a", None, 5, 0),
+    ),
+]
+# JUST's documentation, "Contract Interact": transfer(address,uint256), signed.
+SIGNED_CALL = (
+    "0a02610122081f3cbafca3705dd14098befdb18d305aae01081f12a9010a31747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e547269"
+    "67676572536d617274436f6e747261637412740a1541c4ae90260992e400b449011a49374e6cdc95f67a1215418df49db5dbf07e498492d2dafcf7b305cdc7"
+    "24712244a9059cbb0000000000000000000000000e636d680b300214cf10e3343d0eef14f642c8a40000000000000000000000000000000000000000000000"
+    "0000000000000f424070ededf9b18d309001c0843d",
+    "5401945088ec48ee611d871fe251756678c487b4b314a8c45306337084ca3ee52975152d64aafcc5438e737f93cd1f03b00df5b208ec91a5371c28d79da352fa"
+    "00",
+    ("41c4ae90260992e400b449011a49374e6cdc95f67a", "410e636d680b300214cf10e3343d0eef14f642c8a4",
+     "418df49db5dbf07e498492d2dafcf7b305cdc72471", 1_000_000, 1_000_000),
+)  # fmt: skip
+# TronGrid's answer to triggersmartcontract, USDT.
+USDT_CALL = (
+    "efe5cd71c441ce4d56c10a2b926919b48ce15f1edbc3de923e5e4febcb4f91ca",
+    "0a02bb66220896b95c21f21f646840b894daff8e345aae01081f12a9010a31747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e547269"
+    "67676572536d617274436f6e747261637412740a15419858effd232b4033e47d90003d41ec34ecaeda94121541a614f803b6fd780986a42c78ec9c7f77e6de"
+    "d13c2244a9059cbb000000000000000000000000cbc9f1a9e6da62d2fd6283aa51f4dea2c0fc1c790000000000000000000000000000000000000000000000"
+    "00000000000012d68770f7c6d6ff8e34900180c2d72f",
+)
+# The main network, October 2025: FreezeBalanceV2 for energy.
+FREEZE = (
+    "bcce7b5dc925dcea81d8bcd42a025300b811d330cefee1195c6e9aeb0ea5b3f2",
+    "0a021200220820e4efb6a2473e9840b0d3879b9c335a5b083612570a34747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e467265657a"
+    "6542616c616e63655632436f6e7472616374121f0a1541ba9406e2290365a47277de962130fc0f2927421e108086f7840d180170f0d6f19a9c33",
+)
+# Sent to TronGrid by others: call_value and call_token_value written although they are 0; the recipient with its prefix 41.
+NOT_OURS = [
+    "0a02ed652208e60bbc947b30d97a40d091f0d5aa305ab201081f12ad010a31747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e547269"
+    "67676572536d617274436f6e747261637412780a154147e77cd95bfaa25f24c50b5c78558b3b6df04137121541a614f803b6fd780986a42c78ec9c7f77e6de"
+    "d13c18002244a9059cbb000000000000000000000000c19fe39c19ec591bf1548298907a62dc23452fd400000000000000000000000000000000000000000000"
+    "000000000000000f4240280070d0b494d4aa30900180ade204",
+    "0a02d6a92208edd32db513dae85d40d186d8e88e325aae01081f12a9010a31747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e547269"
+    "67676572536d617274436f6e747261637412740a15414b88a3bdde68b80b09a084f03b16c07ab190da06121541d248267c24ff51ef27c96a7ab8d9d378d08d"
+    "36782244a9059cbb0000000000000000000000415083fea182cab5aa5082e5db92a5497b17a895230000000000000000000000000000000000000000000000"
+    "056bc75e2d6310000070f1dec5e88e32900180c2d72f",
+]
+
+RANDOM = random.Random(4)
+
+
+def signature_of(text: str) -> Signature:
+    raw = bytes.fromhex(text)
+    return Signature(int.from_bytes(raw[:32]), int.from_bytes(raw[32:64]), raw[64])
+
+
+def facts(unsigned: Unsigned) -> tuple[str, str, str | None, int, int]:
+    contract = None if unsigned.contract is None else hex_address(unsigned.contract)
+    return (hex_address(unsigned.owner), hex_address(unsigned.recipient or ""), contract, unsigned.amount, unsigned.fee_limit)
+
+
+def some_address() -> str:
+    return base58check.encode(b"\x41" + RANDOM.randbytes(20))
+
+
+def some_reference() -> Reference:
+    time = RANDOM.randrange(1, 2 ** RANDOM.choice((8, 32, 41, 43)))
+    return Reference(RANDOM.randbytes(2), RANDOM.randbytes(8), time, RANDOM.randrange(1, time + 1))
+
+
+def some_transfer(owner: str | None = None) -> Unsigned:
+    if RANDOM.random() < 0.5:
+        amount = RANDOM.randrange(1, 2 ** RANDOM.choice((7, 8, 32, 63)))
+        return Unsigned("TransferContract", owner or some_address(), amount, some_reference(), some_address())
+    return Unsigned(
+        "TriggerSmartContract", owner or some_address(), RANDOM.randrange(1, 2 ** RANDOM.choice((8, 64, 256))), some_reference(),
+        some_address(), some_address(), fee_limit=RANDOM.randrange(1, 2**37),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("txid", "raw", "signature", "does"), MINED)
+def test_mined_transfers(txid, raw, signature, does):
+    decoded = decode(bytes.fromhex(raw))
+    assert facts(decoded) == does
+    assert decoded.txid == txid
+    signed = assemble(decoded, signature_of(signature))
+    assert signed.txid == txid
+    assert disassemble(signed.raw) == (decoded, bytes.fromhex(signature))
+    assert native_transfers(bytes.fromhex(raw)) == [(decoded.owner, decoded.recipient, decoded.amount)]
+
+
+def test_a_published_call():
+    raw, signature, does = SIGNED_CALL
+    decoded = decode(bytes.fromhex(raw))
+    assert facts(decoded) == does
+    assert disassemble(assemble(decoded, signature_of(signature)).raw)[1].hex() == signature
+    assert native_transfers(bytes.fromhex(raw)) == []
+
+
+def test_trongrids_usdt_transfer():
+    txid, raw = USDT_CALL
+    decoded = decode(bytes.fromhex(raw))
+    assert (decoded.txid, decoded.contract, decoded.amount, decoded.fee_limit) == (txid, USDT, 1_234_567, 100_000_000)
+
+
+def test_a_mined_stake():
+    txid, raw = FREEZE
+    decoded = decode(bytes.fromhex(raw))
+    assert (decoded.kind, decoded.txid, decoded.resource) == ("FreezeBalanceV2Contract", txid, "ENERGY")
+    assert (hex_address(decoded.owner), decoded.amount) == ("41ba9406e2290365a47277de962130fc0f2927421e", 3_500_000_000)
+    payer = TronPayer(next(n for n in default_networks("live") if n.slug == "tron"), None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="stake"):
+        payer.explain(raw)
+
+
+@pytest.mark.parametrize("raw", NOT_OURS)
+def test_what_others_encode_in_another_way_is_not_signed(raw):
+    with pytest.raises(ValueError):
+        decode(bytes.fromhex(raw))
+
+
+def test_random_transfers_have_the_ids_that_tronpy_gives_them():
+    for _ in range(3000):
+        wanted = some_transfer()
+        assert built_by_tronpy(wanted).txid == wanted.txid, wanted
+        assert decode(wanted.encode()) == wanted
+
+
+def test_the_json_for_the_node_is_what_tronpy_sends():
+    for _ in range(200):
+        wanted = some_transfer()
+        ours, theirs = wanted.json(), built_by_tronpy(wanted).to_json()
+        value = theirs["raw_data"]["contract"][0]["parameter"]["value"]
+        for name in ("call_value", "call_token_value", "token_id"):
+            value.pop(name, None)
+        assert (ours["txID"], ours["raw_data"]) == (theirs["txID"], theirs["raw_data"])
+
+
+def test_signatures_are_by_the_owners_key_and_nobody_elses():
+    for _ in range(1000):
+        key = PrivateKey(RANDOM.randbytes(32))
+        point = key.public_key.format(compressed=False)[1:]
+        unsigned = some_transfer(tron_address(point))
+        digest = bytes.fromhex(unsigned.txid)
+        made = key.sign_recoverable(digest, hasher=None)
+        signed = assemble(unsigned, signature_of(made.hex()))
+        _, kept = disassemble(signed.raw)
+        recovered: PublicKey = EthSignature(kept).recover_public_key_from_msg_hash(digest)
+        assert recovered.to_bytes() == point
+        assert sha256(unsigned.encode()).hexdigest() == signed.txid
+        with pytest.raises(ValueError, match="not by the key"):
+            assemble(some_transfer(), signature_of(made.hex()))
+
+
+def test_signatures_out_of_range_are_refused():
+    order = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+    for wrong in (
+        Signature(0, 1, 0),
+        Signature(1, 0, 0),
+        Signature(order, 1, 0),
+        Signature(1, order // 2 + 1, 0),
+        Signature(1, 1, 2),
+    ):
+        with pytest.raises(ValueError, match="out of range"):
+            assemble(some_transfer(), wrong)
+
+
+def test_one_changed_byte_is_another_transaction_or_none():
+    """Nothing is decoded that is not encoded again to the very same bytes."""
+    for _ in range(300):
+        raw = bytearray(some_transfer().encode())
+        at = RANDOM.randrange(len(raw))
+        raw[at] ^= 1 << RANDOM.randrange(8)
+        try:
+            assert decode(bytes(raw)).encode() == raw
+        except ValueError:
+            continue
+
+
+def added(raw: bytes, *more: tuple[int, int | bytes]) -> bytes:
+    return raw + protobuf.message(*more)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda raw: added(raw, (10, b"memo")),
+        lambda raw: added(raw, (11, b"\x08\x01")),
+        lambda raw: added(raw, (18, 1_000_000)),
+        lambda raw: added(raw, (9, b"auth")),
+        lambda raw: raw[:-1],
+        lambda raw: b"",
+        lambda raw: raw.replace(b"\x5a", b"\x52", 1),
+    ],
+)
+def test_nothing_can_be_added_to_a_transfer(spoil):
+    raw = Unsigned("TransferContract", USDT, 5, Reference(b"\1\2", b"12345678", 2**41, 2**41), USDT).encode()
+    assert decode(raw).amount == 5
+    with pytest.raises(ValueError):
+        decode(spoil(raw))
+
+
+def test_other_kinds_and_other_calls_are_refused():
+    reference = Reference(b"\1\2", b"12345678", 2**41, 2**41)
+    owner = raw_address(USDT)
+
+    def raw(kind: int, name: str, *inner: tuple[int, int | bytes], more: tuple[tuple[int, int | bytes], ...] = ()) -> bytes:
+        packed = protobuf.message((1, f"type.googleapis.com/protocol.{name}".encode()), (2, protobuf.message(*inner)))
+        contract = protobuf.message((1, kind), (2, packed), *more)
+        limit = 1_000_000 if kind == 31 else 0
+        return protobuf.message(
+            (1, reference.block_bytes), (4, reference.block_hash), (8, 2**41), (11, contract), (14, 2**41), (18, limit)
+        )
+
+    transfer = ((1, owner), (2, owner), (3, 5))
+    assert decode(raw(1, "TransferContract", *transfer)).amount == 5
+    call = bytes.fromhex("a9059cbb") + b"\0" * 12 + owner[1:] + (5).to_bytes(32)
+    assert decode(raw(31, "TriggerSmartContract", (1, owner), (2, owner), (4, call))).amount == 5
+    for wrong in (
+        raw(2, "TransferAssetContract", *transfer),
+        raw(46, "AccountPermissionUpdateContract", *transfer),
+        raw(1, "TransferContract", *transfer, more=((5, 2),)),  # Permission_id
+        raw(1, "TriggerSmartContract", *transfer),
+        raw(1, "TransferContract", (1, owner), (2, owner)),
+        raw(1, "TransferContract", (1, owner[:20]), (2, owner), (3, 5)),
+        raw(31, "TriggerSmartContract", (1, owner), (2, owner), (3, 7), (4, call)),  # call_value
+        raw(31, "TriggerSmartContract", (1, owner), (2, owner), (4, bytes.fromhex("095ea7b3") + call[4:])),  # approve
+        raw(31, "TriggerSmartContract", (1, owner), (2, owner), (4, call + b"\0")),
+        raw(31, "TriggerSmartContract", (1, owner), (2, owner), (4, call), (5, 1), (6, 1_000_001)),
+        raw(54, "FreezeBalanceV2Contract", (1, owner), (2, 5), (3, 2)),
+    ):
+        with pytest.raises(ValueError):
+            decode(wrong)
+
+
+def test_a_strangers_transfer_is_read_whatever_was_added_to_it():
+    raw, does = bytes.fromhex(MINED[0][1]), MINED[0][3]
+    odd = added(raw, (10, b"thank you")) + b"\xfd\x7d" + b"12345678"[:4] + b"\xf1\x0712345678"
+    assert native_transfers(odd) == [(address(does[0]), address(does[1]), does[3])]
+    with pytest.raises(ValueError):
+        native_transfers(raw[:-3])
+
+
+def test_addresses_are_spelled_as_base58_does():
+    for _ in range(2000):
+        payload = b"\x41" + RANDOM.randbytes(20)
+        assert address(payload.hex()) == base58check.encode(payload)
+    for edge in (b"\x41" + b"\0" * 20, b"\x41" + b"\xff" * 20):
+        assert address(edge.hex()) == base58check.encode(edge)
+    for wrong in ("42" + "0" * 40, "41" + "0" * 39, "41" + "A" * 40, "", "0x" + "0" * 40, None, 41):
+        with pytest.raises(Garbled):
+            address(wrong)
+
+
+def test_references_are_the_lower_bytes_of_the_number_and_the_middle_of_the_hash():
+    """The main network's block 43376730 (developers.tron.network, "Transactions": ref_block_bytes, ref_block_hash)."""
+    found = reference_to("000000000295e05aa866246a779650fe41d6c2a80b8a610c343ecaa2c43c2d1c", 2, 1)
+    assert (found.block_bytes.hex(), found.block_hash.hex()) == ("e05a", "a866246a779650fe")
