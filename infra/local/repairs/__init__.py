@@ -13,11 +13,13 @@ def install() -> None:
     """Apply the repairs that everything needs: DynamoDB, SQS, KMS, and CloudFormation, which makes them. May be called again."""
     from infra.local.repairs.cloudformation import repair_cloudformation
     from infra.local.repairs.kms import repair_kms
+    from infra.local.repairs.speed import repair_speed
 
     repair_cloudformation()
     repair_dynamodb()
     repair_sqs()
     repair_kms()
+    repair_speed()
 
 
 def install_for_deploying() -> None:
