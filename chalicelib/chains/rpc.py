@@ -36,6 +36,7 @@ _TOO_MUCH = re.compile(
     re.IGNORECASE,
 )
 """How nodes and providers say that an answer would be too large. They have no code in common for it."""
+_NOT_SERVED = (400, 401, 403, 404, 405, 501)
 _LARGE = frozenset({"eth_getLogs", "eth_getBlockReceipts", "eth_getBlockByNumber"})
 _GROWS_AFTER = 30
 """Batches that have to pass before a batch size that was cut is tried twice as large."""
@@ -68,6 +69,10 @@ class RpcError(Exception):
 
 class TooMuch(Unavailable):
     """The node refuses a request because its answer would be too large: asking for less may be answered."""
+
+
+class NotServed(Unavailable):
+    """The server answers with an HTTP status that says no to the request as such, and nothing of JSON-RPC: a method or a plan."""
 
 
 class _TooMany(Exception):
@@ -210,7 +215,7 @@ class JsonRpc:
             raise _TooMany("HTTP 413") if isinstance(body, list) else TooMuch("the node answers HTTP 413")
         # Bitcoin's and Litecoin's node answers its JSON-RPC errors with 500 and 404; other nodes use 400.
         if status != 200 and not (status in (400, 404, 500) and isinstance(answer, dict) and answer.get("error")):
-            raise Unavailable(f"the node answers HTTP {status}")
+            raise (NotServed if status in _NOT_SERVED else Unavailable)(f"the node answers HTTP {status}")
         if answer is None:
             raise Unavailable("the node's answer is not JSON")
         return answer

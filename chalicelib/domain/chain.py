@@ -11,7 +11,8 @@ from chalicelib.domain.ids import NetworkId, TenantId
 class Transfer(NamedTuple):
     """One movement in a block that may be for us. Not yet proven: a native one may belong to a failed transaction.
 
-    `position` is "native" for a value transfer, "log:<n>" for the n-th log of the block, "out:<n>" for an output.
+    `position` is "native" for a value transfer, "log:<n>" for the n-th log of the block, "out:<n>" for an output,
+    "trace:<recipient>:<n>" for the n-th time that a contract sent native coins to it in this transaction.
     `contract` is None for the native coin. Addresses are in storage form (EVM: lower case). `amount` is in units.
     """
 

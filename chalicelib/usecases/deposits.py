@@ -55,6 +55,11 @@ class Deposits:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
 
+    @property
+    def rates(self) -> RatesOf:
+        """What deposits are valued by."""
+        return self._rates
+
     def detect(self, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched, epoch: int) -> str:
         """Record a movement to us, proven to have happened in `block`; the deposit's id.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from chalicelib.domain.addresses import Role, Wallet
 from chalicelib.domain.catalogue import Catalogue
@@ -208,6 +208,24 @@ class ChainReader(Protocol):
 
     def balance(self, address: str, contract: str | None = None) -> int:
         """Units that `address` holds at the newest block, of the native coin or of the token `contract`."""
+        ...
+
+
+@runtime_checkable
+class Witness(Protocol):
+    """A reader that has several nodes."""
+
+    def agreed(self, block: Block, transfers: Sequence[Transfer]) -> bool:
+        """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Of `block`, number and hash count."""
+        ...
+
+
+@runtime_checkable
+class Finality(Protocol):
+    """A reader whose nodes know which blocks can not fall out of the chain."""
+
+    def final(self, tag: str) -> int:
+        """Number of the newest block that is `tag` ("safe", "finalized"). Raises Unavailable."""
         ...
 
 

@@ -24,10 +24,12 @@ from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, BlockDeposits, Cursor, Transfer
 from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.forks import BATCH_BLOCKS, Forks
+from chalicelib.usecases.large_payments import LargePayments
 from chalicelib.usecases.own_transactions import from_others
 from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Store, Unavailable
 from chalicelib.usecases.trying import until_settled
@@ -55,6 +57,7 @@ class Scanner:
         self._network, self._reader, self._store = network, reader, store
         self._deposits, self._rules, self._clock = deposits, rules, clock
         self._forks = Forks(network, reader, store, deposits, clock)
+        self._large = LargePayments(network, reader, store, rules, deposits.rates, clock)
 
     def start(self, seconds_ago: int = 0) -> Cursor:
         """The network's cursor, set to the chain's tip when there is none yet: what came before can not be ours.
@@ -238,11 +241,11 @@ class Scanner:
         final = min(cursor.number, tip - self._network.confirmations + 1)
         if final < 0:
             return
+        after: Work | None = None
         while True:
-            due = self._store.open_work("deposit", self._network.id, upto=f"{final:015d}", limit=CONFIRM_AT_ONCE)
+            due = self._store.open_work("deposit", self._network.id, upto=f"{final:015d}", after=after, limit=CONFIRM_AT_ONCE)
             wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": work.id}) for work in due]
             hashes: dict[int, str | None] = {}
-            credited = 0
             for deposit in self._store.get_many(wanted):
                 if deposit is None or deposit.status != "pending":
                     continue
@@ -252,7 +255,8 @@ class Scanner:
                 if height not in hashes:
                     hashes[height] = self._reader.block_hash(height)
                 if hashes[height] == deposit.block_hash:
-                    self._deposits.confirm(self._network, deposit.id, deposit.block_hash, tip, cursor.epoch)
+                    if self._large.may_credit(deposit):
+                        self._deposits.confirm(self._network, deposit.id, deposit.block_hash, tip, cursor.epoch)
                 elif hashes[height] is not None and cursor.recent.get(str(height)) == hashes[height]:
                     # The block that held it is gone, and the cursor stands on the chain that replaced it: a scan that died
                     # between storing the deposit and passing its block left it behind.
@@ -260,12 +264,10 @@ class Scanner:
                 elif str(height) not in cursor.recent:
                     # One wrong answer of a node must not cost a payment that nobody would look at again.
                     log.error("ALARM %s: %s was in another block %d than the node has now", self._network.id, deposit.id, height)
-                    continue
-                else:
-                    continue
-                credited += 1
-            if len(due) < CONFIRM_AT_ONCE or credited == 0:
+            if len(due) < CONFIRM_AT_ONCE:
                 return
+            # What has to wait must not keep what is behind it waiting.
+            after = due[-1]
 
     def _cursor(self) -> Cursor | None:
         return self._store.get(Cursor, network=self._network.id)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC, balance_call, bloom_mask
-from chalicelib.chains.evm.parsing import happened, may_have_logs, moved_tokens, parse_block, parse_logs
+from chalicelib.chains.evm.abi import balance_call
+from chalicelib.chains.evm.logs import LogReader, hash_in
+from chalicelib.chains.evm.parsing import happened, moved_tokens, parse_block
 from chalicelib.chains.evm.quantities import Garbled, data, hash32, member, quantity
-from chalicelib.chains.rpc import JsonRpc, Request, RpcError
+from chalicelib.chains.evm.tracing import POSITION, Tracer
+from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.usecases.ports import Unavailable
@@ -23,10 +25,11 @@ T = TypeVar("T")
 class EvmReader:
     """Implements `usecases.ports.ChainReader` over one node. Whatever is the node's fault raises Unavailable."""
 
-    def __init__(self, network: Network, rpc: JsonRpc) -> None:
+    def __init__(self, network: Network, rpc: Transport, logs: LogReader | None = None) -> None:
         self._network = network
         self._rpc = rpc
-        self._masks: dict[str, int] = {}
+        self._logs = LogReader(network.slug, rpc) if logs is None else logs
+        self._tracer = None if network.tracing == "off" else Tracer(network.slug, rpc, must=network.tracing == "on")
 
     def tip(self) -> int:
         """Number of the newest block."""
@@ -34,20 +37,30 @@ class EvmReader:
 
     def block_hash(self, number: int) -> str | None:
         """Hash of the canonical block of that number, None when there is none."""
-        return self._sure(lambda: self._hash_in(self._rpc.call("eth_getBlockByNumber", [hex(number), False]), number))
+        return self._sure(lambda: hash_in(self._rpc.call("eth_getBlockByNumber", [hex(number), False]), number))
 
     def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
         """Blocks `first` to `last` in order, fewer when the chain ends before, with native transfers and those of `contracts`.
 
         `contracts` are in storage form. Two batches: the blocks, then their logs by block hash, so that a reorganisation in
-        between can not give one block the logs of another. The node's chain id is asked every time: a URL may come to
-        mean another chain.
+        between can not give one block the logs of another; then what contracts sent, where the node can trace. The node's chain id
+        is asked every time: a URL may come to mean another chain.
         """
         wanted = frozenset(contracts)
         return self._sure(lambda: self._blocks(first, last, wanted))
 
+    def final(self, tag: str) -> int:
+        """Number of the block that the node calls `tag` ("safe", "finalized")."""
+
+        def ask() -> int:
+            answer = self._rpc.call("eth_getBlockByNumber", [tag, False])
+            return quantity(member(answer, "number", f"the {tag} block"), f"the {tag} block's number")
+
+        return self._sure(ask)
+
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
-        """Those of `transfers` that happened in `block`: receipt of that very block, status success, log present (money rule 8).
+        """Those of `transfers` that happened in `block`: receipt of that very block, status success, log present (money rule 8);
+        of what a contract sent, the trace of that very transaction.
 
         A receipt that is missing or of another block raises Unavailable: the chain has moved or the node lags, and the
         scanner will see which.
@@ -59,7 +72,13 @@ class EvmReader:
             if any(answer is None for answer in answers):
                 raise Garbled("the node has no receipt for a transaction of a block that it told")
             receipts = dict(zip(txids, answers, strict=True))
-            return [transfer for transfer in transfers if happened(transfer, receipts[transfer.txid], block)]
+            there = [transfer for transfer in transfers if happened(transfer, receipts[transfer.txid], block)]
+            inside = [transfer for transfer in there if transfer.position.startswith(POSITION)]
+            if not inside:
+                return there
+            traced = Tracer(self._network.slug, self._rpc) if self._tracer is None else self._tracer
+            lacking = frozenset(inside) - traced.proven(block, inside)
+            return [transfer for transfer in there if transfer not in lacking]
 
         return self._sure(prove) if transfers else []
 
@@ -97,40 +116,10 @@ class EvmReader:
         if any(after.parent_hash != before.hash for before, after in pairwise(blocks)):
             raise Garbled("the blocks are of two branches")
         if contracts and blocks:
-            self._add_logs(blocks, there, contracts)
+            self._logs.add(blocks, there, contracts)
+        if self._tracer is not None:
+            self._tracer.add(blocks, there)
         return blocks
-
-    def _add_logs(self, blocks: list[Block], answers: list[Any], contracts: frozenset[str]) -> None:
-        logs = self._rpc.batch([self._logs_of(block, contracts) for block in blocks])
-        topic, masks = self._mask(TRANSFER_TOPIC), [self._mask(contract) for contract in contracts]
-        doubtful = [n for n, found in enumerate(logs) if found == [] and may_have_logs(answers[n], topic, masks)]
-        if doubtful:
-            # Nodes have answered with no logs at the head of the chain (geth #26098, #18198), and some answer so for a block
-            # that fell out of it. The bloom knows better, but has false positives: so ask once more, and whether it still stands.
-            requests = [self._logs_of(blocks[n], contracts) for n in doubtful]
-            requests += [("eth_getBlockByNumber", [hex(blocks[n].number), False]) for n in doubtful]
-            second = self._rpc.batch(requests)
-            for n, found, header in zip(doubtful, second[: len(doubtful)], second[len(doubtful) :], strict=True):
-                if self._hash_in(header, blocks[n].number) != blocks[n].hash:
-                    raise Garbled("a block fell out of the chain while it was read")
-                logs[n] = found
-        for block, found in zip(blocks, logs, strict=True):
-            block.transfers.extend(parse_logs(found, block, contracts))
-
-    def _logs_of(self, block: Block, contracts: frozenset[str]) -> Request:
-        return ("eth_getLogs", [{"blockHash": block.hash, "address": sorted(contracts), "topics": [TRANSFER_TOPIC]}])
-
-    def _hash_in(self, answer: Any, number: int) -> str | None:
-        if answer is None:
-            return None
-        if quantity(member(answer, "number", "a block"), "a block's number") != number:
-            raise Garbled("the block is not the one asked for")
-        return hash32(answer.get("hash"), "a block's hash")
-
-    def _mask(self, value: str) -> int:
-        if value not in self._masks:
-            self._masks[value] = bloom_mask(value)
-        return self._masks[value]
 
     def _receipt(self, txid: str) -> Receipt | None:
         answer = self._rpc.call("eth_getTransactionReceipt", [txid])

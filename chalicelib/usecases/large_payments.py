@@ -1,0 +1,86 @@
+"""What a large payment needs beside confirmations: two nodes that vouch for it, and a block that the chain itself calls final.
+
+Both are asked when it is about to be credited, and neither is ever taken for granted: where nobody can say what a payment is worth,
+where only one node answers, or where the deployment has no way of asking, it waits (money rule 11).
+"""
+
+from __future__ import annotations
+
+import logging
+from fractions import Fraction
+
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.rates import RatesOf
+from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Finality, Store, Unavailable, Witness
+
+log = logging.getLogger(__name__)
+
+
+class LargePayments:
+    def __init__(
+        self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, rates: RatesOf, clock: Clock
+    ) -> None:
+        self._network, self._reader, self._store = network, reader, store
+        self._rules, self._rates, self._clock = rules, rates, clock
+
+    def may_credit(self, deposit: Deposit) -> bool:
+        """Whether nothing more stands in the way of a deposit whose block has its confirmations. No node's fault makes it raise."""
+        network = self._network
+        if network.agreement_usd is None and network.finality_usd is None:
+            return True
+        coin = next((c for c in self._store.catalogue(network.realm).coins_of(network.slug) if c.asset == deposit.asset), None)
+        if self._above(network.finality_usd, deposit, coin) and not self._final(deposit):
+            return False
+        return not self._above(network.agreement_usd, deposit, coin) or self._vouched(deposit, coin)
+
+    def _above(self, limit: int | None, deposit: Deposit, coin: Coin | None) -> bool:
+        """Whether it is worth more than `limit` US dollars. What nobody knows the worth of now is worth more than any."""
+        if limit is None:
+            return False
+        rate = None if coin is None else self._rates(self._network.realm).fresh(coin.slug, self._clock.now_ms())
+        if rate is None or coin is None:
+            return True
+        return bool(deposit.amount * Fraction(rate.decimal) > limit * 10**coin.decimals)
+
+    def _final(self, deposit: Deposit) -> bool:
+        tag = self._network.finality_tag
+        if tag is None or not isinstance(self._reader, Finality):
+            log.error("ALARM %s: %s waits for finality, which nothing here can tell", self._network.id, deposit.id)
+            return False
+        try:
+            return deposit.block_number <= self._reader.final(tag)
+        except Unavailable as error:
+            log.warning("%s: %s waits, since nobody says which blocks are %s: %s", self._network.id, deposit.id, tag, error)
+            return False
+
+    def _vouched(self, deposit: Deposit, coin: Coin | None) -> bool:
+        if coin is None or not isinstance(self._reader, Witness):
+            log.error("ALARM %s: %s waits for a second node, which nobody has configured", self._network.id, deposit.id)
+            return False
+        form = self._rules.storage_form
+        slug = self._network.slug
+        transfer = Transfer(
+            txid=deposit.txid,
+            position=deposit.position,
+            contract=None if coin.contract is None else form(slug, coin.contract),
+            sender=self._form(deposit.sender),
+            recipient=form(slug, deposit.address),
+            amount=deposit.amount,
+        )
+        block = Block(deposit.block_number, deposit.block_hash, "", deposit.block_time, [transfer])
+        try:
+            agreed = self._reader.agreed(block, [transfer])
+        except Unavailable:
+            agreed = False
+        if not agreed:
+            log.warning("%s: %s waits until two nodes vouch for it", self._network.id, deposit.id)
+        return agreed
+
+    def _form(self, sender: str) -> str:
+        """A sender may be what nobody can pay to, and is kept as the chain has it then."""
+        try:
+            return self._rules.storage_form(self._network.slug, sender)
+        except ValueError:
+            return sender
