@@ -1,4 +1,7 @@
-"""One anvil per test process, as the live network `ethereum`, with tokens. Tests use fresh addresses, so they can share it."""
+"""One node of a kind per test process: anvil as the live network `ethereum`, with tokens; bitcoin's and litecoin's in regtest.
+
+Tests use fresh addresses, so they can share them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from chalicelib.domain.chain import Block, Transfer
 from chalicelib.encoding.public_keys import evm_address
 from chalicelib.usecases.ports import Signature
 from infra.local import nodes, tokens
-from infra.local.nodes import Anvil, deploy_token, dev_account, mine, mined
+from infra.local.nodes import Anvil, Bcoin, Litecoin, UtxoNode, deploy_token, dev_account, mine, mined
 from infra.local.tron.process import TronNode
 
 
@@ -131,3 +134,24 @@ def tron_node() -> Iterator[TronNode]:
     """A Tron node that mines when asked and for every payment of its faucet. Tests use fresh keys, so they can share it."""
     with TronNode() as node:
         yield node
+
+
+@pytest.fixture(scope="session")
+def bitcoin() -> Iterator[Bcoin]:
+    """bcoin in regtest. Blocks are mined when asked for."""
+    with Bcoin() as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def litecoin() -> Iterator[Litecoin]:
+    """Litecoin Core in regtest. Blocks are mined when asked for."""
+    with Litecoin() as node:
+        yield node
+
+
+@pytest.fixture(params=["bitcoin", "litecoin"])
+def utxo_node(request: pytest.FixtureRequest) -> UtxoNode:
+    """Either of them: what has to be right on both is written once."""
+    node: UtxoNode = request.getfixturevalue(request.param)
+    return node

