@@ -1,0 +1,132 @@
+"""A UTXO network as the scanner sees it: blocks from Core's JSON-RPC, in batches. Believes nothing that it can check.
+
+The node needs a transaction index (Core: -txindex=1), because payments of ours are looked up by their ids. Imports no chain
+library: the scanner's CPU goes into JSON and very little else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from chalicelib.chains.rpc import JsonRpc, RpcError
+from chalicelib.chains.utxo.answers import Garbled, hash32, member, number
+from chalicelib.chains.utxo.facts import GENESIS
+from chalicelib.chains.utxo.parsing import parse_block
+from chalicelib.chains.utxo.refusals import no_such_height, no_such_transaction
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.encoding.public_keys import Chain
+from chalicelib.usecases.ports import Unavailable
+
+T = TypeVar("T")
+
+_AT_ONCE = 8_000_000
+"""Bytes of blocks in one answer. As JSON a block is some eight times as large, and has to fit into a function's memory."""
+
+
+class UtxoReader:
+    """Implements `usecases.ports.ChainReader` over one node. Whatever is the node's fault raises Unavailable."""
+
+    def __init__(self, network: Network, rpc: JsonRpc, chain: Chain = "main") -> None:
+        self._network, self._rpc = network, rpc
+        self._genesis = GENESIS[network.slug, chain]
+
+    def tip(self) -> int:
+        """Number of the newest block."""
+        return self._sure(lambda: number(self._rpc.call("getblockcount"), "the number of blocks"))
+
+    def block_hash(self, number: int) -> str | None:
+        """Hash of the canonical block of that number, None when there is none."""
+        return self._sure(lambda: self._hash_at(number))
+
+    def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
+        """Blocks `first` to `last` in order, fewer when the chain ends before. There are no contracts here.
+
+        A block's transfers are its outputs above zero with an address, without a sender and without those of its coinbase. The
+        node's first block is asked for every time: a URL may come to mean another chain.
+        """
+        return self._sure(lambda: self._blocks(first, last))
+
+    def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        """All of `transfers`: an output of a transaction in a block has happened. Raises Unavailable where the block is no longer
+        in the chain."""
+
+        def prove() -> list[Transfer]:
+            if self._hash_at(block.number) != block.hash:
+                raise Garbled("a block fell out of the chain while it was read")
+            for transfer in transfers:
+                hash32(transfer.txid, "a transaction's id")
+            return list(transfers)
+
+        return self._sure(prove) if transfers else []
+
+    def receipt(self, txid: str) -> Receipt | None:
+        """What became of a transaction, None while it is in no block. `fee` is None: the node does not tell it.
+
+        Raises Unavailable where the node has no transaction index, too: it would not find what is in a block.
+        """
+        return self._sure(lambda: self._receipt(txid))
+
+    def balance(self, address: str, contract: str | None = None) -> int:
+        """Always raises Unavailable. A node of this family keeps no balances of addresses (Core's scantxoutset reads all outputs
+        that there are, and takes minutes): what can be spent is known coin by coin, see `CoinPayer.unspent`."""
+        raise Unavailable(f"{self._network.slug}: its nodes know outputs, no balances of addresses")
+
+    def _blocks(self, first: int, last: int) -> list[Block]:
+        if last < first:
+            return []
+        tip, genesis = self._rpc.batch([("getblockcount", []), ("getblockhash", [0])])
+        if genesis not in self._genesis:
+            raise Garbled("the node is on another chain")
+        numbers = range(first, min(last, number(tip, "the number of blocks")) + 1)
+        hashes = [hash32(found, "a block's hash") for found in self._rpc.batch([("getblockhash", [n]) for n in numbers])]
+        blocks: list[Block] = []
+        at_once = 1
+        while len(blocks) < len(hashes):
+            some = slice(len(blocks), len(blocks) + at_once)
+            answers = self._rpc.batch([("getblock", [hash_, 2]) for hash_ in hashes[some]])
+            blocks += [parse_block(*asked) for asked in zip(answers, numbers[some], hashes[some], strict=True)]
+            sizes = [size for answer in answers if type(size := answer.get("size")) is int]
+            # Blocks differ: no more than twice as many as last time, and not more than fit if all are like the largest.
+            at_once = max(1, min(2 * at_once, _AT_ONCE // max(*sizes, 1))) if sizes else 1
+        if any(after.parent_hash != before.hash for before, after in pairwise(blocks)):
+            raise Garbled("the blocks are of two branches")
+        return blocks
+
+    def _hash_at(self, height: int) -> str | None:
+        try:
+            return hash32(self._rpc.call("getblockhash", [height]), "a block's hash")
+        except RpcError as error:
+            if no_such_height(error):
+                return None
+            raise
+
+    def _receipt(self, txid: str) -> Receipt | None:
+        try:
+            found: Any = self._rpc.call("getrawtransaction", [txid, True])
+        except RpcError as error:
+            if no_such_transaction(error):
+                return None
+            raise
+        if member(found, "txid", "a transaction") != txid:
+            raise Garbled("the transaction is not the one asked for")
+        if found.get("blockhash") is None:
+            return None
+        hash_ = hash32(found["blockhash"], "a transaction's block")
+        header = self._rpc.call("getblockheader", [hash_, True])
+        if member(header, "hash", "a block's header") != hash_:
+            raise Garbled("the header is not the one asked for")
+        height = number(header.get("height"), "a block's height")
+        # A transaction index may name a block that is not in the chain any more.
+        if self._hash_at(height) != hash_:
+            return None
+        return Receipt(txid=txid, success=True, block_number=height, block_hash=hash_, fee=None)
+
+    def _sure(self, ask: Callable[[], T]) -> T:
+        """Run `ask`; what the node refuses or garbles is, for a reader, as good as no answer."""
+        try:
+            return ask()
+        except (RpcError, Garbled) as error:
+            raise Unavailable(f"{self._network.slug}: {error}") from error
