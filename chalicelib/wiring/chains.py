@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.renewals import RenewalRules
     from chalicelib.settings import Settings
     from chalicelib.store.dynamo import DynamoStore
-    from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, TokenReader
+    from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, CoinPayer, Mempool, TokenReader
     from chalicelib.usecases.sent import Sent
 
 
@@ -61,6 +61,36 @@ class ChainServices:
         payer: ChainPayer = self._chains[key]
         return payer
 
+    def coin_payer(self, network: Network) -> CoinPayer:
+        """What builds and sends the payments of a network of coins. Signs nothing."""
+        key = ("coin payer", f"{network.id} {network.version}")
+        if key not in self._chains:
+            self._chains[key] = self._live_coin_payer(network)
+        payer: CoinPayer = self._chains[key]
+        return payer
+
+    def _live_coin_payer(self, network: Network) -> CoinPayer:
+        self._demand_coins(network)
+        from chalicelib.chains.utxo.payer import UtxoPayer
+
+        return UtxoPayer(network, self._rpc(network), self.settings.chain(network.id))
+
+    def mempool(self, network: Network) -> Mempool:
+        """What waits on a network. Raises LookupError for any but a live bitcoin or litecoin."""
+        key = ("mempool", f"{network.id} {network.version}")
+        if key not in self._chains:
+            self._demand_coins(network)
+            from chalicelib.chains.utxo.mempool import UtxoMempool
+
+            self._chains[key] = UtxoMempool(network, self._rpc(network), self.settings.chain(network.id))
+        mempool: Mempool = self._chains[key]
+        return mempool
+
+    def _demand_coins(self, network: Network) -> None:
+        """Raises LookupError for any network but bitcoin and litecoin with a node."""
+        if network.family != "utxo" or network.simulated:
+            raise LookupError(f"{network.id} pays from accounts, not from coins")
+
     def sent(self, network: Network) -> Sent:
         """How a network's payments went out: one by one."""
         from chalicelib.usecases.sent import SentAlone
@@ -85,12 +115,18 @@ class ChainServices:
 
     def _reader_over(self, network: Network, transport: Any) -> ChainReader:
         """The reader of the network's family, over one node."""
+        if network.family == "utxo":
+            from chalicelib.chains.utxo.reader import UtxoReader
+
+            return UtxoReader(network, transport, self.settings.chain(network.id))
         from chalicelib.chains.evm.reader import EvmReader
 
         return EvmReader(network, transport)
 
     def _live_payer(self, network: Network) -> ChainPayer:
         self._demand_live(network)
+        if network.family == "utxo":
+            raise LookupError(f"{network.id} pays from coins, not from accounts")
         from chalicelib.chains.evm.payer import EvmPayer
 
         return EvmPayer(network, self._rpc(network))
@@ -115,7 +151,7 @@ class ChainServices:
         self._demand_live(network)
         from chalicelib.chains.providers import Health, Node
 
-        if network.family != "evm" or network.rpc_url is None:
+        if network.family not in ("evm", "utxo") or network.rpc_url is None:
             raise LookupError(f"{network.id} has no node that this version can speak to")
         urls = (network.rpc_url, *network.more_rpc_urls)
         key = ("impatient nodes" if impatient else "nodes", " ".join(urls))
