@@ -91,7 +91,8 @@ FUNCTIONS: dict[str, Rights] = {
             "ledger": (*GET, *PUT, "UpdateItem"),
             "chain": READ,
             "payouts": (*GET, *PUT),
-            "work": (*PUT, "DeleteItem"),
+            # Query: what else can be paid in the same transaction, on networks of coins.
+            "work": ("Query", *PUT, "DeleteItem"),
             "custody": ("GetItem",),
             "sandbox": _SIMULATED,
         },

@@ -9,7 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from chalicelib.domain.audit_coins import coins_agree
 from chalicelib.domain.batches import WithdrawalBatch
+from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
@@ -34,6 +37,8 @@ class Books:
     batches: list[WithdrawalBatch] = field(default_factory=list)
     orders: list[PaymentOrder] = field(default_factory=list)
     counters: list[NonceCounter] = field(default_factory=list)
+    bundles: list[Bundle] = field(default_factory=list)
+    held: list[HeldCoins] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     sequences: dict[str, list[int]] = field(default_factory=dict)
     """Sequence numbers of all events told or about to be told, by the object they are about."""
@@ -60,6 +65,7 @@ def violations(books: Books) -> list[str]:
         *_totals_agree(books),
         *_reserved(books),
         *_nonces(books),
+        *coins_agree(books.held, books.bundles, books.orders, books.withdrawals, books.deposits, books.wallets, books.work),
         *_obligations(books),
         *_told(books),
     ]
@@ -235,7 +241,8 @@ def _reserved(books: Books) -> Iterable[str]:
 def _nonces(books: Books) -> Iterable[str]:
     used: dict[tuple[str, str], list[int]] = defaultdict(list)
     for order in books.orders:
-        used[order.network, order.wallet].append(order.nonce)
+        if order.bundle is None:
+            used[order.network, order.wallet].append(order.nonce)
     following: dict[tuple[str, str], int] = {(c.network, c.wallet): c.next for c in books.counters}
     per_withdrawal = Counter(order.withdrawal_id for order in books.orders)
     for withdrawal_id, count in per_withdrawal.items():

@@ -8,7 +8,7 @@ ledger and the events know single payments only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,10 +18,8 @@ from chalicelib.domain.withdrawals import Priority
 
 MOST_PAYOUTS = 100
 """Payments of one transaction: about 4 kvB, and orders and withdrawals of all fit in two batch reads."""
-MOST_INPUTS = 200
-"""Coins that are offered to one transaction: its attempts, as text, stay within one item of 400 KB."""
-MOST_ATTEMPTS = 5
-"""Attempts of one bundle, the first one included."""
+MOST_INPUTS = 80
+"""Coins that are offered to one transaction: six attempts of it, as text, stay within one item of 400 KB."""
 MOST_RATE = 1_000_000
 """Units per 1,000 virtual bytes that nothing is signed above."""
 
@@ -129,14 +127,14 @@ class Bundle:
         """To be saved."""
         return replace(self, updated_at=now, version=self.version + 1)
 
-    def outputs_of(self, found: Iterator[tuple[str, int]], wallet: str) -> tuple[str | None, int]:
-        """Position and amount of the change among the outputs of a transaction (addresses in the spelling of `payouts`).
+    def change_among(self, outputs: Iterable[tuple[str, int]], wallet: str) -> tuple[str | None, int]:
+        """Position and amount of the change among the outputs (address, units) of a transaction, addresses spelled as ours are.
 
         Raises ValueError unless the others are exactly the payments of this bundle, and at most one is change, to `wallet`.
         """
         due = Counter((payout.recipient, payout.amount) for payout in self.payouts)
         rest: list[tuple[str, str, int]] = []
-        for number, (address, amount) in enumerate(found):
+        for number, (address, amount) in enumerate(outputs):
             if due[address, amount] > 0:
                 due[address, amount] -= 1
             else:

@@ -7,6 +7,8 @@ from collections import defaultdict
 
 from chalicelib.domain.audit import Books, violations
 from chalicelib.domain.batches import WithdrawalBatch
+from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import Invoice
@@ -41,6 +43,8 @@ def read_books(store: Store, now_ms: int) -> Books:
         batches=list(store.every(WithdrawalBatch)),
         orders=list(store.every(PaymentOrder)),
         counters=list(store.every(NonceCounter)),
+        bundles=list(store.every(Bundle)),
+        held=list(store.every(HeldCoins)),
         work=list(store.every_work()),
         rescans=list(store.every(Rescan)),
         outbox=[row.id for row in rows],

@@ -35,6 +35,7 @@ from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Post, Save
 from chalicelib.usecases.grey_list import grey_listed
+from chalicelib.usecases.hot_coins import confirmed, taken_back
 from chalicelib.usecases.invoice_changes import changed, paid
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports import AddressRules, Clock, Listed, Store
@@ -208,6 +209,7 @@ class Deposits:
             )
             beside = self._beside(network, after, pending=-after.amount, held=after.amount if after.held else 0)
             changes: list[Change] = [Close(deposit_work(before)), Post(entry), beside, AtEpoch(network.id, epoch)]
+            changes += confirmed(self._store, network, after)
             tenant = after.tenant
             if tenant is not None:
                 views = Views(self._store.catalogue(network.realm))
@@ -248,6 +250,7 @@ class Deposits:
             place, owner = self._place(network, before), self._owner(before)
             entry = ledger.deposit_reversed(before.id, before.round, now, place, owner, amount)
             changes += [Post(entry), *([self._beside(network, before, held=-before.amount)] if before.held else [])]
+            changes += taken_back(self._store, network, before)
         tenant = after.tenant
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))

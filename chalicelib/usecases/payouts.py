@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Wallet
@@ -30,6 +30,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Close, Open, Post, Save
+from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
 from chalicelib.usecases.ports import (
@@ -66,6 +67,12 @@ def order_id(withdrawal: Withdrawal) -> str:
     return derived_id("ord", withdrawal.tenant, withdrawal.id)
 
 
+class FromCoins(Protocol):
+    """How withdrawals are paid on networks of coins: `bundle_payouts`."""
+
+    def advance(self, network: Network, tenant: TenantId, withdrawal_id: str) -> Outcome: ...
+
+
 class Payouts:
     """Needs the signer: only the payout function has one."""
 
@@ -78,11 +85,12 @@ class Payouts:
         payer_of: Callable[[Network], ChainPayer],
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
+        from_coins: FromCoins,
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
         self._payer_of, self._reader_of = payer_of, reader_of
         self._checks = PayoutChecks(store, rules, clock)
-        self._renewals = renewals
+        self._renewals, self._from_coins = renewals, from_coins
 
     def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
         """Bring a withdrawal as far as its broadcast. Safe to call at any time, twice, at once.
@@ -97,6 +105,8 @@ class Payouts:
         if withdrawal is None or withdrawal.status in FINAL:
             return "done"
         network = catalogue_views(self._store, withdrawal)[0].networks[network_parts(withdrawal.network)[1]]
+        if pays_from_coins(network):
+            return self._from_coins.advance(network, tenant, withdrawal_id)
         if withdrawal.status == "pending":
             started = self._start(network, withdrawal)
             if started is None or started.status in FINAL:

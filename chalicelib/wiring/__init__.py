@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from chalicelib.usecases.addresses import Addresses
     from chalicelib.usecases.api_keys import ApiKeys
     from chalicelib.usecases.approvals import Approvals
+    from chalicelib.usecases.bundle_payouts import BundlePayouts
+    from chalicelib.usecases.bundle_settlement import BundleSettlement
     from chalicelib.usecases.checkout import Checkouts
     from chalicelib.usecases.clocks import SandboxTime
     from chalicelib.usecases.coins import Coins
@@ -400,7 +402,24 @@ class Services(ChainServices):
     def payouts(self) -> Payouts:
         from chalicelib.usecases.payouts import Payouts
 
-        return Payouts(self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader, self.renewals)
+        renewals, together = self.renewals, self.bundle_payouts
+        return Payouts(self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader, renewals, together)
+
+    @cached_property
+    def bundle_payouts(self) -> BundlePayouts:
+        from chalicelib.usecases.bundle_payouts import BundlePayouts
+
+        rules, clock = self.rules, self.realm_clock
+        return BundlePayouts(self.store, rules, clock, self.signer, self.coin_payer, self.reader, self.renewals)
+
+    def bundle_settlement(self, network: Network) -> BundleSettlement:
+        """For networks of coins."""
+        from chalicelib.usecases.bundle_sent import SentTogether
+        from chalicelib.usecases.bundle_settlement import BundleSettlement
+
+        payer, clock = self.coin_payer(network), self.clock_of(network.realm)
+        sent = SentTogether(self.store, payer)
+        return BundleSettlement(network, self.reader(network), payer, sent, self.store, self.rules, clock, self.renewals)
 
 
 _services: Services | None = None

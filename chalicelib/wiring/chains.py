@@ -92,9 +92,14 @@ class ChainServices:
             raise LookupError(f"{network.id} pays from accounts, not from coins")
 
     def sent(self, network: Network) -> Sent:
-        """How a network's payments went out: one by one."""
+        """How a network's payments went out: one by one, or several in one transaction."""
+        from chalicelib.usecases.hot_coins import pays_from_coins
         from chalicelib.usecases.sent import SentAlone
 
+        if pays_from_coins(network):
+            from chalicelib.usecases.bundle_sent import SentTogether
+
+            return SentTogether(self.store, self.coin_payer(network))
         return SentAlone(network, self.reader(network), self.payer(network), self.renewals)
 
     @property

@@ -11,6 +11,7 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.clocks import in_realm
+from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.ports import Unavailable
 from chalicelib.usecases.scan import Halted
 from chalicelib.wiring import services
@@ -71,6 +72,8 @@ def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
         settlement = wired.settlement(network)
         settlement.watch_settled(more)
         settlement.follow(more)
+        if pays_from_coins(network):
+            wired.bundle_settlement(network).follow(more)
         hot = wired.store.get(Wallet, network=network.id, role="hot")
         if hot is not None:
             settlement.quote_fees(hot.address)

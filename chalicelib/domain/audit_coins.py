@@ -1,0 +1,140 @@
+"""What must be true of hot wallets' coins and of the bundles that spend them: the part of `audit` for networks of coins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.coins_held import MOST_COINS, HeldCoins
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.work import Work
+
+_ORDERS = {
+    "gathering": {"built"},
+    "built": {"built"},
+    "signed": {"built", "signed", "settled"},
+    "settled": {"signed", "settled"},
+    "dead": {"signed", "bounced"},
+}
+
+
+def coins_agree(
+    held: Sequence[HeldCoins],
+    bundles: Sequence[Bundle],
+    orders: Sequence[PaymentOrder],
+    withdrawals: Sequence[Withdrawal],
+    deposits: Sequence[Deposit],
+    wallets: Sequence[WalletBalance],
+    work: Sequence[Work],
+) -> Iterable[str]:
+    """Every violation, one sentence each."""
+    by_id = {bundle.id: bundle for bundle in bundles}
+    open_ids = {w.id for w in work if w.kind == "bundle"}
+    yield from _bundles(by_id, orders, withdrawals, open_ids)
+    fees = {w.id: w.fee for w in withdrawals}
+    booked = {(w.network, w.address.lower(), w.asset): w.units for w in wallets}
+    for wallet in held:
+        mine = [bundle for bundle in bundles if (bundle.network, bundle.wallet) == (wallet.network, wallet.wallet)]
+        expected = _expected(wallet, mine, deposits)
+        yield from _held(wallet, expected)
+        yield from _reserved(wallet, mine, open_ids)
+        if not mine:
+            continue
+        units = sum(expected.values())
+        for bundle in mine:
+            if bundle.state == "settled":
+                units += bundle.total + bundle.attempt(bundle.mined or "").fee
+        for order in orders:
+            if order.bundle in {bundle.id for bundle in mine} and order.state in ("signed", "settled"):
+                units -= order.amount + (fees.get(order.withdrawal_id, 0) if order.state == "settled" else 0)
+        found = booked.get((wallet.network, wallet.wallet.lower(), mine[0].asset), 0)
+        if found != units:
+            yield f"wallet {wallet.wallet} on {wallet.network} has {found} by the ledger and {units} by its coins"
+
+
+def _expected(wallet: HeldCoins, bundles: Sequence[Bundle], deposits: Sequence[Deposit]) -> dict[str, int]:
+    """The coins that the wallet has by its deposits and by its own transactions, units by outpoint."""
+    coins = {
+        f"{d.txid}:{d.position.removeprefix('out:')}": d.amount
+        for d in deposits
+        if (d.network, d.address, d.status) == (wallet.network, wallet.wallet, "confirmed") and d.tenant is None
+    }
+    mined = [bundle.attempt(bundle.mined) for bundle in bundles if bundle.state == "settled" and bundle.mined is not None]
+    for attempt in mined:
+        change = attempt.change_coin(0)
+        if change is not None:
+            coins[change.outpoint] = change.amount
+    for attempt in mined:
+        for coin in attempt.inputs:
+            coins.pop(coin.outpoint, None)
+    return coins
+
+
+def _held(wallet: HeldCoins, expected: dict[str, int]) -> Iterable[str]:
+    name = f"wallet {wallet.wallet} on {wallet.network}"
+    for outpoint, count in Counter(coin.outpoint for coin in wallet.coins).items():
+        if count > 1:
+            yield f"{name} holds {outpoint} {count} times"
+    for coin in wallet.coins:
+        if expected.get(coin.outpoint) != (None if coin.gone else coin.amount):
+            yield f"{name} holds {coin.outpoint} of {coin.amount}, gone: {coin.gone}; it should be {expected.get(coin.outpoint)}"
+        if coin.gone and coin.reserved_by is None:
+            yield f"{name} holds {coin.outpoint}, which is gone and free"
+    missing = set(expected) - {coin.outpoint for coin in wallet.coins}
+    if missing and len(wallet.coins) < MOST_COINS:
+        yield f"{name} lacks {', '.join(sorted(missing)[:5])}"
+
+
+def _reserved(wallet: HeldCoins, bundles: Sequence[Bundle], open_ids: set[str]) -> Iterable[str]:
+    name = f"wallet {wallet.wallet} on {wallet.network}"
+    by_id = {bundle.id: bundle for bundle in bundles}
+    for coin in wallet.coins:
+        if coin.reserved_by is None:
+            continue
+        bundle = by_id.get(coin.reserved_by)
+        live = bundle is not None and (bundle.state in ("built", "signed") or bundle.id in open_ids)
+        if bundle is None or not live or coin.outpoint not in bundle.coins:
+            yield f"{name}: {coin.outpoint} is reserved by {coin.reserved_by}, which is not at work on it"
+    reserved = {(coin.outpoint, coin.reserved_by) for coin in wallet.coins}
+    for bundle in bundles:
+        if bundle.state in ("built", "signed"):
+            for outpoint in bundle.coins:
+                if (outpoint, bundle.id) not in reserved:
+                    yield f"bundle {bundle.id} spends {outpoint}, which is not reserved for it"
+    gathering = [bundle.id for bundle in bundles if bundle.state == "gathering"]
+    if gathering != ([wallet.gathering] if wallet.gathering else []):
+        yield f"{name} gathers {wallet.gathering}, and its bundles {', '.join(gathering) or 'nothing'}"
+
+
+def _bundles(
+    bundles: dict[str, Bundle], orders: Sequence[PaymentOrder], withdrawals: Sequence[Withdrawal], open_ids: set[str]
+) -> Iterable[str]:
+    named = {(b.id, p.withdrawal): p for b in bundles.values() for p in b.payouts}
+    amounts = {w.id: (w.tenant, w.amount) for w in withdrawals}
+    states: dict[str, set[str]] = {bundle_id: set() for bundle_id in bundles}
+    for order in orders:
+        if order.bundle is None:
+            continue
+        payout = named.pop((order.bundle, order.withdrawal_id), None)
+        if payout is None:
+            yield f"order {order.id} is not in its bundle {order.bundle}"
+            continue
+        states[order.bundle].add(order.state)
+        told = (payout.tenant, payout.amount)
+        if told != (order.tenant, order.amount) or told != amounts.get(order.withdrawal_id):
+            yield f"bundle {order.bundle} pays {payout.amount} for {order.withdrawal_id}, which is another amount"
+    for bundle_id, withdrawal_id in named:
+        yield f"bundle {bundle_id} pays {withdrawal_id}, which has no order in it"
+    for bundle in bundles.values():
+        if wrong := states[bundle.id] - _ORDERS[bundle.state]:
+            yield f"bundle {bundle.id} is {bundle.state} and has orders that are {', '.join(sorted(wrong))}"
+        unfinished = bundle.state in ("gathering", "built", "signed") or (
+            bundle.state == "dead" and states[bundle.id] != {"bounced"}
+        )
+        if unfinished and bundle.id not in open_ids:
+            yield f"bundle {bundle.id} is {bundle.state} and nobody will look at it again"
+    for bundle_id in sorted(open_ids - set(bundles)):
+        yield f"bundle {bundle_id} is to be looked at and is not there"

@@ -1,0 +1,61 @@
+"""How payments went out that share a transaction: what `settlement` has to know of them. The bytes are with their bundle."""
+
+from __future__ import annotations
+
+from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.chain import Receipt
+from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
+from chalicelib.usecases.changes import Change
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports import CoinPayer, Refused, Store
+
+PLAIN_VSIZE = 141
+"""Virtual bytes of a payment with one input, one recipient and change, all P2WPKH (BIP-141)."""
+
+
+class SentTogether:
+    """`usecases.sent.Sent` for networks of coins. Made anew for every poll: it reads each bundle, and sends its bytes, once."""
+
+    def __init__(self, store: Store, payer: CoinPayer) -> None:
+        self._store, self._payer = store, payer
+        self._bundles: dict[str, Bundle] = {}
+        self._answers: dict[str, Refused | None] = {}
+
+    def transactions(self, order: PaymentOrder) -> tuple[Attempt, ...]:
+        """Every transaction that may have paid `order`, the newest first, each with the share of its fee that the order bears."""
+        if order.bundle is None:
+            return ()
+        bundle = self._bundles.get(order.bundle) or self._store.get(Bundle, id=order.bundle)
+        if bundle is None:
+            return ()
+        self._bundles[bundle.id] = bundle
+        return tuple(
+            Attempt(built.raw, built.txid, bundle.share(order.withdrawal_id, built.fee), built.signed_at)
+            for built in bundle.signed
+            if built.raw is not None and built.txid is not None
+        )
+
+    def fee(self, order: PaymentOrder, attempt: Attempt, receipt: Receipt) -> int:
+        """Known exactly from what was signed: the chain does not tell it."""
+        return attempt.fee
+
+    def broadcast(self, raw: str) -> None:
+        """Raises Refused, Unavailable. Many payments have the same bytes: they are sent once, and all get that answer."""
+        if raw not in self._answers:
+            try:
+                self._payer.broadcast(raw)
+                self._answers[raw] = None
+            except Refused as refused:
+                self._answers[raw] = refused
+        answer = self._answers[raw]
+        if answer is not None:
+            raise answer
+
+    def renewal(self, withdrawal: Withdrawal, order: PaymentOrder, news: News) -> list[Change]:
+        """Nothing: a transaction of many payments is replaced once, by `bundle_settlement`."""
+        return []
+
+    def quote(self, sender: str, coin: Coin) -> int:
+        """What a plain payment would cost by itself now. Raises Unavailable."""
+        return -(-self._payer.fee_rate("normal") * PLAIN_VSIZE // 1000)

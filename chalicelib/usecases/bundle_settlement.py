@@ -1,0 +1,257 @@
+"""What became of transactions that pay several withdrawals: which coins are spent, which change came in, which is stuck or dead.
+
+The payments themselves are settled one by one (`settlement`), by the same chain; here it is about the hot wallet's coins:
+
+* deep enough in the chain: what it spent leaves the wallet's coins, its change comes in. What only other attempts would have
+  spent stays reserved until no reorganisation reaches it.
+* fell out again: the opposite, and the same bytes are sent again.
+* in no block for too long: the function that signs is asked for a replacement.
+* can not be mined any more: one of the coins that all attempts spend is spent or gone, no attempt is in the chain or in the
+  mempool, and both stay so for as many blocks as a reorganisation is followed. Then its other coins are free, and its payments
+  fail and are given back, each in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from chalicelib.domain import ledger
+from chalicelib.domain.bundles import Built, Bundle
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Receipt
+from chalicelib.domain.coins_held import HeldCoin
+from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.money import Amount
+from chalicelib.domain.renewals import RenewalRules
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.bundle_payouts import bundle_work, members
+from chalicelib.usecases.bundle_sent import SentTogether
+from chalicelib.usecases.changes import Change, Close, Conflict, Save
+from chalicelib.usecases.hot_coins import coins_of
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, CoinPayer, Refused, Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.withdrawal_steps import catalogue_views, moved, payout_command, purse_of, sent_work, stepped, unspent
+
+log = logging.getLogger(__name__)
+
+
+class BundleSettlement:
+    """Follows the open bundles of one network. Needs no key: it only sends bytes that are already signed."""
+
+    def __init__(
+        self,
+        network: Network,
+        reader: ChainReader,
+        payer: CoinPayer,
+        sent: SentTogether,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        renewals: RenewalRules,
+    ) -> None:
+        self._network, self._reader, self._payer, self._sent = network, reader, payer, sent
+        self._store, self._rules, self._clock, self._renewals = store, rules, clock, renewals
+
+    def follow(self, more: Callable[[], bool]) -> int:
+        """Look at every bundle that is not at its end, oldest first; how many. Stops when `more` says so. Raises Unavailable."""
+        looked, tip = 0, None
+        for works in pages_of(self._store, "bundle", self._network.id):
+            tip = self._reader.tip() if tip is None else tip
+            for work in works:
+                if not more():
+                    return looked
+                try:
+                    until_settled(partial(self._look, work.id, tip))
+                except Conflict:
+                    log.info("%s is being worked on elsewhere; looking again at the next poll", work.id)
+                looked += 1
+        return looked
+
+    def _look(self, bundle_id: str, tip: int) -> None:
+        bundle = self._store.get(Bundle, id=bundle_id)
+        if bundle is None:
+            raise LookupError(f"the bundle {bundle_id} is gone")
+        match bundle.state:
+            case "signed":
+                self._await(bundle, tip)
+            case "settled":
+                self._watch(bundle, tip)
+            case "dead":
+                self._give_back(bundle)
+            case _:
+                pass  # its withdrawals are open payouts: the function that signs is asked for them
+
+    # In the chain, or not
+
+    def _await(self, bundle: Bundle, tip: int) -> None:
+        in_some_block = False
+        for attempt in bundle.signed:
+            receipt = self._reader.receipt(attempt.txid or "")
+            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+                self._count(bundle, attempt, receipt, tip)
+                return
+            in_some_block = in_some_block or receipt is not None
+        if in_some_block or not self._booked(bundle):
+            return
+        if self._accepted(bundle) or not self._impossible(bundle):
+            self._ask_to_replace(self._doubt(bundle, None))
+        elif bundle.doubtful_since is None:
+            log.error("ALARM %s: %s spends a coin that is spent or gone, and is in no block", self._network.id, bundle.id)
+            self._doubt(bundle, tip)
+        elif tip - bundle.doubtful_since >= self._network.reorg_depth:
+            self._die(bundle)
+
+    def _booked(self, bundle: Bundle) -> bool:
+        """Whether all of its payments are in flight. The function that signs goes on with what is not."""
+        return all(order.state != "built" for _, order in members(self._store, bundle))
+
+    def _accepted(self, bundle: Bundle) -> bool:
+        """Whether the node has one of its attempts in its mempool, or takes it now."""
+        for attempt in bundle.signed:
+            try:
+                self._sent.broadcast(attempt.raw or "")
+            except Refused as refused:
+                log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, attempt.txid, refused)
+                continue
+            return True
+        return False
+
+    def _impossible(self, bundle: Bundle) -> bool:
+        """Whether a coin that each of its attempts spends is spent by others, or was taken back by the chain."""
+        needed = [coin.outpoint for coin in bundle.signed[-1].inputs]
+        return any(found is None for found in self._payer.unspent(needed))
+
+    def _doubt(self, bundle: Bundle, since: int | None) -> Bundle:
+        if bundle.doubtful_since == since:
+            return bundle
+        noted = replace(bundle, doubtful_since=since).next(self._clock.now_ms())
+        self._store.commit([Save(noted)])
+        return noted
+
+    def _count(self, bundle: Bundle, attempt: Built, receipt: Receipt, tip: int) -> None:
+        if tip - receipt.block_number + 1 >= self._network.confirmations and self._booked(bundle):
+            self._settle(bundle, attempt, receipt)
+        else:
+            self._doubt(bundle, None)
+
+    def _settle(self, bundle: Bundle, attempt: Built, receipt: Receipt) -> None:
+        held = coins_of(self._store, self._network, bundle.wallet)
+        spent = {coin.outpoint for coin in attempt.inputs}
+        if any(coin.gone for coin in held.coins if coin.outpoint in spent):
+            return  # what it spends is not confirmed again yet: that comes first, or it would come as a coin to be spent
+        held = held.spent(spent)
+        change = attempt.change_coin(receipt.block_number)
+        held = held if change is None else held.came(change)
+        done = replace(
+            bundle, state="settled", mined=attempt.txid, block_number=receipt.block_number, block_hash=receipt.block_hash,
+            doubtful_since=None, renew=False,
+        )  # fmt: skip
+        self._store.commit([Save(done.next(self._clock.now_ms())), Save(held.next())])
+
+    def _watch(self, bundle: Bundle, tip: int) -> None:
+        """See that it stays in the chain as deep as a reorganisation is followed; undo its settlement when it does not."""
+        number = bundle.block_number or 0
+        found = self._reader.block_hash(number)
+        if found is None:
+            return  # the node is behind, or a shorter branch has won for a moment
+        if found != bundle.block_hash:
+            self._unsettle(bundle)
+        elif number <= tip - self._network.reorg_depth:
+            held = coins_of(self._store, self._network, bundle.wallet)
+            freed = [Save(held.released(bundle.id).next())] if held.reserved(bundle.id) else []
+            self._store.commit([Close(bundle_work(bundle)), *freed])
+
+    def _unsettle(self, bundle: Bundle) -> None:
+        log.warning("%s: the block that settled %s fell out of the chain", self._network.id, bundle.id)
+        attempt = bundle.attempt(bundle.mined or "")
+        held = coins_of(self._store, self._network, bundle.wallet)
+        held = held.unspent(bundle.id, self._as_they_stand(attempt.inputs))
+        change = attempt.change_coin(0)
+        held = held if change is None else held.taken_back(change.outpoint)
+        again = replace(bundle, state="signed", mined=None, block_number=None, block_hash=None, round=bundle.round + 1)
+        self._store.commit([Save(again.next(self._clock.now_ms())), Save(held.next())])
+
+    def _as_they_stand(self, coins: tuple[HeldCoin, ...]) -> list[HeldCoin]:
+        """`coins` that were spent, with what became of them meanwhile: their own blocks may have fallen out too.
+
+        Whoever takes one of them back after this was read writes the same record of held coins, and one of the two decides again.
+        """
+        keys = [deposit_id(self._network.id, *_place(coin)) for coin in coins]
+        deposits = self._store.get_many([(Deposit, {"id": key}) for key in keys])
+        unsettled: set[str] = set()
+        for works in pages_of(self._store, "bundle", self._network.id):
+            for other in self._store.get_many([(Bundle, {"id": work.id}) for work in works]):
+                if other is not None and other.state == "signed":
+                    unsettled.update(other.txids)
+        return [
+            replace(coin, gone=(deposit is not None and deposit.status != "confirmed") or _place(coin)[0] in unsettled)
+            for coin, deposit in zip(coins, deposits, strict=True)
+        ]
+
+    # Stuck, or dead
+
+    def _ask_to_replace(self, bundle: Bundle) -> None:
+        newest = bundle.newest
+        if newest is None:
+            return
+        now = self._clock.now_ms()
+        news = News(now)
+        changes: list[Change] = []
+        if newest.raw is not None and not bundle.renew:
+            waited = now - max(newest.signed_at, bundle.updated_at)
+            replaced = len(bundle.earlier)
+            if waited < self._renewals.patience(bundle.priority, self._network.block_time, replaced):
+                return
+            if replaced >= self._renewals.most:
+                log.error("ALARM %s: %s was replaced %d times and is in no block", self._network.id, bundle.id, replaced)
+                return
+            changes.append(Save(replace(bundle, renew=True).next(now)))
+        # Asked for at every poll until it is done: a command may be lost.
+        first = bundle.payouts[0]
+        withdrawal = self._store.get(Withdrawal, tenant=first.tenant, id=first.withdrawal)
+        if withdrawal is not None:
+            news.command(payout_command(withdrawal))
+        self._store.commit([*changes, *news.emit()])
+
+    def _die(self, bundle: Bundle) -> None:
+        log.error("ALARM %s: %s can not be mined any more: its payments fail", self._network.id, bundle.id)
+        held = coins_of(self._store, self._network, bundle.wallet)
+        dead = replace(bundle, state="dead", renew=False).next(self._clock.now_ms())
+        self._store.commit([Save(dead), Save(held.released(bundle.id).next())])
+        self._give_back(dead)
+
+    def _give_back(self, bundle: Bundle) -> None:
+        for withdrawal, order in members(self._store, bundle):
+            if order.state == "signed":
+                self._bounce(withdrawal, order)
+        self._store.commit([Close(bundle_work(bundle))])
+
+    def _bounce(self, before: Withdrawal, order: PaymentOrder) -> None:
+        news = News(self._clock.now_ms())
+        catalogue, views = catalogue_views(self._store, before)
+        purse = purse_of(self._store, before)
+        place = ledger.wallet(self._network.id, self._rules.storage_form(self._network.slug, order.wallet))
+        amount, no_fee = Amount(before.asset, before.amount), Amount(catalogue.native(self._network.slug).asset, 0)
+        entry = ledger.withdrawal_bounced(
+            before.id, order.id, order.round, news.at, before.tenant, self._network.realm, place, amount, no_fee, before.charge
+        )
+        why = "a coin that its transaction spends is gone: it can not be mined any more"
+        after = replace(
+            before, status="failed", failure=why, fee=0, confirmations=0, block_number=None, block_hash=None, updated_at=news.at
+        )
+        after = stepped(news, views, before, after)
+        done = replace(order, state="bounced", version=order.version + 1)
+        money = moved(news, views, purse.balance, entry)
+        counted = unspent(purse, before, news.at)
+        self._store.commit([Save(after), Save(done), Close(sent_work(before)), *money, *counted, *news.emit()])
+
+
+def _place(coin: HeldCoin) -> tuple[str, str]:
+    """The transaction and the position in it, as deposits name them."""
+    txid, number = coin.outpoint.rsplit(":", 1)
+    return txid, f"out:{number}"

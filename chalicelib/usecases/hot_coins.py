@@ -1,0 +1,49 @@
+"""The hot wallet's coins follow its deposits, in the deposits' own transactions (UTXO networks)."""
+
+from __future__ import annotations
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coins_held import HeldCoin, HeldCoins
+from chalicelib.domain.deposits import Deposit
+from chalicelib.usecases.changes import Change, Save
+from chalicelib.usecases.ports import Store
+
+
+def pays_from_coins(network: Network) -> bool:
+    """Whether payments of this network spend coins, many in one transaction. Simulated networks have accounts."""
+    return network.family == "utxo" and not network.simulated
+
+
+def coins_of(store: Store, network: Network, wallet: str) -> HeldCoins:
+    """What the hot wallet `wallet` (public spelling) holds. Raises Unavailable."""
+    return store.get(HeldCoins, network=network.id, wallet=wallet) or HeldCoins(network.id, wallet)
+
+
+def confirmed(store: Store, network: Network, deposit: Deposit) -> list[Change]:
+    """What goes beside the confirmation of a deposit: where it came to the hot wallet, it can be spent from now on."""
+    held = _held(store, network, deposit)
+    if held is None:
+        return []
+    return [Save(held.came(HeldCoin(_outpoint(deposit), deposit.amount, deposit.block_number)).next())]
+
+
+def taken_back(store: Store, network: Network, deposit: Deposit) -> list[Change]:
+    """The opposite, beside the reversal of a confirmed deposit.
+
+    Saved also where the coin is spent already: whoever puts back what a transaction of ours spent, because its block fell out
+    too, has to notice.
+    """
+    held = _held(store, network, deposit)
+    return [] if held is None else [Save(held.taken_back(_outpoint(deposit)).next())]
+
+
+def _held(store: Store, network: Network, deposit: Deposit) -> HeldCoins | None:
+    if not pays_from_coins(network) or deposit.tenant is not None or not deposit.position.startswith("out:"):
+        return None
+    wallet = store.get(Wallet, network=network.id, role="hot")
+    return coins_of(store, network, wallet.address) if wallet is not None and wallet.address == deposit.address else None
+
+
+def _outpoint(deposit: Deposit) -> str:
+    return f"{deposit.txid}:{deposit.position.removeprefix('out:')}"
