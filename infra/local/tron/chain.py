@@ -16,7 +16,7 @@ from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
 from infra.local.tron import execution
 from infra.local.tron.execution import Outcome
-from infra.local.tron.messages import CODEC, Signed, new_contract, sha256
+from infra.local.tron.messages import CODEC, TYPE_URL, Signed, new_contract, sha256
 from infra.local.tron.protobuf import Malformed, Message
 from infra.local.tron.signatures import BadSignature, check_signatures
 from infra.local.tron.state import TRX, Account, Journal, State
@@ -139,7 +139,7 @@ class Chain:
         try:
             self._check_place(signed)
             self._carry_out(signed, self.head.time)
-        except Refused:
+        except BaseException:
             self.state.rollback()
             raise
         if self.drop:
@@ -243,6 +243,10 @@ class Chain:
                 raise Refused("SIGERROR", f"Validate signature error: Signature size is {len(signature)}")
         if not signed.raw.get("contract"):
             raise Refused("CONTRACT_VALIDATE_ERROR", "Contract validate error : No contract!")
+        kind, real = signed.contract.get("type", "AccountCreateContract"), signed.contract["parameter"]["type_url"]
+        if real != TYPE_URL + kind:
+            words = f"contract type error, expected type [{kind}], real type [{real.removeprefix(TYPE_URL)}]"
+            raise Refused("CONTRACT_VALIDATE_ERROR", f"Contract validate error : {words}")
         if signed.raw.get("expiration", 0) < self.head.time + SLOT:
             raise Refused("TRANSACTION_EXPIRATION_ERROR", "Transaction expired")
         try:

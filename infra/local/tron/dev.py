@@ -46,8 +46,11 @@ class Dev:
         }
         self._deploy({"symbol": "USDT", "name": "Tether USD", "decimals": 6, "returns": "false"}, USDT)
 
+    def knows(self, name: str) -> bool:
+        return name in self._routes
+
     def answer(self, name: str, params: Json) -> Json:
-        """Raises LookupError for an unknown endpoint, BadRequest with what is wrong."""
+        """The answer of an endpoint that it knows. Raises BadRequest with what is wrong."""
         route = self._routes[name]
         try:
             return route(params)
@@ -154,8 +157,8 @@ class Dev:
 
     def _estimates(self, params: Json) -> Json:
         """{on}: whether estimateenergy is supported; on many nodes it is not."""
-        self._api.estimates = bool(params["on"])
-        return {"on": self._api.estimates}
+        self._api.sending.estimates = bool(params["on"])
+        return {"on": self._api.sending.estimates}
 
     def _where(self) -> Json:
         return {"number": self.chain.head.number, "id": self.chain.head.id.hex()}

@@ -196,7 +196,11 @@ def _trigger(state: State, value: Message, fee_limit: int, now: int) -> Outcome:
     assert owner is not None  # noqa: S101
     most = affordable_energy(state, owner, fee_limit, value.get("call_value", 0), now)
     state.begin()
-    called = run(state, caller, value)
+    try:
+        called = run(state, caller, value)
+    except BaseException:
+        state.rollback()
+        raise
     if called.reverted or called.energy > most:
         state.rollback()
     else:
