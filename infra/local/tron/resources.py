@@ -27,7 +27,7 @@ class Bill:
 def still_used(usage: int, then: int, now: int) -> int:
     """What of `usage` at `then` has not come back at `now` (milliseconds)."""
     elapsed = max(now - then, 0)
-    return 0 if elapsed >= DAY else usage * (DAY - elapsed) // DAY
+    return 0 if elapsed >= DAY else -(-usage * (DAY - elapsed) // DAY)
 
 
 def net_limit(state: State, account: Account) -> int:
