@@ -1,84 +1,187 @@
-"""`make run NODES=1`: a private chain per EVM network, with the catalogue's tokens on it, and money for the hot wallets.
+"""`make run NODES=1`: a private chain per network, with the catalogue's tokens on it, and money for the hot wallets.
 
 Everything is done as a stranger would do it, through the nodes' RPC; only the hot wallets' addresses are read from the store.
-Other families of networks join here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Protocol
+
 from chalicelib.chains.addresses import Rules
 from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Network, default_coins, default_networks
+from chalicelib.domain.catalogue import Coin, Network, default_coins, default_networks
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
-from infra.local.nodes import Anvil, deploy_token, find_anvil, mined, send_native, send_token
+from infra.local.nodes import (
+    Anvil,
+    Bcoin,
+    Litecoin,
+    UtxoNode,
+    deploy_token,
+    find_anvil,
+    find_bcoin,
+    find_litecoind,
+    mined,
+    send_native,
+    send_token,
+)  # fmt: skip
 from infra.local.tokens import call_data, send
+from infra.local.tron.process import TronNode
 
 BLOCK_SECONDS = 2
 NATIVE_COINS = 100
 TOKEN_COINS = 1_000_000
+UTXO_OUTPUTS = 5
+"""The hot wallet's coins come in so many payments: one that is spent and waits for its change does not hold up the next one."""
+LIVE_CHAINS = "bitcoin=regtest,litecoin=regtest"
+"""The setting of that name which goes with these nodes."""
 
 
-def give_customers(node: Anvil, token: str, units: int) -> None:
-    """Every unlocked account of the node gets tokens, so that any of them can play the customer."""
-    for account in node.rpc.call("eth_accounts"):
-        send(node.rpc, token, data=call_data("mint(address,uint256)", account, units))
+class Devnet(Protocol):
+    """One node. `contracts` are those of its tokens by coin, empty where they are the catalogue's."""
+
+    contracts: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        """With credentials, where the node wants any."""
+        ...
+
+    def fund(self, address: str) -> None:
+        """Send a hot wallet coins; returns when all are in blocks."""
+        ...
+
+    def stop(self) -> None: ...
+
+
+class EvmDevnet:
+    """anvil, with the tokens that the catalogue has on the network; USDT returns nothing, as the real one does on Ethereum."""
+
+    def __init__(self, network: Network) -> None:
+        if network.chain_id is None:
+            raise ValueError(f"{network.id} has no chain id")
+        self._network = network
+        self._tokens = {coin.slug: coin for coin in _coins(network) if coin.contract is not None}
+        self._node = Anvil(network.chain_id, block_time=BLOCK_SECONDS)
+        self.url = self._node.url
+        try:
+            self.contracts = {slug: self._deploy(coin) for slug, coin in self._tokens.items()}
+        except BaseException:
+            self.stop()
+            raise
+
+    def _deploy(self, coin: Coin) -> str:
+        rpc = self._node.rpc
+        address = deploy_token(rpc, coin.symbol, coin.name, coin.decimals, returns_nothing=coin.slug == "usdt")
+        # Every unlocked account of the node gets tokens, so that any of them can play the customer.
+        for account in rpc.call("eth_accounts"):
+            send(rpc, address, data=call_data("mint(address,uint256)", account, TOKEN_COINS * 10**coin.decimals))
+        return Rules().normalize(self._network.slug, address)
+
+    def fund(self, address: str) -> None:
+        rpc = self._node.rpc
+        sent = [send_native(rpc, address, NATIVE_COINS * 10**self._network.decimals)]
+        for slug, contract in self.contracts.items():
+            sent.append(send_token(rpc, contract, address, TOKEN_COINS * 10 ** self._tokens[slug].decimals))
+        for txid in sent:
+            if mined(rpc, txid)["status"] != "0x1":
+                raise RuntimeError(f"{self._network.slug}: the hot wallet could not be funded")
+
+    def stop(self) -> None:
+        self._node.stop()
+
+
+class UtxoDevnet:
+    """Litecoin Core or bcoin in regtest."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._node: UtxoNode = Bcoin() if network.slug == "bitcoin" else Litecoin()
+        self._node.mine_every(BLOCK_SECONDS)
+        self.url = self._node.url
+        self.contracts: dict[str, str] = {}
+
+    def fund(self, address: str) -> None:
+        for _ in range(UTXO_OUTPUTS):
+            self._node.send(address, NATIVE_COINS * 10**self._network.decimals // UTXO_OUTPUTS)
+        self._node.mine()
+
+    def stop(self) -> None:
+        self._node.stop()
+
+
+class TronDevnet:
+    """The strict Tron node, which has USDT where the catalogue has it."""
+
+    def __init__(self, network: Network) -> None:
+        self._node = TronNode(block_seconds=BLOCK_SECONDS)
+        self.url = self._node.url
+        self.contracts: dict[str, str] = {}
+
+    def fund(self, address: str) -> None:
+        self._node.faucet(address, NATIVE_COINS * 100)  # a transfer of a token may burn 30 TRX
+        self._node.faucet(address, TOKEN_COINS, "USDT")
+        self._node.mine()
+
+    def stop(self) -> None:
+        self._node.stop()
+
+
+_FAMILIES: dict[str, Callable[[Network], Devnet]] = {"evm": EvmDevnet, "utxo": UtxoDevnet, "tron": TronDevnet}
 
 
 class Devnets:
     """The nodes of one run. `start`, then `infos` for the first start, then `fund_hot_wallets`; `stop` at any time."""
 
     def __init__(self) -> None:
-        self._networks: dict[str, Network] = {n.slug: n for n in default_networks("live") if n.family == "evm"}
-        self._nodes: dict[str, Anvil] = {}
-        self._contracts: dict[str, dict[str, str]] = {}
+        self._networks: dict[str, Network] = {n.slug: n for n in default_networks("live")}
+        self._nodes: dict[str, Devnet] = {}
 
     def start(self) -> None:
-        """Start a node per network and deploy its tokens. Raises NodeMissing, RuntimeError."""
-        program = find_anvil()
-        for slug, network in self._networks.items():
-            if network.chain_id is None:
-                raise ValueError(f"{slug} has no chain id")
-            self._nodes[slug] = Anvil(network.chain_id, block_time=BLOCK_SECONDS, program=program)
-            self._contracts[slug] = self._deploy(slug)
+        """Start a node per network, and deploy its tokens. Raises NodeMissing, RuntimeError."""
+        for find in (find_anvil, find_litecoind, find_bcoin):
+            find()
+        with ThreadPoolExecutor(4) as pool:
+            for started in [pool.submit(self._start, network) for network in self._networks.values()]:
+                started.result()
+
+    def _start(self, network: Network) -> None:
+        self._nodes[network.slug] = _FAMILIES[network.family](network)
 
     def infos(self) -> dict[str, NodeInfo]:
-        """Each network's node and the contracts of its tokens."""
-        return {slug: NodeInfo(node.url, self._contracts[slug]) for slug, node in self._nodes.items()}
+        """Each network's node and the contracts of its tokens, where this version can speak to the network."""
+        return {slug: NodeInfo(self._nodes[slug].url, self._nodes[slug].contracts) for slug in self._networks if self._spoken(slug)}
 
     def urls(self) -> dict[str, str]:
-        return {slug: node.url for slug, node in self._nodes.items()}
+        return {slug: self._nodes[slug].url for slug in self._networks}
 
     def fund_hot_wallets(self) -> None:
         """Send every hot wallet coins from outside, by transfers that the scanner sees. Returns when all are in blocks."""
-        wired = services()
-        decimals = {(c.network, c.slug): c.decimals for c in default_coins("live")}
-        for slug, node in self._nodes.items():
-            network = self._networks[slug]
-            wallet = wired.store.get(Wallet, network=network.id, role="hot")
-            if wallet is None:
-                raise LookupError(f"{network.id} has no hot wallet")
-            sent = [send_native(node.rpc, wallet.address, NATIVE_COINS * 10**network.decimals)]
-            for coin, contract in self._contracts[slug].items():
-                units = TOKEN_COINS * 10 ** decimals[network.id, coin]
-                sent.append(send_token(node.rpc, contract, wallet.address, units))
-            for txid in sent:
-                if mined(node.rpc, txid)["status"] != "0x1":
-                    raise RuntimeError(f"{slug}: the hot wallet could not be funded")
+        wallets = {slug: services().store.get(Wallet, network=self._networks[slug].id, role="hot") for slug in self.infos()}
+        with ThreadPoolExecutor(4) as pool:
+            funded = []
+            for slug, wallet in wallets.items():
+                if wallet is None:
+                    raise LookupError(f"{self._networks[slug].id} has no hot wallet")
+                funded.append(pool.submit(self._nodes[slug].fund, wallet.address))
+            for one in funded:
+                one.result()
 
     def stop(self) -> None:
         for node in self._nodes.values():
             node.stop()
         self._nodes.clear()
 
-    def _deploy(self, slug: str) -> dict[str, str]:
-        """The tokens that the catalogue has on this network; USDT returns nothing, as the real one does on Ethereum. By coin."""
-        rules = Rules()
-        contracts = {}
-        for coin in default_coins("live"):
-            if coin.network == self._networks[slug].id and coin.contract is not None:
-                nothing = coin.slug == "usdt"
-                address = deploy_token(self._nodes[slug].rpc, coin.symbol, coin.name, coin.decimals, returns_nothing=nothing)
-                contracts[coin.slug] = rules.normalize(slug, address)
-                give_customers(self._nodes[slug], address, TOKEN_COINS * 10**coin.decimals)
-        return contracts
+    def _spoken(self, slug: str) -> bool:
+        try:
+            services().reader(replace(self._networks[slug], rpc_url=self._nodes[slug].url))
+        except LookupError:
+            return False
+        return True
+
+
+def _coins(network: Network) -> list[Coin]:
+    return [coin for coin in default_coins("live") if coin.network == network.id]

@@ -63,10 +63,11 @@ def _run(stack: ExitStack, began: float) -> int:
 
     nodes: Any = None
     if os.environ.get("NODES", "0") not in ("", "0"):
-        from infra.local.devnets import Devnets
+        from infra.local.devnets import LIVE_CHAINS, Devnets
 
         # Live networks that are this machine's own: their coins are worth what the sandbox's are, and nobody is asked.
         os.environ.setdefault("RATES_PROVIDERS", "fixed")
+        os.environ["LIVE_CHAINS"] = LIVE_CHAINS
         nodes = Devnets()
         stack.callback(nodes.stop)
         nodes.start()

@@ -15,6 +15,7 @@ from chalicelib.chains.rpc import JsonRpc
 from chalicelib.usecases.ports import Unavailable
 from infra.local.nodes import mine, mined, send_native, send_token
 from infra.local.tokens import call_data
+from infra.local.tron.process import Http
 from tests.support.running import Running, free_port
 
 pytestmark = pytest.mark.nodes
@@ -57,6 +58,24 @@ def test_every_evm_network_has_its_own_node(running: Running) -> None:
     assert {slug: int(node(running, slug).call("eth_chainId"), 16) for slug in CHAINS} == CHAINS
 
 
+@pytest.mark.parametrize(("network", "prefix"), [("bitcoin", "bcrt1q"), ("litecoin", "rltc1q")])
+def test_bitcoin_and_litecoin_have_nodes_that_mine_and_their_addresses(running: Running, network: str, prefix: str) -> None:
+    rpc = node(running, network)
+    began = rpc.call("getblockcount")
+    assert len(rpc.call("generatetoaddress", [2, rpc.call("getnewaddress")])) == 2
+    until(lambda: rpc.call("getblockcount"), lambda height: height >= began + 3)
+    made = ask(running, "POST", "/v1/addresses", {"network": network})["address"]
+    assert made.startswith(prefix)
+    assert rpc.call("validateaddress", [made])["isvalid"]
+    asked = {"network": network, "address": rpc.call("getnewaddress")}
+    assert ask(running, "POST", "/v1/addresses/validate", asked)["type"] == "p2wpkh"
+
+
+def test_tron_has_its_node(running: Running) -> None:
+    url = json.loads(running.own.read_text())["nodes"]["tron"]
+    assert Http(url).call("wallet/getnowblock")["block_header"]["raw_data"]["number"] > 0
+
+
 @pytest.mark.parametrize(("coin", "decimals"), [("eth", 18), ("usdt", 6)])
 def test_a_payment_comes_in_and_a_withdrawal_goes_out(running: Running, coin: str, decimals: int) -> None:
     rpc = node(running, "ethereum")
@@ -88,7 +107,8 @@ def test_a_payment_comes_in_and_a_withdrawal_goes_out(running: Running, coin: st
 
 
 def test_ctrl_c_stops_the_nodes_too_and_leaves_nothing(running: Running) -> None:
-    rpcs = [node(running, slug) for slug in CHAINS]
+    rpcs = [node(running, slug) for slug in json.loads(running.own.read_text())["nodes"]]
+    assert len(rpcs) == 8
     code, errors, seconds = running.end()
     assert code == 0
     assert "Traceback" not in errors
