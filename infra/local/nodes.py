@@ -1,4 +1,4 @@
-"""Real nodes for tests and the local stack: anvil for the EVM networks, Litecoin Core, and bcoin for bitcoin.
+"""Real nodes for tests and the local stack: anvil for the EVM networks, Litecoin Core, bcoin for bitcoin; and a test node for Tron.
 
 How each is found, installed and started is in a module of its own; what they have in common, in `keeper`.
 """
@@ -10,9 +10,10 @@ from infra.local.bcoin import BCOIN_VERSION, Bcoin, find_bcoin
 from infra.local.keeper import NodeMissing
 from infra.local.litecoin import Litecoin, find_litecoind
 from infra.local.tokens import deploy_token, dev_account, mined, send_native, send_token
+from infra.local.tron.process import TronNode
 from infra.local.utxo import UtxoNode
 
 __all__ = [
-    "ANVIL_VERSION", "BCOIN_VERSION", "Anvil", "Bcoin", "Litecoin", "NodeMissing", "UtxoNode", "deploy_token", "dev_account",
-    "find_anvil", "find_bcoin", "find_litecoind", "mine", "mined", "send_native", "send_token",
+    "ANVIL_VERSION", "BCOIN_VERSION", "Anvil", "Bcoin", "Litecoin", "NodeMissing", "TronNode", "UtxoNode", "deploy_token",
+    "dev_account", "find_anvil", "find_bcoin", "find_litecoind", "mine", "mined", "send_native", "send_token",
 ]  # fmt: skip

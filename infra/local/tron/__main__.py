@@ -1,9 +1,10 @@
-"""`python -m infra.local.tron --port 0 --block-seconds 2`: run the node until its process is ended; the first line says where."""
+"""`python -m infra.local.tron --port 0 --block-seconds 2`: run the node until its process is ended."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 
 from infra.local.tron.server import Server
 
@@ -14,7 +15,8 @@ def main() -> None:
     parser.add_argument("--block-seconds", type=float, default=0, help="mine that often; 0 mines only when asked")
     options = parser.parse_args()
     server = Server(options.port, options.block_seconds)
-    print(server.url, flush=True)
+    # Not on standard output, which whoever keeps the node has closed by now.
+    print(server.url, file=sys.stderr, flush=True)
     server.start()
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -43,6 +44,7 @@ class Dev:
             "blacklist": self._blacklist,
             "parameter": self._parameter,
             "estimates": self._estimates,
+            "pid": lambda _: {"pid": os.getpid()},
         }
         self._deploy({"symbol": "USDT", "name": "Tether USD", "decimals": 6, "returns": "false"}, USDT)
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import orjson
 import urllib3
+from urllib3.exceptions import HTTPError
+
+from infra.local.keeper import Kept
 
 ROOT = Path(__file__).resolve().parents[3]
-# As for anvil (infra/local/nodes.py): the shell ends the node when our end of the pipe is gone, however that came about.
-_KEEPER = '"$@" </dev/null & node=$!; exec >/dev/null; read -r _; kill $node 2>/dev/null; wait $node'
 
 
 class Http:
@@ -34,30 +30,18 @@ class Http:
         return orjson.loads(answer.data)
 
 
-class TronNode:
+class TronNode(Kept):
     """A Tron test node on a free port of 127.0.0.1. Starts at once; `stop` it, or use it in a `with`.
 
     With `block_seconds` it mines by itself, otherwise when asked and for every payment of the faucet. It has USDT at the contract
-    address of the real network. Raises RuntimeError when it does not start.
+    address of the real network. Raises RuntimeError when it does not answer within 10 seconds.
     """
 
+    name = "the Tron test node"
+
     def __init__(self, *, block_seconds: float = 0) -> None:
-        command = [sys.executable, "-m", "infra.local.tron", "--port", "0", "--block-seconds", f"{block_seconds:g}"]
-        self._keeper = subprocess.Popen(
-            ["/bin/sh", "-c", _KEEPER, "sh", *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd=ROOT,
-        )
-        assert self._keeper.stdout is not None  # noqa: S101
-        self.url = self._keeper.stdout.readline().decode().strip()
-        self._keeper.stdout.close()
-        if not self.url:
-            self.stop()
-            raise RuntimeError("the Tron test node does not start")
-        self.http = Http(self.url)
+        self._block_seconds = block_seconds
+        self._start_somewhere(self._start, self._ready)
 
     def call(self, path: str, **params: Any) -> Any:
         """One request: `call("wallet/getblockbynum", num=3)`."""
@@ -79,20 +63,15 @@ class TronNode:
         """Deploy a TRC-20 token (see `dev.py`); its contract's address."""
         return str(self.call("dev/token", **how)["contract"])
 
-    def stop(self) -> None:
-        """End it and wait until it is gone. Safe to call twice."""
-        assert self._keeper.stdin is not None  # noqa: S101
-        with contextlib.suppress(BrokenPipeError):
-            self._keeper.stdin.close()
+    def _start(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.http = Http(self.url)
+        options = ["--port", str(port), "--block-seconds", f"{self._block_seconds:g}"]
+        self._keep([sys.executable, "-m", "infra.local.tron", *options], {"PYTHONPATH": str(ROOT)})
+
+    def _ready(self) -> bool | None:
         try:
-            self._keeper.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            # A group of its own, made above: nothing but the shell and this node is in it.
-            os.killpg(self._keeper.pid, signal.SIGKILL)
-            self._keeper.wait(timeout=5)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
+            # Another node may have taken the port in between.
+            return bool(self.call("dev/pid")["pid"] == self.pid)
+        except HTTPError:
+            return None
