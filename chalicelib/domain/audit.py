@@ -66,6 +66,7 @@ def violations(books: Books) -> list[str]:
         *_reserved(books),
         *_nonces(books),
         *coins_agree(books.held, books.bundles, books.orders, books.withdrawals, books.deposits, books.wallets, books.work),
+        *_attempts(books),
         *_obligations(books),
         *_told(books),
     ]
@@ -253,6 +254,28 @@ def _nonces(books: Books) -> Iterable[str]:
         end = following.get((network, wallet), -1)
         if nonces != list(range(end - len(nonces), end)):
             yield f"wallet {wallet} on {network}: the nonces {nonces[:20]} have holes or twins before {end}"
+
+
+def _attempts(books: Books) -> Iterable[str]:
+    """Signed bytes belong to one order for ever, and a withdrawal shows one of those that may have paid it."""
+    withdrawals = {withdrawal.id: withdrawal for withdrawal in books.withdrawals}
+    owners: dict[str, str] = {}
+    for order in books.orders:
+        if order.renew and order.state != "signed":
+            yield f"order {order.id} is {order.state} and to be replaced"
+        if order.bundle is not None:
+            if order.raw is not None or order.txid is not None or order.earlier:
+                yield f"order {order.id} is paid by {order.bundle} and has bytes of its own"
+            continue
+        signed = order.state != "built"
+        if (order.raw is not None) != signed or (order.txid is not None) != signed or (order.earlier and not signed):
+            yield f"order {order.id} is {order.state}, and its signed bytes say otherwise"
+        for txid in order.txids:
+            if owners.setdefault(txid, order.id) != order.id or order.txids.count(txid) > 1:
+                yield f"{txid} is an attempt of order {order.id} twice, or of {owners[txid]} too"
+        withdrawal = withdrawals.get(order.withdrawal_id)
+        if signed and withdrawal is not None and withdrawal.txid not in order.txids:
+            yield f"withdrawal {withdrawal.id} shows {withdrawal.txid}, which is no attempt of its order"
 
 
 def _obligations(books: Books) -> Iterable[str]:

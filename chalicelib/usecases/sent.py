@@ -45,10 +45,12 @@ class Sent(Protocol):
 
 
 class SentAlone:
-    """`Sent` where each order has transactions of its own. Signs nothing: it asks the function that does."""
+    """`Sent` where each order has transactions of its own. Signs nothing: it asks the function that does. Made for one poll: it asks
+    for the nonce of a wallet once, however many of its payments wait."""
 
     def __init__(self, network: Network, reader: ChainReader, payer: ChainPayer, rules: RenewalRules) -> None:
         self._network, self._reader, self._payer, self._rules = network, reader, payer, rules
+        self._following: dict[str, int] = {}
 
     def transactions(self, order: PaymentOrder) -> tuple[Attempt, ...]:
         if order.raw is None or order.txid is None:
@@ -68,7 +70,7 @@ class SentAlone:
             return []
         nonce = self._payer.explain(order.unsigned).nonce
         if nonce is not None:
-            following = self._payer.next_nonce(order.wallet)
+            following = self._next(order.wallet)
             if following < nonce:
                 return []
             if following > nonce:
@@ -83,6 +85,11 @@ class SentAlone:
         # Asked for at every poll until it is done: a command may be lost.
         news.command(payout_command(withdrawal))
         return [] if order.renew else [Save(replace(order, renew=True, version=order.version + 1))]
+
+    def _next(self, wallet: str) -> int:
+        if wallet not in self._following:
+            self._following[wallet] = self._payer.next_nonce(wallet)
+        return self._following[wallet]
 
     def quote(self, sender: str, coin: Coin) -> int:
         return self._payer.estimate(Payment(sender, sender, coin.contract, 1, 0)).fee

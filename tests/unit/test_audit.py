@@ -17,7 +17,7 @@ from chalicelib.domain.invoice_totals import InvoiceTotals, deltas, shard_key
 from chalicelib.domain.invoices import Invoice, Payment
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import Amount
-from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
 NETWORK = NetworkId("live:ethereum")
@@ -162,6 +162,17 @@ def test_a_batch_is_whole_at_every_step(made: tuple[int, ...]) -> None:
         (_change("withdrawals", status="confirmed"), "its order is signed"),
         (_change("orders", nonce=1), "holes or twins"),
         (lambda b: b.orders.append(replace(b.orders[0], id="ord_2", nonce=1)), "has 2 orders"),
+        (_change("orders", raw=None), "its signed bytes say otherwise"),
+        (_change("orders", txid=None), "its signed bytes say otherwise"),
+        (_change("orders", state="built"), "its signed bytes say otherwise"),
+        (_change("orders", state="settled", renew=True), "is settled and to be replaced"),
+        (_change("orders", earlier=(Attempt("00", "0xw", 1, 1),)), "is an attempt of order ord_1 twice"),
+        (
+            lambda b: b.orders.append(replace(b.orders[0], id="ord_2", withdrawal_id="wd_2")),
+            "is an attempt of order ord_2 twice, or of",
+        ),
+        (_change("orders", bundle="bnd_1"), "is paid by bnd_1 and has bytes of its own"),
+        (_change("withdrawals", txid="0xother"), "shows 0xother, which is no attempt"),
         (_change("invoices", payments=(Payment("tx_1", "0xt", 100, 6, confirmed=True),)), "which is another or none"),
         (_change("totals", completed=0), "the totals of"),
         (_change("totals", amount_low=99), "the totals of"),
@@ -184,6 +195,14 @@ def test_damage_is_found(damage: Callable[[Books], None], says: str) -> None:
     damage(books)
     found = violations(books)
     assert any(says in sentence for sentence in found), found
+
+
+def test_any_attempt_may_have_paid() -> None:
+    books = whole()
+    _change("orders", earlier=(Attempt("00", "0xv", 1, 1),))(books)
+    assert violations(books) == []
+    _change("withdrawals", txid="0xv")(books)
+    assert violations(books) == []
 
 
 def test_a_one_sided_entry_is_found() -> None:
