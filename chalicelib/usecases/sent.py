@@ -45,8 +45,10 @@ class Sent(Protocol):
 
 
 class SentAlone:
-    """`Sent` where each order has transactions of its own. Signs nothing: it asks the function that does. Made for one poll: it asks
-    for the nonce of a wallet once, however many of its payments wait."""
+    """`Sent` where each order has transactions of its own. Signs nothing: it asks the function that does.
+
+    Made for one poll: it asks for the nonce of a wallet once, however many of its payments wait.
+    """
 
     def __init__(self, network: Network, reader: ChainReader, payer: ChainPayer, rules: RenewalRules) -> None:
         self._network, self._reader, self._payer, self._rules = network, reader, payer, rules

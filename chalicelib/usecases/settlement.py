@@ -80,6 +80,7 @@ class Settlement:
             receipt = self._reader.receipt(attempt.txid)
             if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
                 self._count(withdrawal, order, attempt, receipt, tip)
+                self._alone(order, attempt, attempts)
                 return
             mined = mined or receipt is not None
         if not mined:
@@ -102,6 +103,13 @@ class Settlement:
         )
         if counted != withdrawal:
             self._store.commit([Save(replace(counted, version=withdrawal.version + 1))])
+
+    def _alone(self, order: PaymentOrder, paid: Attempt, attempts: tuple[Attempt, ...]) -> None:
+        """Nonces, inputs and expiries forbid that two attempts are mined. Should it happen, somebody has to know."""
+        for other in attempts:
+            receipt = None if other.txid == paid.txid else self._reader.receipt(other.txid)
+            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+                log.error("ALARM %s: %s and %s are both in the chain for %s", self._network.id, paid.txid, other.txid, order.id)
 
     def _send_again(self, withdrawal: Withdrawal, order: PaymentOrder, attempts: tuple[Attempt, ...]) -> Withdrawal:
         """The same bytes, as often as it takes: a node that forgot them hears of them again (money rule 5).

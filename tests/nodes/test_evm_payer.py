@@ -11,9 +11,10 @@ from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
 from chalicelib.chains.evm.payer import EvmPayer
+from chalicelib.chains.evm.transactions import decode_payload
 from chalicelib.chains.rpc import JsonRpc, RpcError
 from chalicelib.domain.catalogue import default_networks
-from chalicelib.usecases.ports import Explained, Payment, Refused, Signed, Unavailable
+from chalicelib.usecases.ports import Explained, InsufficientFunds, Payment, Refused, Signed, Unavailable
 from infra.local import tokens
 from infra.local.nodes import mine, mined
 from infra.local.tokens import call_data, deploy
@@ -76,16 +77,17 @@ def test_contract_and_recipient_may_be_spelled_with_a_checksum(chain: Chain) -> 
     assert replace(explained, fee=0) == Explained(1, 0, other.address.lower(), chain.usdc, 3)
 
 
-def test_a_chain_without_a_base_fee_gets_legacy_transactions(chain: Chain, stranger: str) -> None:
+class WithoutBaseFee(JsonRpc):
     """As before London; anvil can be started so, but a node that leaves the field out is the same to us."""
 
-    class WithoutBaseFee(JsonRpc):
-        def batch(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
-            return [
-                {name: value for name, value in answer.items() if name != "baseFeePerGas"} if isinstance(answer, dict) else answer
-                for answer in super().batch(requests)
-            ]
+    def batch(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        return [
+            {name: value for name, value in answer.items() if name != "baseFeePerGas"} if isinstance(answer, dict) else answer
+            for answer in super().batch(requests)
+        ]
 
+
+def test_a_chain_without_a_base_fee_gets_legacy_transactions(chain: Chain, stranger: str) -> None:
     payer = EvmPayer(chain.network, WithoutBaseFee(chain.node.url))
     key = chain.funded(wei=ETHER)
     unsigned = payer.prepare(Payment(key.address, stranger, None, 5, nonce=0))
@@ -153,6 +155,50 @@ def test_a_replacement_that_pays_no_more_is_refused(chain: Chain, stranger: str)
     finally:
         chain.rpc.call("evm_setAutomine", [True])
     assert chain.reader.balance(stranger) == 5
+
+
+@pytest.mark.parametrize("kind", ["fees of 1559", "legacy"])
+def test_a_renewed_payment_replaces_the_one_before(chain: Chain, stranger: str, kind: str) -> None:
+    key = chain.funded(wei=ETHER)
+    payer = chain.payer if kind != "legacy" else EvmPayer(chain.network, WithoutBaseFee(chain.node.url))
+    old = payer.prepare(Payment(key.address, stranger, None, 5, nonce=0))
+    new = payer.renew(old, "normal", key.address)
+    assert payer.renewable(old, "0x")
+    assert replace(payer.explain(new), fee=0) == replace(payer.explain(old), fee=0)
+    dear, dearer = (decode_payload(bytes.fromhex(text[2:])) for text in (old, new))
+    assert (dearer.gas, dearer.tip is None) == (dear.gas, kind == "legacy")
+    assert dearer.max_fee >= -(-dear.max_fee * 9 // 8)
+    assert dear.tip is None or dearer.tip is None or dearer.tip >= -(-dear.tip * 9 // 8)
+    first, second = (payer.assemble(text, key.sign(payer.digest(text))) for text in (old, new))
+    chain.rpc.call("evm_setAutomine", [False])
+    try:
+        payer.broadcast(first.raw)
+        payer.broadcast(second.raw)
+        assert chain.rpc.call("eth_getTransactionByHash", [first.txid]) is None
+        with pytest.raises(Refused, match="underpriced"):
+            payer.broadcast(first.raw)
+        mine(chain.rpc)
+    finally:
+        chain.rpc.call("evm_setAutomine", [True])
+    receipt = chain.reader.receipt(second.txid)
+    assert receipt is not None and receipt.fee is not None
+    assert receipt.fee <= payer.explain(new).fee
+    assert chain.reader.balance(stranger) == 5
+    with pytest.raises(Refused, match="nonce too low"):
+        payer.broadcast(first.raw)
+
+
+def test_a_replacement_has_its_ceiling_and_its_funds(chain: Chain, stranger: str) -> None:
+    key = chain.funded(wei=ETHER)
+    old = decode_payload(bytes.fromhex(chain.payer.prepare(Payment(key.address, stranger, None, 5, nonce=0))[2:]))
+    dear = "0x" + replace(old, max_fee=ETHER // 2 // 21_000).payload().hex()
+    with pytest.raises(Refused, match="which no transfer costs"):
+        chain.payer.renew(dear, "normal", key.address)
+    with pytest.raises(InsufficientFunds):
+        chain.payer.renew("0x" + old.payload().hex(), "normal", Key().address)
+    # A payment that would fail by now is replaced all the same, with the gas that it had: its nonce has to be used.
+    everything = "0x" + replace(old, to=bytes.fromhex(chain.usdc[2:]), data=b"", value=5, gas=50_000).payload().hex()
+    assert decode_payload(bytes.fromhex(chain.payer.renew(everything, "normal", key.address)[2:])).gas == 50_000
 
 
 def test_nothing_to_pay_with_is_refused(chain: Chain, stranger: str) -> None:

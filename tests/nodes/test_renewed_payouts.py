@@ -1,0 +1,143 @@
+"""Payments that anvil does not mine: outbid, forgotten, mined late, swapped by a reorganisation. Paid once, whatever it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.usecases.audit import audit
+from chalicelib.wiring import services
+from infra.local.nodes import mine
+from tests.nodes.conftest import send_native, send_token
+from tests.nodes.test_main_job import CONFIRMATIONS, ETHER, OUT, Shop
+from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
+
+pytestmark = pytest.mark.nodes
+
+GWEI = 10**9
+QUARTER = ETHER // 4
+STUCK_MS = 185_000
+
+
+@pytest.fixture
+def slow(shop: Shop) -> Iterator[Shop]:
+    """A merchant with an ether and 30 USDT, on a chain that mines only when asked."""
+    ether = shop.post("/v1/invoices", currency="eth", amount="1", network="arbitrum")
+    token = shop.post("/v1/invoices", currency="usdt", amount="30", network="arbitrum")
+    send_native(shop.node.rpc, ether["address"], ETHER)
+    send_token(shop.node.rpc, shop.usdt, token["address"], 30_000_000)
+    shop.confirm()
+    assert shop.available() == {"eth": "1", "usdt": "30"}
+    shop.node.rpc.call("evm_setAutomine", [False])
+    block_at(shop, 10)
+    yield shop
+    assert audit(services().store) == []
+
+
+def block_at(shop: Shop, gwei: int) -> None:
+    """A block whose base fee is this; the next one's is an eighth lower where it is empty (EIP-1559)."""
+    shop.node.rpc.call("anvil_setNextBlockBaseFeePerGas", [hex(gwei * GWEI)])
+    mine(shop.node.rpc)
+
+
+def withdraw(shop: Shop, coin: str = "eth", amount: str = "0.25") -> str:
+    made = shop.post("/v1/withdraws", network="arbitrum", coin=coin, address=OUT, amount=amount)
+    shop.run()
+    return str(made["id"])
+
+
+def shown(shop: Shop, withdrawal: str) -> tuple[str, str]:
+    record = shop.get(f"/v1/withdrawals/{withdrawal}")["data"]
+    return record["status"], record["transaction_hash"]
+
+
+def order_of(withdrawal: str) -> PaymentOrder:
+    (found,) = (order for order in services().store.every(PaymentOrder) if order.withdrawal_id == withdrawal)
+    return found
+
+
+def replaced(shop: Shop, withdrawal: str) -> PaymentOrder:
+    """Time passes until it counts as stuck, and its replacement is out."""
+    services().clock.shift_ms += STUCK_MS
+    shop.run()
+    order = order_of(withdrawal)
+    assert (len(order.earlier), order.renew, shown(shop, withdrawal)) == (1, False, ("confirming", order.txid))
+    return order
+
+
+def known(shop: Shop, txid: str | None) -> bool:
+    return shop.node.rpc.call("eth_getTransactionByHash", [txid]) is not None
+
+
+def test_outbid_replaced_and_paid_once(slow: Shop) -> None:
+    before = slow.on_chain(OUT)[0]
+    first, second = withdraw(slow), withdraw(slow)
+    assert shown(slow, first) == ("confirming", order_of(first).txid)
+    block_at(slow, 60)
+    slow.run()
+    assert slow.on_chain(OUT)[0] == before
+    order = replaced(slow, first)
+    assert order_of(second).earlier == ()
+    assert known(slow, order.txid)
+    assert not known(slow, order.earlier[0].txid)
+    block_at(slow, 60)
+    slow.run()
+    assert slow.on_chain(OUT)[0] == before + QUARTER
+    # The second one's nonce is the next now: its turn.
+    block_at(slow, 60)
+    services().clock.shift_ms += STUCK_MS
+    slow.run()
+    assert len(order_of(second).earlier) == 1
+    slow.confirm()
+    slow.run()
+    assert [shown(slow, w)[0] for w in (first, second)] == ["confirmed", "confirmed"]
+    assert shown(slow, first)[1] == order.txid
+    assert (slow.on_chain(OUT)[0], slow.available()["eth"]) == (before + 2 * QUARTER, "0.5")
+
+
+def test_forgotten_then_an_earlier_attempt_mined_then_swapped(slow: Shop) -> None:
+    rpc, before = slow.node.rpc, slow.on_chain(OUT)[0]
+    withdrawal = withdraw(slow)
+    first = order_of(withdrawal)
+    rpc.call("anvil_dropTransaction", [first.txid])
+    assert not known(slow, first.txid)
+    slow.run()
+    assert known(slow, first.txid)
+    block_at(slow, 60)
+    order = replaced(slow, withdrawal)
+    # Another node still has the first one, and blocks become cheap.
+    rpc.call("anvil_dropTransaction", [order.txid])
+    block_at(slow, 5)
+    rpc.call("eth_sendRawTransaction", [first.raw])
+    mine(rpc)
+    slow.run()
+    assert shown(slow, withdrawal) == ("confirming", first.txid)
+    slow.confirm()
+    assert shown(slow, withdrawal) == ("confirmed", first.txid)
+    assert (slow.on_chain(OUT)[0], slow.available()["eth"]) == (before + QUARTER, "0.75")
+    receipt = rpc.call("eth_getTransactionReceipt", [first.txid])
+    fee = int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16)
+    (record,) = (w for w in slow.get("/v1/withdrawals")["data"] if w["id"] == withdrawal)
+    assert round(float(record["fee"]) * ETHER) == pytest.approx(fee)
+    assert audit(services().store) == []
+    # The new branch has the newest one in place of the first.
+    rpc.call("anvil_reorg", [CONFIRMATIONS + 3, [[order.raw, 0]]])
+    slow.run()
+    assert shown(slow, withdrawal) == ("confirmed", order.txid)
+    assert (slow.on_chain(OUT)[0], slow.available()["eth"]) == (before + QUARTER, "0.75")
+    told = [event["event"] for event in slow.get("/v1/events", limit="100")["data"]]
+    assert told.count("withdrawal.completed") == 2
+
+
+def test_replaced_and_reverted_has_failed(slow: Shop) -> None:
+    withdrawal = withdraw(slow, "usdt", "12.5")
+    code = slow.node.rpc.call("eth_getCode", [slow.usdt, "latest"])
+    slow.node.rpc.call("anvil_setCode", [slow.usdt, "0xfe"])
+    block_at(slow, 60)
+    order = replaced(slow, withdrawal)
+    slow.confirm()
+    assert shown(slow, withdrawal) == ("failed", order.txid)
+    slow.node.rpc.call("anvil_setCode", [slow.usdt, code])
+    assert slow.available() == {"eth": "1", "usdt": "30"}
