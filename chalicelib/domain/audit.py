@@ -264,7 +264,7 @@ def _attempts(books: Books) -> Iterable[str]:
         if order.renew and order.state != "signed":
             yield f"order {order.id} is {order.state} and to be replaced"
         if order.bundle is not None:
-            if order.raw is not None or order.txid is not None or order.earlier:
+            if order.raw is not None or order.earlier:
                 yield f"order {order.id} is paid by {order.bundle} and has bytes of its own"
             continue
         signed = order.state != "built"
