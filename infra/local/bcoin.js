@@ -260,6 +260,13 @@ Object.assign(calls, {
     return json;
   },
 
+  // It does not look at what spends an output in the mempool.
+  async gettxout([txid, index, withMempool = true]) {
+    if (withMempool && mempool.isSpent(known(txid), index))
+      return null;
+    return theirs.gettxout.call(rpc, [txid, index, withMempool], false);
+  },
+
   async getmempoolentry([txid]) {
     const entry = mempool.getEntry(known(txid));
     if (!entry)
