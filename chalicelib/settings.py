@@ -100,7 +100,7 @@ class Settings:
         return tuple(key for key in KEYS if key != "hot-live" or "live" in self.realms)
 
     def chain(self, network: str) -> Literal["main", "testnet", "regtest"]:
-        """Which of its chains a network (NetworkId) is on; of interest on UTXO networks only."""
+        """Which of its chains a network (NetworkId) is on; of interest on UTXO networks and Tron only."""
         return self.chains.get(network, "main")
 
     def table(self, name: str) -> str:

@@ -100,6 +100,7 @@ FUNCTIONS: dict[str, Rights] = {
         sends=("relay",),
         consumes="payouts.fifo",
         signs=True,
+        only={"chain": ("stake#", PUT)},
     ),
     "relay": Rights(
         {

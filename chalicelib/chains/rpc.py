@@ -103,7 +103,7 @@ class JsonRpc:
         if parts.username is not None:
             headers |= urllib3.make_headers(basic_auth=f"{unquote(parts.username)}:{unquote(parts.password or '')}")
         self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
-        self._secrets = _secrets_of(url)
+        self._secrets = secrets_of(url)
         self._patience = 2 * timeout
         self._batch_size = self._most = batch_size
         self._passed = 0
@@ -242,7 +242,7 @@ class JsonRpc:
         return text[:_WORDS]
 
 
-def _secrets_of(url: str) -> list[str]:
+def secrets_of(url: str) -> list[str]:
     """The parts of a URL that may be a provider's key, longest first: user, password, path segments, query values, host labels."""
     parts = urlsplit(url)
     found = {parts.username or "", parts.password or "", *(parts.hostname or "").split(".")}

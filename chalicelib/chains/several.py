@@ -258,4 +258,4 @@ class SeveralReaders:
 
 def _by_trace(transfer: Transfer) -> bool:
     """Internal transfers: not every node can trace."""
-    return transfer.position.startswith("trace:")
+    return transfer.position.startswith(("trace:", "int:"))

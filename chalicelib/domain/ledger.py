@@ -169,10 +169,17 @@ def payment_signed(order: str, at: int, place: str, amount: Amount) -> JournalEn
     return JournalEntry(f"sign:{order}", "payment_signed", at, (moved,), {"order": order})
 
 
-def staked(stake: str, at: int, network: NetworkId, address: str, amount: Amount) -> JournalEntry:
-    """Coins of a wallet are locked by the chain itself: still there, and still whose they were, but not to be paid with."""
-    moved = Posting(Book.WHERE, wallet(network, address), f"staked:{network}:{address}", amount)
-    return JournalEntry(f"stake:{stake}", "staked", at, (moved,), {"stake": stake})
+def staked(
+    stake: str, at: int, realm: Realm, network: NetworkId, address: str, amount: Amount, fee: Amount | None = None
+) -> JournalEntry:
+    """Coins of a wallet are locked by the chain itself: still there, and still whose they were, but not to be paid with.
+
+    `stake` is what it is done once for: its transaction on a real network. `fee` is what the chain burnt, at the operator's cost.
+    """
+    place = wallet(network, address)
+    moved = (Posting(Book.WHERE, place, f"staked:{network}:{address}", amount),) if amount.units else ()
+    burnt = () if fee is None else _fee(realm, place, fee)
+    return JournalEntry(f"stake:{stake}", "staked", at, moved + burnt, {"stake": stake})
 
 
 def _fee(realm: Realm, place: str, fee: Amount) -> tuple[Posting, ...]:

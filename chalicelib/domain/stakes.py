@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.work import Work, time_order
+from chalicelib.domain.withdrawals import Attempt
+from chalicelib.domain.work import Command, Work, time_order
 
 Resource = Literal["BANDWIDTH", "ENERGY"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """`amount` in units, times in milliseconds since 1970. `reason` says why the chain refused it."""
+    """`amount` in units, times in milliseconds since 1970. `reason` says why the chain refused it.
+
+    On a real network `unsigned` is the exact bytes whose digest is signed, as hex, `hash` their id, `raw` the signed ones, set
+    before the first broadcast. `earlier` are attempts that expired: no block will ever have them, and yet they are looked for.
+    `renew` says that the newest has expired too, and should be replaced, which only the function that signs can do. `fee`: what the
+    chain burnt, in units. `touched_at`: when its signature was last asked for.
+    """
 
     id: str
     network: NetworkId
@@ -25,13 +32,31 @@ class Stake:
     status: Literal["pending", "confirmed", "failed"] = "pending"
     reason: str | None = None
     version: int = 1
+    unsigned: str | None = None
+    hash: str | None = None
+    raw: str | None = None
+    earlier: tuple[Attempt, ...] = ()
+    renew: bool = False
+    fee: int = 0
+    touched_at: int = 0
 
     @property
     def txid(self) -> str:
-        """Its hash on a simulated chain: known before it is there, so that ordering it twice is ordering it once."""
-        return hashlib.sha256(f"stake|{self.network}|{self.id}".encode()).hexdigest()
+        """The newest transaction's hash. On a simulated chain it is known before it is there, so that ordering twice is ordering
+        once."""
+        return self.hash or hashlib.sha256(f"stake|{self.network}|{self.id}".encode()).hexdigest()
+
+    @property
+    def txids(self) -> tuple[str, ...]:
+        """Every transaction that may have staked it, the newest first."""
+        return (self.txid, *(attempt.txid for attempt in reversed(self.earlier)))
 
 
 def stake_work(stake: Stake) -> Work:
     """The obligation to bring a stake to its end, in the lane of its network."""
     return Work("stake", stake.network, time_order(stake.created_at), stake.id)
+
+
+def stake_command(stake: Stake) -> Command:
+    """Ask for its signature now. In the group of the wallet that pays, as payments are."""
+    return Command("payouts", f"{stake.network}", {"stake": stake.id, "network": stake.network})

@@ -1,8 +1,9 @@
-"""Staking TRX of the hot wallet on a simulated Tron: ordered by the operator, done by the poll, final by receipt.
+"""Staking TRX of the hot wallet: ordered by the operator, final by receipt.
 
-The order is stored with its obligation. The poll hands it to the chain, which takes the same one once however often it comes,
-and books it when its block has the network's confirmations: what the wallet holds and what is staked stay two places of the
-ledger, and to whom the coins belong does not change. Staking on the real Tron needs the wallet's signature: not in this version.
+The order is stored with its obligation. When its block has the network's confirmations it is booked: what the wallet holds and
+what is staked stay two places of the ledger, and to whom the coins belong does not change. On a simulated Tron the poll hands the
+order to the chain (here), which takes the same one once however often it comes. On the real one the order holds the transaction,
+which the payout function signs (`stake_signing`) and the poll follows (`stake_following`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,29 @@ from chalicelib.domain.errors import BusinessRule, InsufficientBalance
 from chalicelib.domain.ids import new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount, format_units
-from chalicelib.domain.stakes import Resource, Stake, stake_work
+from chalicelib.domain.stakes import Resource, Stake, stake_command, stake_work
 from chalicelib.usecases.addresses import Also, nothing_more
 from chalicelib.usecases.changes import Close, Open, Post, Save
-from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Refused, Store
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports import (
+    AddressRules,
+    ChainReader,
+    Clock,
+    InsufficientFunds,
+    Refused,
+    StakingNode,
+    Store,
+    Unavailable,
+)
 from chalicelib.usecases.trying import until_settled
 
 OPEN_AT_ONCE = 100
 _PAGE = 1000
+
+
+def no_node(network: Network) -> StakingNode:
+    """Raises LookupError: there is nothing here that stakes on real networks."""
+    raise LookupError(network.id)
 
 
 class StakingChain(Protocol):
@@ -37,17 +53,17 @@ class StakingChain(Protocol):
 
 
 class Staking:
-    """What the operator asks for."""
+    """What the operator asks for. `node_of` gives what builds stakes of a real network; it raises LookupError where nothing can."""
 
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
-        self._store, self._rules, self._clock = store, rules, clock
+    def __init__(
+        self, store: Store, rules: AddressRules, clock: Clock, node_of: Callable[[Network], StakingNode] = no_node
+    ) -> None:
+        self._store, self._rules, self._clock, self._node_of = store, rules, clock, node_of
 
     def order(self, network: Network, coin: Coin, amount: int, resource: Resource, also: Also = nothing_more) -> Stake:
         """Stake `amount` units of `coin`, the native one. Raises BusinessRule, InsufficientBalance, Unavailable."""
         if network.status != "active":
             raise BusinessRule("network", f"{network.slug} is not active here")
-        if not network.simulated:
-            raise BusinessRule("network", f"this version stakes on the simulated {network.slug} only")
         least = 10**coin.decimals
         if amount < least:
             raise BusinessRule("amount", f"{network.slug} stakes 1 {coin.symbol} at least")
@@ -60,9 +76,34 @@ class Staking:
             details = {"requested": requested, "available": available, "coin": coin.slug}
             raise InsufficientBalance(f"The hot wallet has {available} {coin.symbol} that could be staked", details)
         now = self._clock.now_ms()
-        made = Stake(new_id("stk", now), network.id, wallet.address, amount, resource, now)
-        self._store.commit([Save(made), Open(stake_work(made)), *also(made)])
+        made = Stake(new_id("stk", now), network.id, wallet.address, amount, resource, now, touched_at=now)
+        news = News(now)
+        if not network.simulated:
+            made = self._built(network, made)
+            news.command(stake_command(made))
+        self._store.commit([Save(made), Open(stake_work(made)), *news.emit(), *also(made)])
         return made
+
+    def _built(self, network: Network, stake: Stake) -> Stake:
+        """With the transaction that is to be signed: its id is in the answer. Nobody has signed it yet."""
+        try:
+            node = self._node_of(network)
+            taken = {hash for other in self._open(network) for hash in other.txids}
+            for sequence in range(stake.created_at % 1000, 1000 + stake.created_at % 1000):
+                unsigned = node.prepare(stake.wallet, stake.amount, stake.resource, sequence)
+                txid = node.explain(unsigned).txid
+                if txid not in taken:
+                    return replace(stake, unsigned=unsigned, hash=txid)
+        except LookupError as error:
+            raise BusinessRule("network", f"this deployment can not stake on {network.slug}") from error
+        except InsufficientFunds as error:
+            raise BusinessRule(
+                "amount", f"the hot wallet has too little on the chain, for the amount or its fee: {error}"
+            ) from error
+        except Unavailable as error:
+            # 503 is no status of the interface: the request is right, and can be sent again.
+            raise BusinessRule("network", f"the node of {network.slug} does not answer now; send the request again") from error
+        raise BusinessRule("network", f"too many equal stakes on {network.slug} at once")
 
     def all(self, network: Network) -> list[Stake]:
         """All stakes of a network, oldest first: only the operator makes them, one by one. Raises Unavailable."""
@@ -82,15 +123,18 @@ class Staking:
 
     def _ordered(self, network: Network) -> int:
         """Units in orders that the ledger does not show yet."""
+        return sum(stake.amount for stake in self._open(network) if stake.status == "pending")
+
+    def _open(self, network: Network) -> list[Stake]:
         open_ = self._store.open_work("stake", network.id, limit=OPEN_AT_ONCE)
         if len(open_) >= OPEN_AT_ONCE:
             raise BusinessRule("network", f"{OPEN_AT_ONCE} stakes are not final yet")
         found = self._store.get_many([(Stake, {"network": network.id, "id": work.id}) for work in open_])
-        return sum(stake.amount for stake in found if stake is not None and stake.status == "pending")
+        return [stake for stake in found if stake is not None]
 
 
 class Staker:
-    """Brings the open stakes of one network to their end, as part of its poll."""
+    """Brings the open stakes of a simulated network to their end, as part of its poll."""
 
     def __init__(
         self, network: Network, reader: ChainReader, chain: StakingChain, store: Store, rules: AddressRules, clock: Clock
@@ -129,7 +173,9 @@ class Staker:
             if after.status == "confirmed":
                 asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
                 address = self._rules.storage_form(self._network.slug, after.wallet)
-                entry = ledger.staked(after.id, self._clock.now_ms(), after.network, address, Amount(asset, after.amount))
+                entry = ledger.staked(
+                    after.id, self._clock.now_ms(), self._network.realm, after.network, address, Amount(asset, after.amount)
+                )
                 post.append(Post(entry))
             self._store.commit([Save(replace(after, version=before.version + 1)), Close(stake_work(after)), *post])
 

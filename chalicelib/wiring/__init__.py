@@ -43,13 +43,15 @@ if TYPE_CHECKING:
     from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
-    from chalicelib.usecases.ports import Clock, Signer
+    from chalicelib.usecases.ports import Clock, Signer, StakingNode
     from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner, Rescans
     from chalicelib.usecases.sandbox import Sandbox
     from chalicelib.usecases.scan import Scanner
     from chalicelib.usecases.settlement import Settlement
+    from chalicelib.usecases.stake_following import StakeFollowing
+    from chalicelib.usecases.stake_signing import StakeSigning
     from chalicelib.usecases.staking import Staker, Staking
     from chalicelib.usecases.wallets import Wallets
     from chalicelib.usecases.webhooks import Webhooks
@@ -360,7 +362,10 @@ class Services(ChainServices):
     def staking(self) -> Staking:
         from chalicelib.usecases.staking import Staking
 
-        return Staking(self.store, self.rules, self.realm_clock)
+        def node(network: Network) -> StakingNode:
+            return self.staking_node(network, impatient=True)
+
+        return Staking(self.store, self.rules, self.realm_clock, node)
 
     def staker(self, network: Network) -> Staker:
         """Raises LookupError for a network that is not simulated."""
@@ -368,6 +373,19 @@ class Services(ChainServices):
 
         clock = self.clock_of(network.realm)
         return Staker(network, self.reader(network), self.simulated(network.id), self.store, self.rules, clock)
+
+    def stake_following(self, network: Network) -> StakeFollowing:
+        """For a network that is not simulated."""
+        from chalicelib.usecases.stake_following import StakeFollowing
+
+        clock = self.clock_of(network.realm)
+        return StakeFollowing(network, self.reader(network), self.staking_node(network), self.store, self.rules, clock)
+
+    @cached_property
+    def stake_signing(self) -> StakeSigning:
+        from chalicelib.usecases.stake_signing import StakeSigning
+
+        return StakeSigning(self.store, self.realm_clock, self.signer, self.staking_node, self.reader)
 
     @cached_property
     def demo_resets(self) -> DemoResets:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.renewals import RenewalRules
     from chalicelib.settings import Settings
     from chalicelib.store.dynamo import DynamoStore
-    from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, CoinPayer, Mempool, TokenReader
+    from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, CoinPayer, Mempool, StakingNode, TokenReader
     from chalicelib.usecases.sent import Sent
 
 
@@ -124,6 +124,10 @@ class ChainServices:
             from chalicelib.chains.utxo.reader import UtxoReader
 
             return UtxoReader(network, transport, self.settings.chain(network.id))
+        if network.family == "tron":
+            from chalicelib.chains.tron.reader import TronReader
+
+            return TronReader(network, transport, self._tron_genesis(network))
         from chalicelib.chains.evm.reader import EvmReader
 
         return EvmReader(network, transport)
@@ -132,9 +136,21 @@ class ChainServices:
         self._demand_live(network)
         if network.family == "utxo":
             raise LookupError(f"{network.id} pays from coins, not from accounts")
+        if network.family == "tron":
+            from chalicelib.chains.tron.payer import TronPayer
+
+            return TronPayer(network, self._rpc(network), self._tron_genesis(network))
         from chalicelib.chains.evm.payer import EvmPayer
 
         return EvmPayer(network, self._rpc(network))
+
+    def _tron_genesis(self, network: Network) -> str | None:
+        """The first block that the real Tron has. None, for any: the local stack's nodes make chains of their own, and so does
+        whoever says that this network is not on its main one."""
+        from chalicelib.chains.tron.reader import MAINNET
+
+        local = self.settings.stage == "local" or self.settings.chain(network.id) != "main"
+        return None if local else MAINNET
 
     def _demand_live(self, network: Network) -> None:
         """Raises LookupError where this deployment has no real networks, whatever the catalogue says."""
@@ -156,7 +172,7 @@ class ChainServices:
         self._demand_live(network)
         from chalicelib.chains.providers import Health, Node
 
-        if network.family not in ("evm", "utxo") or network.rpc_url is None:
+        if network.rpc_url is None:
             raise LookupError(f"{network.id} has no node that this version can speak to")
         urls = (network.rpc_url, *network.more_rpc_urls)
         key = ("impatient nodes" if impatient else "nodes", " ".join(urls))
@@ -171,6 +187,10 @@ class ChainServices:
 
     def _transport(self, network: Network, url: str, seconds: float) -> Any:
         """What speaks to one node, in the way of the network's family, and waits so long for each part of an answer."""
+        if network.family == "tron":
+            from chalicelib.chains.tron.http import TronHttp
+
+            return TronHttp(url, timeout=seconds, place_allowed=self._place_allowed)
         from chalicelib.chains.rpc import JsonRpc
 
         return JsonRpc(url, timeout=seconds, place_allowed=self._place_allowed)
@@ -188,9 +208,21 @@ class ChainServices:
         """What reads the contracts of a network. Raises LookupError where this deployment has nothing that can."""
         if network.simulated:
             return self.simulated_tokens(network.id)
+        if network.family == "tron":
+            from chalicelib.chains.tron.tokens import TronTokens
+
+            return TronTokens(network, self._rpc(network, impatient=True), self._tron_genesis(network))
         from chalicelib.chains.evm.tokens import EvmTokens
 
         return EvmTokens(network, self._rpc(network, impatient=True))
+
+    def staking_node(self, network: Network, impatient: bool = False) -> StakingNode:
+        """What builds and sends stakes on the real Tron. Signs nothing. Raises LookupError where this deployment has no node."""
+        if network.family != "tron":
+            raise LookupError(f"{network.id} knows no stakes")
+        from chalicelib.chains.tron.staking import TronStaking
+
+        return TronStaking(network, self._rpc(network, impatient), self._tron_genesis(network))
 
     def simulated_tokens(self, network_id: NetworkId) -> SandboxTokens:
         """The token contracts of a network of the test realm. Raises LookupError for any other."""

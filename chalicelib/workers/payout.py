@@ -1,11 +1,11 @@
-"""A message that a withdrawal wants to be paid."""
+"""A message that a withdrawal wants to be paid, or a stake to be signed."""
 
 from __future__ import annotations
 
 import json
 import logging
 
-from chalicelib.domain.ids import tenant_parts
+from chalicelib.domain.ids import network_parts, tenant_parts
 from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.clocks import in_realm
 from chalicelib.usecases.ports import Unavailable
@@ -26,9 +26,17 @@ def handle(body: str) -> None:
         wired = services()
         if wired.settings.stage == "demo" and wired.demo_resets.busy():
             return  # its withdrawal is about to go; what is made after it is asked for again
+        if "stake" in message:
+            with in_realm(network_parts(message["network"])[0]):
+                services().stake_signing.sign(message["network"], message["stake"])
+            return
         with in_realm(tenant_parts(message["tenant"])[1]):
             services().payouts.pay(message["tenant"], message["id"])
     except (Unavailable, Conflict) as error:
-        log.warning("%s is not paid yet: %s", message["id"], error)
+        log.warning("%s is not paid yet: %s", _what(message), error)
     except Exception:
-        log.exception("ALARM %s can not be paid as it stands", message["id"])
+        log.exception("ALARM %s can not be paid as it stands", _what(message))
+
+
+def _what(message: dict[str, str]) -> str:
+    return message.get("stake") or message["id"]

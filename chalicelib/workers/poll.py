@@ -79,14 +79,14 @@ def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
             settlement.quote_fees(hot.address)
 
     def stake() -> None:
-        wired.staker(network).work(more)
+        (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more)
 
     # What is out first: a long catch-up must not keep it waiting.
     steps: list[tuple[str, Callable[[], Any]]] = [("settle", settle), ("scan", scan)]
     if network.simulated:
         steps.insert(0, ("follow the clock", follow_the_clock))
-        if network.family == "tron":
-            steps.append(("stake", stake))
+    if network.family == "tron":
+        steps.append(("stake", stake))
     return _steps(network, *steps)
 
 

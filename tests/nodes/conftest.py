@@ -22,6 +22,7 @@ from chalicelib.usecases.ports import Signature
 from infra.local import nodes, tokens
 from infra.local.nodes import Anvil, Bcoin, Litecoin, UtxoNode, deploy_token, dev_account, mine, mined
 from infra.local.tron.process import TronNode
+from tests.support.tron_chain import TronChain
 
 
 def send_native(rpc: JsonRpc, to: str, wei: int) -> str:
@@ -155,3 +156,9 @@ def utxo_node(request: pytest.FixtureRequest) -> UtxoNode:
     """Either of them: what has to be right on both is written once."""
     node: UtxoNode = request.getfixturevalue(request.param)
     return node
+
+
+@pytest.fixture(scope="session")
+def tron(tron_node: TronNode) -> TronChain:
+    """Tron with its node, reader and payer."""
+    return TronChain(tron_node)

@@ -211,9 +211,9 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
 
     `confirmationBlocks` decides after how many blocks payments are credited: lowering it credits sooner what is waiting now,
     and every payment with fewer blocks on top can still be taken back by the chain. A live network can only be active with an
-    `rpcUrl`, and (in this version) on an EVM chain; the service does not call the URL here. Its first scan begins five minutes
-    of blocks before the node's tip, so that nothing is missed that was paid after this answer. Scanning an inactive network
-    stands still and goes on where it stood. A simulated network takes no URLs of nodes.
+    `rpcUrl`, and (in this version) on an EVM chain or Tron; the service does not call the URL here. Its first scan begins five
+    minutes of blocks before the node's tip, so that nothing is missed that was paid after this answer. Scanning an inactive
+    network stands still and goes on where it stood. A simulated network takes no URLs of nodes.
 
     `rpcUrl` alone replaces the first of `rpcUrls` and leaves the others; null takes the only one away. `agreementUsd` needs two
     nodes; without a fresh rate every payment counts as worth more. `finalityTag` and `finalityUsd` go together, on EVM networks.
@@ -291,11 +291,13 @@ class StakeRequest(Request):
     creates=True, summary="Stake TRX of the hot wallet", answer="networks.Stake", errors=("INSUFFICIENT_BALANCE",),
 )  # fmt: skip
 def stake(ctx: Ctx, body: StakeRequest) -> Answer:
-    """The answer is `pending`: the next poll hands it to the chain, and it is `confirmed` when its block has the network's
-    confirmations (`GET /networks/tron/stake`). What is staked is no longer in the hot wallet's balance. With too little in the
-    hot wallet it is refused here (`INSUFFICIENT_BALANCE`), or `failed` where the coins went elsewhere before the poll.
+    """The answer is `pending`, and it is `confirmed` when its block has the network's confirmations (`GET /networks/tron/stake`).
+    What is staked is no longer in the hot wallet's balance. With too little in the hot wallet it is refused here
+    (`INSUFFICIENT_BALANCE`), or `failed` where the coins went elsewhere before it was in a block.
 
-    In this version it works on the simulated Tron of test keys; where tron is not active: `VALIDATION_ERROR`.
+    On the real Tron (Stake 2.0) the node is asked for the transaction at once, and it is signed within seconds. One that no block
+    took within ten minutes is replaced by another, whose `transactionId` is a new one, when the chain's solid block proves
+    that the first can never be taken. Where tron is not active, or its node does not answer: `VALIDATION_ERROR`.
     """
     coin = ctx.catalogue.native("tron")
     once = ctx.once(lambda made: staked(made, coin))

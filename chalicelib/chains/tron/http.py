@@ -9,7 +9,8 @@ Import stays cheap: no chain library here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -17,7 +18,8 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import orjson
 import urllib3
 
-from chalicelib.chains.rpc import RpcError, _secrets_of
+from chalicelib.chains.places import ForbiddenPlace, pools
+from chalicelib.chains.rpc import RpcError, secrets_of
 from chalicelib.chains.tron.values import words
 from chalicelib.usecases.ports import Unavailable
 
@@ -27,15 +29,23 @@ _WRITES = ("wallet/broadcasttransaction", "wallet/broadcasthex")
 """What is never sent a second time by the transport itself: its caller repeats it."""
 _AT_ONCE = 4
 _WORDS = 300
+_PIECE = 1 << 20
 
 
 class TronHttp:
     """One node. Safe to share between threads; connections are kept alive.
 
-    `connect_timeout` and `timeout` (for each read from the socket) in seconds.
+    `connect_timeout` and `timeout` (for each read from the socket) in seconds. `place_allowed` as in `JsonRpc`.
     """
 
-    def __init__(self, url: str, *, timeout: float = 15.0, connect_timeout: float = 3.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 15.0,
+        connect_timeout: float = 3.0,
+        place_allowed: Callable[[str], bool] | None = None,
+    ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("the node's URL must be http:// or https:// with a host")
@@ -46,24 +56,27 @@ class TronHttp:
             headers["TRON-PRO-API-KEY"] = unquote(parts.username)
         self._base = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path="", query="", fragment=""))
         self._prefix, self._query = parts.path.rstrip("/"), f"?{parts.query}" if parts.query else ""
-        self._secrets = _secrets_of(url)
+        self._secrets = secrets_of(url)
+        self._patience = 2 * timeout
         self._pool = urllib3.PoolManager(
             maxsize=_AT_ONCE,
             headers=headers,
             retries=False,
             timeout=urllib3.Timeout(connect=connect_timeout, read=timeout),
         )
+        if place_allowed is not None:
+            self._pool.pool_classes_by_scheme = pools(place_allowed)
 
     def __repr__(self) -> str:
         return "TronHttp(...)"
 
     def call(self, method: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> Any:
         """The answer to one request. Raises RpcError where the node answers an error, Unavailable where it does not answer."""
-        response = self._exchange(method, orjson.dumps(params or {}))
-        if response.status != 200:
-            raise Unavailable(f"the node answers HTTP {response.status}")
+        status, content = self._exchange(method, orjson.dumps(params or {}))
+        if status != 200:
+            raise Unavailable(f"the node answers HTTP {status}")
         try:
-            answer = orjson.loads(response.data)
+            answer = orjson.loads(content)
         except orjson.JSONDecodeError:
             raise Unavailable(f"the node's answer to {method} is not JSON") from None
         if isinstance(answer, dict) and "Error" in answer:
@@ -79,10 +92,10 @@ class TronHttp:
         with ThreadPoolExecutor(min(_AT_ONCE, len(requests))) as pool:
             return list(pool.map(lambda request: self.call(*request), requests))
 
-    def _exchange(self, method: str, body: bytes) -> urllib3.BaseHTTPResponse:
+    def _exchange(self, method: str, body: bytes) -> tuple[int, bytes]:
         url = f"{self._base}{self._prefix}/{method}{self._query}"
         try:
-            return self._pool.request("POST", url, body=body, redirect=False)
+            return self._post(url, body)
         except urllib3.exceptions.ProtocolError as error:
             # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
             if method in _WRITES:
@@ -90,9 +103,25 @@ class TronHttp:
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
         try:
-            return self._pool.request("POST", url, body=body, redirect=False)
+            return self._post(url, body)
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
+
+    def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
+        """Status and body. The socket's timeout is for each read: whoever sends a byte a second meets this deadline."""
+        deadline = time.monotonic() + self._patience
+        try:
+            response = self._pool.request("POST", url, body=body, redirect=False, preload_content=False)
+            pieces = []
+            while piece := response.read1(_PIECE):
+                pieces.append(piece)
+                if time.monotonic() > deadline:
+                    response.close()
+                    raise Unavailable("the node's answer does not end in time")
+        except ForbiddenPlace:
+            raise Unavailable("the node's name leads to an address where no node may be") from None
+        response.release_conn()
+        return response.status, b"".join(pieces)
 
     def _redacted(self, text: str) -> str:
         for secret in self._secrets:

@@ -34,6 +34,8 @@ MAINNET = "00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc"
 _BLOCKS_AT_ONCE = 10
 """A block of the main network with its transactions is about 0.3 MB. Nodes give at most 100 in one answer."""
 _HEAD = {"detail": False}
+_NOT_HERE = "not support"
+"""In the words of a node that is not set up for constant calls: its answer has the code of a call that fails."""
 
 
 class Node(Protocol):
@@ -103,7 +105,6 @@ class TronReader:
             raise Garbled("the blocks are of two branches")
         # The genesis block's transfers have no infos: they are nobody's payments.
         full = [(block, transactions_of(answer)) for block, answer in zip(blocks, there, strict=True) if block.number]
-        full = [(block, transactions) for block, transactions in full if transactions]
         infos = self._node.batch([("wallet/gettransactioninfobyblocknum", {"num": block.number}) for block, _ in full])
         for (block, transactions), found in zip(full, infos, strict=True):
             block.transfers.extend(transfers_in(block, transactions, found, contracts))
@@ -185,6 +186,8 @@ def call_failed(answer: Mapping[str, Any]) -> str | None:
     rets = transaction.get("ret") if isinstance(transaction, dict) else None
     failed = isinstance(rets, list) and any(isinstance(ret, dict) and ret.get("ret") == "FAILED" for ret in rets)
     code = result.get("code")
+    if _NOT_HERE in words(result.get("message")):
+        raise Garbled("the node does not run calls")
     if failed or code in ("CONTRACT_VALIDATE_ERROR", "CONTRACT_EXE_ERROR") or (code is None and result.get("message")):
         return words(result.get("message")) or "the call fails"
     if result.get("result") is not True:

@@ -1,0 +1,95 @@
+"""What became of stakes on a real network: receipts alone decide (money rule 8). Part of the poll; needs no key."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from chalicelib.domain import ledger
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Receipt
+from chalicelib.domain.money import Amount
+from chalicelib.domain.stakes import Stake, stake_command, stake_work
+from chalicelib.usecases.changes import Change, Close, Post, Save
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Refused, StakingNode, Store
+from chalicelib.usecases.staking import OPEN_AT_ONCE
+from chalicelib.usecases.trying import until_settled
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 60
+"""A stake whose signature was asked for so long ago is asked for again: a command may be lost."""
+
+
+class StakeFollowing:
+    """Brings the open stakes of one real network to their end."""
+
+    def __init__(
+        self, network: Network, reader: ChainReader, node: StakingNode, store: Store, rules: AddressRules, clock: Clock
+    ) -> None:
+        self._network, self._reader, self._node = network, reader, node
+        self._store, self._rules, self._clock = store, rules, clock
+
+    def work(self, more: Callable[[], bool]) -> None:
+        """Raises Conflict, Unavailable."""
+        for work in self._store.open_work("stake", self._network.id, limit=OPEN_AT_ONCE):
+            if not more():
+                return
+            until_settled(partial(self._follow, work.id))
+
+    def _follow(self, stake_id: str) -> None:
+        stake = self._store.get(Stake, network=self._network.id, id=stake_id)
+        if stake is None or stake.status != "pending":
+            return
+        for txid in stake.txids:
+            receipt = self._reader.receipt(txid)
+            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+                if self._reader.tip() - receipt.block_number + 1 >= self._network.confirmations:
+                    self._end(stake, receipt)
+                return
+        if stake.raw is None or stake.unsigned is None:
+            self._ask(stake)
+        elif stake.renew or self._node.renewable(stake.unsigned, stake.txid):
+            self._ask(replace(stake, renew=True))
+        else:
+            try:
+                self._node.broadcast(stake.raw)
+            except Refused as refused:
+                log.warning("%s: stake %s is in no block and the node refuses it: %s", self._network.id, stake.id, refused)
+
+    def _ask(self, wanted: Stake) -> None:
+        """Ask the function that signs for its signature, or for another one in place of what has expired."""
+        news = News(self._clock.now_ms())
+        due = news.at - wanted.touched_at >= IDLE_SECONDS * 1000
+        if not due and not (wanted.renew and wanted.raw is not None):
+            return
+        news.command(stake_command(wanted))
+        self._store.commit([Save(replace(wanted, touched_at=news.at, version=wanted.version + 1)), *news.emit()])
+
+    def _end(self, before: Stake, receipt: Receipt) -> None:
+        """It is in the chain for good, done or failed there; either way the chain may have burnt a fee."""
+        now = self._clock.now_ms()
+        asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
+        address = self._rules.storage_form(self._network.slug, before.wallet)
+        fee = receipt.fee or 0
+        after = replace(
+            before,
+            status="confirmed" if receipt.success else "failed",
+            reason=None if receipt.success else "the transaction failed on the chain",
+            hash=receipt.txid,
+            fee=fee,
+            renew=False,
+            version=before.version + 1,
+        )
+        changes: list[Change] = [Save(after), Close(stake_work(before))]
+        amount = before.amount if receipt.success else 0
+        if amount or fee:
+            # Named after the transaction: one stakes once, whoever ordered it.
+            entry = ledger.staked(
+                receipt.txid, now, self._network.realm, before.network, address, Amount(asset, amount), Amount(asset, fee)
+            )
+            changes.append(Post(entry))
+        self._store.commit(changes)

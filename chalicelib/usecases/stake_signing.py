@@ -1,0 +1,111 @@
+"""Signing stakes on a real network, as part of the payout function, which alone has the key.
+
+What a crash leaves is always one of these, and `sign` goes on from it: an order without signed bytes (the same unsigned bytes are
+signed; of two workers one stores its signature); signed bytes stored (they alone are sent); an order to renew, whose bytes have
+expired and will never be in a block (others are signed and stored). What is signed and not stored is never sent.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.stakes import Stake, stake_work
+from chalicelib.domain.withdrawals import Attempt
+from chalicelib.usecases.changes import Close, Save
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports import ChainReader, Clock, Refused, Signer, StakingNode, Store, Unavailable
+from chalicelib.usecases.trying import until_settled
+
+log = logging.getLogger(__name__)
+
+
+class StakeSigning:
+    """Needs the signer."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        signer: Signer,
+        node_of: Callable[[Network], StakingNode],
+        reader_of: Callable[[Network], ChainReader],
+    ) -> None:
+        self._store, self._clock, self._signer = store, clock, signer
+        self._node_of, self._reader_of = node_of, reader_of
+
+    def sign(self, network: NetworkId, stake_id: str) -> None:
+        """Bring a stake as far as its broadcast. Safe to call at any time, twice, at once.
+
+        Raises Unavailable, OrderMismatch, Conflict: to be called again later.
+        """
+        until_settled(lambda: self._advance(network, stake_id))
+
+    def _advance(self, network_id: NetworkId, stake_id: str) -> None:
+        stake = self._store.get(Stake, network=network_id, id=stake_id)
+        if stake is None or stake.status != "pending" or stake.unsigned is None:
+            return
+        realm, slug = network_parts(network_id)
+        network = self._store.catalogue(realm).networks[slug]
+        node = self._node_of(network)
+        if stake.raw is None:
+            stake = self._signed(network, node, stake)
+        elif stake.renew:
+            renewed = self._renewed(network, node, stake)
+            if renewed is None:
+                return
+            stake = renewed
+        try:
+            node.broadcast(stake.raw or "")
+        except Refused as refused:
+            # Only the chain decides what becomes of it. The poll sends it again.
+            log.warning("%s: the node refuses stake %s for now: %s", network.id, stake.id, refused)
+
+    def _renewed(self, network: Network, node: StakingNode, before: Stake) -> Stake | None:
+        """With new bytes in place of those that have expired; None where they need none, or the chain would refuse them."""
+        reader = self._reader_of(network)
+        # This alone keeps both from being mined: asked again here, right before the signature.
+        if before.unsigned is None or before.raw is None or not node.renewable(before.unsigned, before.txid):
+            return None
+        if any(reader.receipt(txid) is not None for txid in before.txids):
+            return None
+        try:
+            unsigned = node.prepare(before.wallet, before.amount, before.resource, before.created_at % 1000)
+        except Refused as refused:
+            # Nothing that was signed can ever be mined, and nothing new is signed.
+            failed = replace(before, status="failed", reason=str(refused)[:300], renew=False, version=before.version + 1)
+            self._store.commit([Save(failed), Close(stake_work(failed))])
+            return None
+        attempt = Attempt(before.raw, before.txid, 0, before.touched_at)
+        txid = node.explain(unsigned).txid
+        wanted = replace(before, unsigned=unsigned, hash=txid, raw=None, renew=False, earlier=(*before.earlier, attempt))
+        return self._signed(network, node, wanted)
+
+    def _signed(self, network: Network, node: StakingNode, stake: Stake) -> Stake:
+        """Check the bytes against the order; sign; store the signed bytes."""
+        wallet = self._store.get(Wallet, network=network.id, role="hot")
+        if wallet is None or stake.unsigned is None:
+            raise Unavailable(f"the hot wallet of {network.id} is gone while a stake is under way")
+        try:
+            does = node.explain(stake.unsigned)
+        except ValueError as error:
+            raise OrderMismatch(f"stake {stake.id} is no plain stake: {error}") from error
+        facts = {
+            "wallet": (does.owner, wallet.address),
+            "order": (stake.wallet, wallet.address),
+            "amount": (does.amount, stake.amount),
+            "resource": (does.resource, stake.resource),
+            "transaction": (does.txid, stake.hash),
+        }
+        wrong = [name for name, (found, ordered) in facts.items() if found != ordered]
+        if wrong:
+            log.error("ALARM %s: stake %s differs from what was ordered in %s", network.id, stake.id, ", ".join(wrong))
+            raise OrderMismatch(f"stake {stake.id} differs from the order in {', '.join(wrong)}")
+        signed = node.assemble(stake.unsigned, self._signer.sign(wallet, node.digest(stake.unsigned)))
+        done = replace(stake, raw=signed.raw, touched_at=self._clock.now_ms(), version=stake.version + 1)
+        self._store.commit([Save(done)])
+        return done

@@ -1,0 +1,244 @@
+"""Payments on Tron, against the strict node: what it takes, what it refuses, what it forgets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chalicelib.chains.tron.payer import TronPayer
+from chalicelib.chains.tron.sending import AFTERWARDS_MS, LIFE_MS
+from chalicelib.chains.tron.transactions import decode
+from chalicelib.usecases.ports import InsufficientFunds, Refused, Unavailable
+from tests.support.tron_chain import TRX, USDT, TronChain, TronKey, stranger
+
+pytestmark = pytest.mark.nodes
+
+ACCOUNT = 1_100_000
+"""Sun that a transfer to a new address burns: 1 TRX for the account, 0.1 for its bytes."""
+
+
+def lying(tron: TronChain, path: str, change: Callable[[Any], Any]) -> TronPayer:
+    return TronPayer(tron.network, tron.lying(path, change), None)
+
+
+def test_trx_to_a_new_address_makes_its_account(tron: TronChain):
+    key, to = tron.funded(), stranger()
+    payment = tron.payment(key, to, 5 * TRX)
+    assert tron.payer.estimate(payment).fee == ACCOUNT
+    receipt = tron.pay(key, to, 5 * TRX)
+    assert (receipt.success, receipt.fee) == (True, ACCOUNT)
+    assert (tron.reader.balance(to), tron.reader.balance(key.address)) == (5 * TRX, 95 * TRX - ACCOUNT)
+    # The second time there is an account, and free bytes pay.
+    assert tron.payer.estimate(payment).fee == 0
+    assert tron.pay(key, to, 5 * TRX).fee == 0
+
+
+def test_bytes_are_burnt_when_the_free_ones_are_used_up(tron: TronChain):
+    key, to = tron.funded(), tron.funded().address
+    fees = []
+    for n in range(4):
+        estimated = tron.payer.estimate(tron.payment(key, to, TRX, nonce=n)).fee
+        receipt = tron.pay(key, to, TRX, nonce=n)
+        assert receipt.fee <= estimated <= receipt.fee + 5_000
+        fees.append(receipt.fee)
+    assert fees[0] == 0 and fees[-1] > 200_000
+
+
+def test_usdt_that_returns_false_is_paid(tron: TronChain):
+    key, to = tron.funded(usdt=50), stranger()
+    estimated = tron.payer.estimate(tron.payment(key, to, 20 * TRX, USDT)).fee
+    receipt = tron.pay(key, to, 20 * TRX, USDT)
+    assert (receipt.success, receipt.moved) == (True, ((USDT, key.address, to),))
+    assert tron.reader.balance(to, USDT) == 20 * TRX
+    # A fifth more energy than it took.
+    assert receipt.fee < estimated <= receipt.fee * 1.25
+
+
+def test_what_the_bytes_say(tron: TronChain):
+    key, to = tron.funded(usdt=5), stranger()
+    payer = tron.payer
+    native = payer.explain(payer.prepare(tron.payment(key, to, 5 * TRX, nonce=7)))
+    assert (native.chain_id, native.nonce, native.recipient, native.contract, native.amount, native.sender, native.fee) == (
+        None, None, to, None, 5 * TRX, key.address, ACCOUNT,
+    )  # fmt: skip
+    unsigned = payer.prepare(tron.payment(key, to, 3 * TRX, USDT))
+    token = payer.explain(unsigned)
+    assert (token.recipient, token.contract, token.amount, token.sender) == (to, USDT, 3 * TRX, key.address)
+    assert token.fee > decode(bytes.fromhex(unsigned)).fee_limit > 10 * TRX
+    head = tron.node.call("wallet/getnowblock")["block_header"]["raw_data"]["timestamp"]
+    assert decode(bytes.fromhex(unsigned)).reference.expiration == head + LIFE_MS
+
+
+def test_staked_energy_pays_first(tron: TronChain):
+    """The fee limit still covers all of it: the chain asks for that even where nothing is burnt."""
+    key, to = tron.funded(trx=3_000_000, usdt=10), tron.funded(usdt=1).address
+    before = tron.payer.estimate(tron.payment(key, to, TRX, USDT)).fee
+    staking = tron.staking
+    unsigned = staking.prepare(key.address, 2_900_000 * TRX, "ENERGY", 0)
+    staking.broadcast(staking.assemble(unsigned, key.sign(staking.digest(unsigned))).raw)
+    tron.node.mine()
+    after = tron.payer.estimate(tron.payment(key, to, TRX, USDT)).fee
+    assert after < before / 2
+    receipt = tron.pay(key, to, TRX, USDT)
+    assert receipt.success
+    assert receipt.fee <= after
+
+
+def test_too_little_of_anything(tron: TronChain):
+    key, to = tron.funded(trx=10, usdt=1), stranger()
+    for payment in (
+        tron.payment(key, to, 10 * TRX),
+        tron.payment(key, to, 9 * TRX),
+        tron.payment(TronKey(), to, 1),
+        tron.payment(key, to, 2 * TRX, USDT),
+        tron.payment(TronKey(), to, 1, USDT),
+    ):
+        with pytest.raises(InsufficientFunds):
+            tron.payer.estimate(payment)
+        with pytest.raises(InsufficientFunds):
+            tron.payer.prepare(payment)
+    poor = tron.funded(trx=1, usdt=5)
+    with pytest.raises(InsufficientFunds, match="sun of"):
+        tron.payer.prepare(tron.payment(poor, to, TRX, USDT))
+
+
+def test_what_would_fail_on_the_chain(tron: TronChain):
+    key, to = tron.funded(usdt=5), stranger()
+    tron.node.call("dev/blacklist", contract=USDT, address=key.address)
+    hungry = tron.node.token(symbol="HUN", energy=[500_000, 500_000])
+    tron.node.faucet(key.address, 5, hungry)
+    for payment in (
+        tron.payment(key, to, TRX, USDT),
+        tron.payment(key, to, TRX, stranger()),
+        tron.payment(key, to, TRX, hungry),
+        tron.payment(key, USDT, TRX),
+        tron.payment(key, key.address, TRX),
+    ):
+        with pytest.raises(Refused) as refused:
+            tron.payer.prepare(payment)
+        assert not isinstance(refused.value, InsufficientFunds)
+
+
+def test_prices_that_nobody_pays(tron: TronChain):
+    key, to = tron.funded(usdt=5), stranger()
+
+    def dear(name: str) -> Callable[[Any], Any]:
+        return lambda answer: {
+            "chainParameter": [{**e, "value": e["value"] * 1_000} if e["key"] == name else e for e in answer["chainParameter"]]
+        }
+
+    for name in ("getEnergyFee", "getTransactionFee", "getCreateNewAccountFeeInSystemContract"):
+        with pytest.raises(Unavailable):
+            lying(tron, "wallet/getchainparameters", dear(name)).prepare(tron.payment(key, to, 1, USDT))
+    for garbage in ({}, [], {"chainParameter": None}, {"chainParameter": []}):
+        with pytest.raises(Unavailable):
+            lying(tron, "wallet/getchainparameters", lambda _, garbage=garbage: garbage).prepare(tron.payment(key, to, 1))
+    with pytest.raises(Unavailable, match="does not run calls"):
+        words = b"this node does not support constant".hex()
+        answer = {"result": {"code": "CONTRACT_VALIDATE_ERROR", "message": words}}
+        lying(tron, "wallet/triggerconstantcontract", lambda _: answer).prepare(tron.payment(key, to, 1, USDT))
+
+
+def test_equal_payments_of_one_second_are_two(tron: TronChain):
+    key, to = tron.funded(), tron.funded(trx=1).address
+    made = [tron.signed(key, tron.payment(key, to, TRX, nonce=n))[1] for n in (0, 1, 2)]
+    assert len({signed.txid for signed in made}) == 3
+    for signed in made:
+        tron.payer.broadcast(signed.raw)
+    tron.node.mine()
+    assert tron.reader.balance(to) == 4 * TRX
+
+
+def test_broadcasting_again_changes_nothing(tron: TronChain):
+    key, to = tron.funded(), stranger()
+    _, signed = tron.signed(key, tron.payment(key, to, TRX))
+    for _ in range(3):
+        tron.payer.broadcast(signed.raw)
+    tron.node.mine()
+    tron.payer.broadcast(signed.raw)
+    tron.solidify()
+    tron.payer.broadcast(signed.raw)
+    assert tron.reader.balance(to) == TRX
+
+
+def test_a_busy_node_is_asked_again_later(tron: TronChain):
+    key, to = tron.funded(), stranger()
+    _, signed = tron.signed(key, tron.payment(key, to, TRX))
+    tron.node.call("dev/busy", count=1)
+    with pytest.raises(Unavailable, match="SERVER_BUSY"):
+        tron.payer.broadcast(signed.raw)
+    tron.payer.broadcast(signed.raw)
+    with pytest.raises(Unavailable, match="another transaction"):
+        lying(tron, "wallet/broadcasttransaction", lambda a: {**a, "txid": "0" * 64}).broadcast(signed.raw)
+
+
+def test_the_node_refuses_what_can_not_be_taken(tron: TronChain):
+    key, to = tron.funded(trx=10), tron.funded().address
+    _, first = tron.signed(key, tron.payment(key, to, 6 * TRX, nonce=0))
+    _, second = tron.signed(key, tron.payment(key, to, 6 * TRX, nonce=1))
+    tron.payer.broadcast(first.raw)
+    tron.node.mine()
+    with pytest.raises(InsufficientFunds, match="not sufficient"):
+        tron.payer.broadcast(second.raw)
+    spoiled = second.raw[:-2] + ("00" if second.raw[-2:] == "01" else "01")
+    with pytest.raises(Refused, match="SIGERROR"):
+        tron.payer.broadcast(spoiled)
+
+
+def test_an_expired_payment_is_rebuilt_once_it_can_never_be_mined(tron: TronChain):
+    key, to, payer = tron.funded(), tron.funded(trx=1).address, tron.payer
+    unsigned, signed = tron.signed(key, tron.payment(key, to, TRX, nonce=5))
+    tron.node.call("dev/drop", count=1)
+    payer.broadcast(signed.raw)
+    tron.node.mine()
+    assert tron.reader.receipt(signed.txid) is None
+    assert not payer.renewable(unsigned, signed.txid)
+    tron.node.call("dev/time", shift_seconds=(LIFE_MS + AFTERWARDS_MS) // 1000 + 10)
+    tron.node.mine()
+    # Expired at the head: but the solid block is older still.
+    with pytest.raises(Refused, match="EXPIRATION"):
+        payer.broadcast(signed.raw)
+    assert not payer.renewable(unsigned, signed.txid)
+    tron.solidify()
+    assert payer.renewable(unsigned, signed.txid)
+    again = payer.renew(unsigned, "normal", key.address)
+    with pytest.raises(ValueError, match="another wallet"):
+        payer.renew(unsigned, "normal", to)
+    old, new = decode(bytes.fromhex(unsigned)), decode(bytes.fromhex(again))
+    assert (new.owner, new.recipient, new.amount, new.contract) == (old.owner, old.recipient, old.amount, old.contract)
+    assert new.reference.timestamp % 1000 == old.reference.timestamp % 1000 == 5
+    assert new.txid != old.txid
+    payer.broadcast(payer.assemble(again, key.sign(payer.digest(again))).raw)
+    tron.node.mine()
+    assert tron.reader.balance(to) == 2 * TRX
+
+
+def test_what_is_in_a_block_is_never_renewable(tron: TronChain):
+    key, to, payer = tron.funded(), stranger(), tron.payer
+    unsigned, signed = tron.signed(key, tron.payment(key, to, TRX))
+    payer.broadcast(signed.raw)
+    tron.node.mine()
+    tron.node.call("dev/time", shift_seconds=(LIFE_MS + AFTERWARDS_MS) // 1000 + 10)
+    tron.solidify()
+    tron.node.mine()
+    assert not payer.renewable(unsigned, signed.txid)
+    # Refused as expired, and yet in the chain: done.
+    payer.broadcast(signed.raw)
+    # A machine behind the same name that is not as far.
+    for path in ("walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid", "walletsolidity/gettransactionbyid"):
+        assert not lying(tron, path, lambda _: {}).renewable(unsigned, signed.txid)
+    with pytest.raises(Unavailable):
+        lying(tron, "walletsolidity/getblock", lambda _: {}).renewable(unsigned, signed.txid)
+
+
+def test_only_the_payer_imports_tronpy():
+    """Asked in a process of its own: the scanner, the tokens and the stakes do without."""
+    import subprocess
+
+    names = ("reader", "tokens", "staking", "http", "payer")
+    code = f"import sys; [__import__('chalicelib.chains.tron.' + n) for n in {names}]; print('tronpy' in sys.modules)"
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert asked.stdout.strip() == "False"
