@@ -22,7 +22,7 @@ KEYS = ("data", "hot-live", "hot-test")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`chains` has by NetworkId which live UTXO networks are not on their main chain: a deployment keeps to its chain for life,
+    """`chains` has by NetworkId which live networks are not on their main chain: a deployment keeps to its chain for life,
     since addresses and wallets are spelled for it. `addresses_mode` is the mode of addresses whose request names none;
     `webhooks_private` lets webhooks go to http and private addresses (local stack only); `default_expiry` in seconds.
     `rates_providers` are asked in this order what coins of the live realm are worth; none of them: nobody knows. `coingecko_ids`
@@ -127,8 +127,8 @@ def _pairs(name: str) -> dict[str, str]:
 def _chains(name: str) -> dict[str, Literal["main", "testnet", "regtest"]]:
     found: dict[str, Literal["main", "testnet", "regtest"]] = {}
     for slug, chain in _pairs(name).items():
-        if slug not in ("bitcoin", "litecoin") or chain not in CHAINS:
-            raise ValueError(f"{name} has {slug}={chain}; allowed: bitcoin or litecoin, and {', '.join(CHAINS)}")
+        if slug not in ("bitcoin", "litecoin", "tron") or chain not in CHAINS:
+            raise ValueError(f"{name} has {slug}={chain}; allowed: bitcoin, litecoin or tron, and {', '.join(CHAINS)}")
         found[f"live:{slug}"] = cast(Literal["main", "testnet", "regtest"], chain)
     return found
 
