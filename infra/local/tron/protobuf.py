@@ -72,13 +72,13 @@ class Codec:
             raise Malformed(f"unknown message {of}")
         return self._schema[of]
 
-    def enum(self, of: str, value: str | int) -> str:
+    def enum(self, of: str, value: Any) -> str:
         """The name of an enum's value, given as name or number. Raises Malformed."""
-        names = self._names[of]
-        name = names.get(value) if isinstance(value, int) else value if value in self._enums[of] else None
-        if name is None:
-            raise Malformed(f"{of} has no {value!r}")
-        return name
+        if isinstance(value, str) and value in self._enums[of]:
+            return value
+        if isinstance(value, int) and not isinstance(value, bool) and value in self._names[of]:
+            return self._names[of][value]
+        raise Malformed(f"{of} has no {value!r}")
 
     def encode(self, of: str, message: Message) -> bytes:
         """The bytes of `message`. Raises Malformed for fields that the message does not have."""
