@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from chalicelib.chains.providers import Health, in_order
+from chalicelib.chains.providers import Contradiction, Health, in_order
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.usecases.ports import ChainReader, Unavailable
@@ -125,7 +125,7 @@ class SeveralReaders:
         trouble: Unavailable | None = None
         for seen in self._in_order():
             try:
-                proven = frozenset(self._watched(seen, lambda reader: reader.proven(block, transfers)))
+                proven = self._watched(seen, lambda reader: _evidence(reader, block, transfers))
             except Unavailable as error:
                 trouble = error
                 continue
@@ -164,7 +164,7 @@ class SeveralReaders:
                     continue
                 right = found == block.hash
                 if right:
-                    right = self._watched(seen, lambda reader: len(reader.proven(block, transfers))) == len(transfers)
+                    right = self._watched(seen, lambda reader: _evidence(reader, block, transfers)) == frozenset(transfers)
             except Unavailable:
                 continue
             if right:
@@ -233,7 +233,7 @@ class SeveralReaders:
     def _blame(self, seen: Seen, block: Block, left_out: list[Transfer]) -> None:
         """Leave a node alone that proves by its own receipts what it had left out."""
         try:
-            if left_out and seen.reader.proven(block, left_out):
+            if left_out and _evidence(seen.reader, block, left_out):
                 seen.health.failed(f"it left out transfers of block {block.number}")
         except Unavailable:
             seen.health.failed("it can not prove or disprove what another tells")
@@ -254,6 +254,16 @@ class SeveralReaders:
 
     def _in_order(self) -> list[Seen]:
         return in_order(self._readers, self._preferred)
+
+
+def _evidence(reader: ChainReader, block: Block, transfers: Sequence[Transfer]) -> frozenset[Transfer]:
+    """Those of `transfers` that one node proves. That it contradicts one is its word about that one, not about the others."""
+    try:
+        return frozenset(reader.proven(block, transfers))
+    except Contradiction:
+        if len(transfers) == 1:
+            return frozenset()
+        return frozenset().union(*(_evidence(reader, block, [transfer]) for transfer in transfers))
 
 
 def _by_trace(transfer: Transfer) -> bool:

@@ -238,7 +238,8 @@ class Scanner:
 
     def _confirm_due(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> None:
         """Credit the pending deposits that are deep enough and still in the chain."""
-        final = min(cursor.number, tip - self._network.confirmations + 1)
+        # Blocks that were read count, not what a node says that its height is.
+        final = min(cursor.number, tip) - self._network.confirmations + 1
         if final < 0:
             return
         after: Work | None = None

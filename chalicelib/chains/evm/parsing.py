@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.evm.columns import native_transfers, token_transfers
-from chalicelib.chains.evm.quantities import Garbled, address, hash32, member, quantity
+from chalicelib.chains.evm.quantities import Contradicted, Garbled, address, hash32, member, quantity
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 
@@ -170,6 +170,15 @@ def happened(transfer: Transfer, receipt: Any, block: Block) -> bool:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             raise Garbled("a receipt's log lacks a field") from None
     return False
+
+
+def check_native(transaction: Any, transfer: Transfer) -> None:
+    """Raise Contradicted where a transaction, as the node tells it by its hash, is not the transfer that its block told."""
+    right = member(transaction or {}, "hash", "a transaction") == transfer.txid
+    right = right and address(transaction.get("to"), "a recipient") == transfer.recipient
+    right = right and address(transaction.get("from"), "a sender") == transfer.sender
+    if not right or quantity(transaction.get("value"), "a value") != transfer.amount:
+        raise Contradicted("a transaction is not what its block tells")
 
 
 def moved_tokens(logs: Any) -> tuple[tuple[str, str, str], ...]:

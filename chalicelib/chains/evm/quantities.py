@@ -18,6 +18,10 @@ class Garbled(Exception):
     """A node's answer contradicts the request or itself. The message says which part, never what a provider wrote."""
 
 
+class Contradicted(Garbled):
+    """What a node says now contradicts what was told of the chain before, perhaps by another node."""
+
+
 def quantity(value: Any, what: str) -> int:
     """A non-negative integer of at most 256 bits (QUANTITY of the execution API's specification; leading zeros are tolerated)."""
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value):

@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.evm.logs import LogReader, hash_in
-from chalicelib.chains.evm.parsing import happened, moved_tokens, parse_block
-from chalicelib.chains.evm.quantities import Garbled, data, hash32, member, quantity
+from chalicelib.chains.evm.parsing import check_native, happened, moved_tokens, parse_block
+from chalicelib.chains.evm.quantities import Contradicted, Garbled, data, hash32, member, quantity
 from chalicelib.chains.evm.tracing import POSITION, Tracer
+from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
@@ -63,12 +64,18 @@ class EvmReader:
         of what a contract sent, the trace of that very transaction.
 
         A receipt that is missing or of another block raises Unavailable: the chain has moved or the node lags, and the
-        scanner will see which.
+        scanner will see which. So does a native transfer that its transaction contradicts, since a receipt tells no amount.
         """
 
         def prove() -> list[Transfer]:
             txids = list(dict.fromkeys(transfer.txid for transfer in transfers))
-            answers = self._rpc.batch([("eth_getTransactionReceipt", [txid]) for txid in txids])
+            native = {transfer.txid: transfer for transfer in transfers if transfer.position == "native"}
+            requests: list[Request] = [("eth_getTransactionReceipt", [txid]) for txid in txids]
+            requests += [("eth_getTransactionByHash", [txid]) for txid in native]
+            told = self._rpc.batch(requests)
+            answers = told[: len(txids)]
+            for transaction, transfer in zip(told[len(txids) :], native.values(), strict=True):
+                check_native(transaction, transfer)
             if any(answer is None for answer in answers):
                 raise Garbled("the node has no receipt for a transaction of a block that it told")
             receipts = dict(zip(txids, answers, strict=True))
@@ -148,5 +155,7 @@ class EvmReader:
         """Run `ask`; what the node refuses or garbles is, for a reader, as good as no answer."""
         try:
             return ask()
+        except Contradicted as error:
+            raise Contradiction(f"{self._network.slug}: {error}") from error
         except (RpcError, Garbled) as error:
             raise Unavailable(f"{self._network.slug}: {error}") from error

@@ -1,0 +1,346 @@
+"""Nodes that lag, lie, garble, refuse, hang and drop, before a real chain and the whole service (money rule 11).
+
+With an honest node beside, nothing is lost and everything is credited exactly once. With the bad one alone nothing wrong is
+credited, and when it is well again nothing was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from chalicelib import wiring
+from chalicelib.chains.evm.logs import LogReader
+from chalicelib.chains.evm.payer import EvmPayer
+from chalicelib.chains.evm.reader import EvmReader
+from chalicelib.chains.providers import Health, Node, Providers
+from chalicelib.chains.rpc import JsonRpc
+from chalicelib.chains.several import Seen, SeveralReaders
+from chalicelib.domain.catalogue import Network
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.ports import ChainReader, Payment, Unavailable
+from chalicelib.usecases.scan import Scanner
+from chalicelib.wiring import services
+from infra.bootstrap import NodeInfo
+from infra.local.aws import LocalAws
+from infra.local.nodes import Anvil, deploy_token, mine
+from infra.local.tokens import call_data, deploy
+from tests.nodes.conftest import Key, send, send_native, send_token
+from tests.support.node_proxy import Fault, NodeProxy, lagging, refusing, without_logs_to
+from tests.support.stack import Stack, first_stack
+
+pytestmark = pytest.mark.nodes
+
+ETHER = 10**18
+CONFIRMATIONS = 10
+PATIENCE = 0.3
+"""Seconds that a reader waits for a node here."""
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A live merchant on arbitrum, and a proxy before its node."""
+
+    stack: Stack
+    node: Anvil
+    proxy: NodeProxy
+    usdt: str
+    relay: str
+
+    @property
+    def network(self) -> Network:
+        return services().catalogue("live").networks["arbitrum"]
+
+    def reader(self, *urls: str, network: Network | None = None, audited: float = 0.0, compared: float = 0.0) -> ChainReader:
+        network = network or self.network
+        readers = [
+            EvmReader(network, rpc, LogReader("arbitrum", rpc, audited, lambda: 0.0 if audited else 1.0))
+            for rpc in (JsonRpc(url, timeout=PATIENCE) for url in urls)
+        ]
+        if len(readers) == 1:
+            return readers[0]
+        seen = [Seen(reader, Health(number)) for number, reader in enumerate(readers, start=1)]
+        return SeveralReaders(network, seen, lambda: 1.0 - compared)
+
+    def scanner(self, reader: ChainReader, network: Network | None = None) -> Scanner:
+        network = network or self.network
+        wired = services()
+        return Scanner(network, reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
+
+    def invoice(self, coin: str, amount: str) -> Any:
+        made = self.stack.call(
+            "POST", "/v1/invoices", self.stack.keys["client_live"], {"currency": coin, "amount": amount, "network": "arbitrum"}
+        )
+        assert made.status == 201, made.body
+        return made.json
+
+    def status(self, made: Any) -> str:
+        found = self.stack.call("GET", "/v1/invoices", self.stack.keys["client_live"], query={"id": made["id"]})
+        return str(found.json["status"])
+
+    def available(self) -> dict[str, str]:
+        found = self.stack.call("GET", "/v1/balances", self.stack.keys["client_live"])
+        return {entry["coin"]: entry["available"] for entry in found.json["data"]}
+
+    def paid(self) -> tuple[Any, Any]:
+        """Two invoices that a stranger has paid in a block each: 2 ETH and 30 USDT."""
+        ether, token = self.invoice("eth", "2"), self.invoice("usdt", "30")
+        send_native(self.node.rpc, ether["address"], 2 * ETHER)
+        send_token(self.node.rpc, self.usdt, token["address"], 30_000_000)
+        return ether, token
+
+    def tip(self) -> int:
+        return int(self.node.rpc.call("eth_blockNumber"), 16)
+
+
+@pytest.fixture(scope="module")
+def started(running_aws: LocalAws) -> Iterator[Shop]:
+    with running_aws.active(), Anvil(42161) as node, NodeProxy(node.url) as proxy:
+        usdt = deploy_token(node.rpc, "USDT", "Tether USD", 6, returns_nothing=True)
+        stack = first_stack(running_aws, {"arbitrum": NodeInfo(node.url, {"usdt": usdt})})
+        shop = Shop(stack, node, proxy, usdt, deploy(node.rpc, "Relay"))
+        shop.scanner(shop.reader(node.url)).poll(lambda: True)
+        yield shop
+
+
+@pytest.fixture
+def shop(started: Shop) -> Iterator[Shop]:
+    """Everything credited that was paid before; the proxy honest."""
+    started.proxy.heal()
+    started.proxy.asked.clear()
+    mine(started.node.rpc, CONFIRMATIONS)
+    started.scanner(started.reader(started.node.url)).poll(lambda: True)
+    yield started
+    started.proxy.heal()
+
+
+def polls(scanner: Scanner, times: int = 3) -> int:
+    """Poll so many times, as the clock would; how many of them failed."""
+    failed = 0
+    for _ in range(times):
+        try:
+            scanner.poll(lambda: True)
+        except Unavailable:
+            failed += 1
+    return failed
+
+
+def grown(before: dict[str, str], after: dict[str, str]) -> tuple[int, int]:
+    """By how many ETH and USDT."""
+    return int(after.get("eth", "0")) - int(before.get("eth", "0")), int(after.get("usdt", "0")) - int(before.get("usdt", "0"))
+
+
+FAULTS: dict[str, Callable[[Shop, str], Fault]] = {
+    "lags": lambda shop, _: lagging(8, shop.tip),
+    "lags beyond the payment": lambda shop, _: lagging(15, shop.tip),
+    "names a tip that is not there": lambda shop, _: Fault(
+        lambda method, params, result: hex(shop.tip() + 1000) if method == "eth_blockNumber" else result
+    ),
+    "leaves one log out": lambda shop, address: without_logs_to(address),
+    "leaves all logs out": lambda shop, _: Fault(lambda method, params, result: [] if method == "eth_getLogs" else result),
+    "answers garbage": lambda shop, _: Fault(raw=b"<html>502 Bad gateway</html>", status=502),
+    "answers half an answer": lambda shop, _: Fault(raw=b'[{"jsonrpc": "2.0", "id": 0, "resu'),
+    "hangs": lambda shop, _: Fault(hang=True),
+    "drops the connection": lambda shop, _: Fault(drop=True),
+    "limits the rate": lambda shop, _: Fault(
+        raw=b'{"jsonrpc":"2.0","id":null,"error":{"code":429,"message":"slow down"}}', status=429
+    ),
+    "refuses logs": lambda shop, _: refusing("eth_getLogs", "eth_getBlockReceipts"),
+    "has no receipts": lambda shop, _: Fault(
+        lambda method, params, result: None if method == "eth_getTransactionReceipt" else result
+    ),
+    "says that all failed": lambda shop, _: Fault(
+        lambda method, params, result: result | {"status": "0x0"} if method == "eth_getTransactionReceipt" and result else result
+    ),
+    "is another chain": lambda shop, _: Fault(lambda method, params, result: "0x38" if method == "eth_chainId" else result),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_beside_an_honest_node_nothing_is_lost_and_all_is_credited_once(shop: Shop, fault: Callable[[Shop, str], Fault]) -> None:
+    before = shop.available()
+    ether, token = shop.paid()
+    mine(shop.node.rpc, CONFIRMATIONS)
+    shop.proxy.fault = fault(shop, token["address"])
+    reader = shop.reader(shop.proxy.url, shop.node.url, compared=1.0)
+    polls(shop.scanner(reader))
+    # A node that says otherwise of a receipt holds the payment up, and is told by an alarm; the operator takes it out.
+    if shop.status(ether) != "completed":
+        assert shop.available() == before
+        polls(shop.scanner(shop.reader(shop.node.url)))
+    assert (shop.status(ether), shop.status(token)) == ("completed", "completed")
+    assert grown(before, shop.available()) == (2, 30)
+    shop.proxy.heal()
+    polls(shop.scanner(reader), 1)
+    assert grown(before, shop.available()) == (2, 30)
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_alone_it_credits_nothing_wrong_and_loses_nothing_once_it_is_well(shop: Shop, fault: Callable[[Shop, str], Fault]) -> None:
+    """With every block compared with its receipts: alone, a node is caught at its own contradictions only."""
+    before = shop.available()
+    ether, token = shop.paid()
+    mine(shop.node.rpc, CONFIRMATIONS - 5)
+    shop.proxy.fault = fault(shop, token["address"])
+    if fault is FAULTS["says that all failed"]:
+        # Nothing contradicts a single node that consistently says so; a rescan finds it (docs/operating.md).
+        return
+    scanner = shop.scanner(shop.reader(shop.proxy.url, audited=1.0))
+    polls(scanner, 2)
+    assert shop.available() == before, "not deep enough yet"
+    shop.proxy.heal()
+    mine(shop.node.rpc, 5)
+    assert polls(scanner) == 0
+    assert (shop.status(ether), shop.status(token)) == ("completed", "completed")
+    assert grown(before, shop.available()) == (2, 30)
+
+
+def test_one_that_hangs_costs_one_timeout_and_is_left_alone(shop: Shop) -> None:
+    shop.proxy.fault = Fault(hang=True)
+    reader = shop.reader(shop.proxy.url, shop.node.url)
+    polls(shop.scanner(reader))
+    assert len(shop.proxy.asked) == 1
+
+
+def test_a_forged_amount_is_credited_by_nobody_where_agreement_is_asked(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """The node tells ten times the amount, in the block and by the transaction's hash. No receipt tells an amount of ether."""
+    before = shop.available()
+    made = shop.invoice("eth", "2")
+    send_native(shop.node.rpc, made["address"], 2 * ETHER)
+    mine(shop.node.rpc, CONFIRMATIONS)
+
+    def forge(method: str, params: Sequence[Any], result: Any) -> Any:
+        rows = [result] if method == "eth_getTransactionByHash" else (result or {}).get("transactions", []) if params else []
+        for row in rows if method in ("eth_getTransactionByHash", "eth_getBlockByNumber") else []:
+            if isinstance(row, dict) and row.get("value") == hex(2 * ETHER):
+                row["value"] = hex(20 * ETHER)
+        return result
+
+    shop.proxy.fault = Fault(forge)
+    agreeing = replace(shop.network, agreement_usd=0, more_rpc_urls=(shop.node.url,))
+    reader = shop.reader(shop.proxy.url, shop.node.url, network=agreeing)
+    assert polls(shop.scanner(reader, agreeing)) == 3, "one of two lies, and nobody can tell which: that is an operator's matter"
+    assert (shop.status(made), shop.available()) == ("pending", before)
+    assert "ALARM live:arbitrum: nodes contradict each other" in caplog.text
+    shop.proxy.heal()
+    polls(shop.scanner(shop.reader(shop.proxy.url, shop.node.url, network=agreeing), agreeing))
+    assert shop.status(made) == "completed"
+    assert grown(before, shop.available()) == (2, 0)
+
+
+def test_agreement_waits_for_the_second_node(shop: Shop) -> None:
+    before = shop.available()
+    ether, token = shop.paid()
+    mine(shop.node.rpc, CONFIRMATIONS)
+    agreeing = replace(shop.network, agreement_usd=100, more_rpc_urls=(shop.proxy.url,))
+    shop.proxy.fault = Fault(drop=True)
+    assert polls(shop.scanner(shop.reader(shop.node.url, shop.proxy.url, network=agreeing), agreeing), 2) == 0
+    # There is no rate, so even 30 USDT count as much. Seen they are.
+    assert (shop.status(ether), shop.status(token)) == ("confirming", "confirming")
+    assert shop.available() == before
+    alone = replace(shop.network, agreement_usd=100)
+    polls(shop.scanner(shop.reader(shop.node.url), alone))
+    assert shop.available() == before, "one node can not agree with itself"
+    shop.proxy.heal()
+    polls(shop.scanner(shop.reader(shop.node.url, shop.proxy.url, network=agreeing), agreeing), 1)
+    assert (shop.status(ether), shop.status(token)) == ("completed", "completed")
+    assert grown(before, shop.available()) == (2, 30)
+
+
+def test_a_second_node_that_contradicts_holds_the_payment_up(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    before = shop.available()
+    ether, token = shop.paid()
+    agreeing = replace(shop.network, agreement_usd=0, more_rpc_urls=(shop.proxy.url,))
+    scanner = shop.scanner(shop.reader(shop.node.url, shop.proxy.url, network=agreeing), agreeing)
+    polls(scanner, 1)
+    mine(shop.node.rpc, CONFIRMATIONS)
+    shop.proxy.fault = FAULTS["says that all failed"](shop, "")
+    assert polls(scanner, 2) == 0
+    assert shop.available() == before
+    assert "ALARM live:arbitrum: node 2 says otherwise of block" in caplog.text
+    shop.proxy.heal()
+    polls(scanner, 1)
+    assert (shop.status(ether), shop.status(token)) == ("completed", "completed")
+
+
+def test_finality_of_large_payments_is_waited_for(shop: Shop) -> None:
+    """anvil calls the block 64 below the newest finalized, and the one 32 below it safe."""
+    made = shop.invoice("eth", "2")
+    send_native(shop.node.rpc, made["address"], 2 * ETHER)
+    mine(shop.node.rpc, 31)
+    careful = replace(shop.network, finality_tag="safe", finality_usd=1000)
+    reader = shop.reader(shop.node.url)
+    polls(shop.scanner(reader, careful), 1)
+    assert shop.status(made) == "confirming"
+    mine(shop.node.rpc, 1)
+    polls(shop.scanner(reader, replace(careful, finality_tag="finalized")), 1)
+    assert shop.status(made) == "confirming"
+    polls(shop.scanner(reader, careful), 1)
+    assert shop.status(made) == "completed"
+
+
+def test_large_answers_are_asked_for_in_parts(shop: Shop) -> None:
+    """A node that takes two requests at once, and refuses logs of blocks: they come out of the receipts."""
+    before = shop.available()
+    _, token = shop.paid()
+    mine(shop.node.rpc, CONFIRMATIONS)
+    shop.proxy.fault = replace(refusing("eth_getLogs"), most=2)
+    assert polls(shop.scanner(shop.reader(shop.proxy.url)), 1) == 0
+    assert (shop.status(token), grown(before, shop.available())) == ("completed", (2, 30))
+    assert "eth_getBlockReceipts" in shop.proxy.asked
+
+
+def test_what_a_contract_sends_is_credited(shop: Shop) -> None:
+    made = shop.invoice("eth", "3")
+    before = shop.available()
+    send(shop.node.rpc, shop.relay, call_data("forward(address)", made["address"]), value=3 * ETHER, gas=200_000)
+    mine(shop.node.rpc, CONFIRMATIONS)
+    scanner = shop.scanner(shop.reader(shop.proxy.url, shop.node.url, compared=1.0))
+    assert polls(scanner) == 0
+    assert (shop.status(made), grown(before, shop.available())) == ("completed", (3, 0))
+
+
+def test_a_payment_is_handed_to_every_node_that_is_well(shop: Shop) -> None:
+    payer = Key()
+    send_native(shop.node.rpc, payer.address, ETHER)
+    both = Providers(
+        [Node(JsonRpc(url, timeout=PATIENCE), Health(n)) for n, url in enumerate((shop.proxy.url, shop.node.url), start=1)]
+    )
+    made = EvmPayer(shop.network, both)
+    unsigned = made.prepare(Payment(payer.address, Key().address, None, 5, 0))
+    signed = made.assemble(unsigned, payer.sign(made.digest(unsigned)))
+    # The second one knows it already, since both are the same chain: that is no error. Nor is sending it again.
+    made.broadcast(signed.raw)
+    made.broadcast(signed.raw)
+    assert shop.proxy.asked.count("eth_sendRawTransaction") == 2
+    shop.proxy.fault = Fault(drop=True)
+    assert made.next_nonce(payer.address) == 1
+    made.broadcast(signed.raw)
+
+
+def test_configured_over_the_api_and_polled_by_the_clock(shop: Shop) -> None:
+    admin = shop.stack.keys["admin_live"]
+    changed = shop.stack.call(
+        "PUT", "/v1/networks", admin,
+        {"network": "arbitrum", "rpcUrls": [shop.proxy.url, shop.node.url], "agreementUsd": 10, "confirmationBlocks": 3},
+    )  # fmt: skip
+    assert changed.status == 200, changed.body
+    wiring.forget()
+    try:
+        ether, token = shop.paid()
+        mine(shop.node.rpc, 2)
+        shop.proxy.fault = Fault(raw=b"nonsense")
+        shop.stack.drain(only=("poll_arbitrum", "relay"))
+        assert (shop.status(ether), shop.status(token)) == ("confirming", "confirming")
+        shop.proxy.heal()
+        wiring.forget()
+        shop.stack.drain(only=("poll_arbitrum", "relay"))
+        assert (shop.status(ether), shop.status(token)) == ("completed", "completed"), "three confirmations, two nodes"
+        assert audit(services().store) == []
+    finally:
+        restored = {"network": "arbitrum", "rpcUrls": [shop.node.url], "agreementUsd": None, "confirmationBlocks": CONFIRMATIONS}
+        assert shop.stack.call("PUT", "/v1/networks", admin, restored).status == 200
+        wiring.forget()
