@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Protocol
 
 from chalicelib.chains.addresses import Rules
@@ -24,6 +23,7 @@ from infra.local.nodes import (
     find_anvil,
     find_bcoin,
     find_litecoind,
+    mine,
     mined,
     send_native,
     send_token,
@@ -51,7 +51,7 @@ class Devnet(Protocol):
         ...
 
     def fund(self, address: str) -> None:
-        """Send a hot wallet coins; returns when all are in blocks."""
+        """Send a hot wallet coins; returns when all are confirmed."""
         ...
 
     def stop(self) -> None: ...
@@ -89,6 +89,7 @@ class EvmDevnet:
         for txid in sent:
             if mined(rpc, txid)["status"] != "0x1":
                 raise RuntimeError(f"{self._network.slug}: the hot wallet could not be funded")
+        mine(rpc, self._network.confirmations)
 
     def stop(self) -> None:
         self._node.stop()
@@ -107,7 +108,7 @@ class UtxoDevnet:
     def fund(self, address: str) -> None:
         for _ in range(UTXO_OUTPUTS):
             self._node.send(address, NATIVE_COINS * 10**self._network.decimals // UTXO_OUTPUTS)
-        self._node.mine()
+        self._node.mine(self._network.confirmations)
 
     def stop(self) -> None:
         self._node.stop()
@@ -117,6 +118,7 @@ class TronDevnet:
     """The strict Tron node, which has USDT where the catalogue has it."""
 
     def __init__(self, network: Network) -> None:
+        self._network = network
         self._node = TronNode(block_seconds=BLOCK_SECONDS)
         self.url = self._node.url
         self.contracts: dict[str, str] = {}
@@ -124,7 +126,7 @@ class TronDevnet:
     def fund(self, address: str) -> None:
         self._node.faucet(address, NATIVE_COINS * 100)  # a transfer of a token may burn 30 TRX
         self._node.faucet(address, TOKEN_COINS, "USDT")
-        self._node.mine()
+        self._node.mine(self._network.confirmations)
 
     def stop(self) -> None:
         self._node.stop()
@@ -152,15 +154,16 @@ class Devnets:
         self._nodes[network.slug] = _FAMILIES[network.family](network)
 
     def infos(self) -> dict[str, NodeInfo]:
-        """Each network's node and the contracts of its tokens, where this version can speak to the network."""
-        return {slug: NodeInfo(self._nodes[slug].url, self._nodes[slug].contracts) for slug in self._networks if self._spoken(slug)}
+        """Each network's node and the contracts of its tokens."""
+        return {slug: NodeInfo(self._nodes[slug].url, self._nodes[slug].contracts) for slug in self._networks}
 
     def urls(self) -> dict[str, str]:
         return {slug: self._nodes[slug].url for slug in self._networks}
 
     def fund_hot_wallets(self) -> None:
-        """Send every hot wallet coins from outside, by transfers that the scanner sees. Returns when all are in blocks."""
-        wallets = {slug: services().store.get(Wallet, network=self._networks[slug].id, role="hot") for slug in self.infos()}
+        """Send every hot wallet coins from outside, by transfers that the scanner sees. Returns when all are confirmed,
+        so that the first look at a network finds a wallet which can pay."""
+        wallets = {slug: services().store.get(Wallet, network=self._networks[slug].id, role="hot") for slug in self._networks}
         with ThreadPoolExecutor(4) as pool:
             funded = []
             for slug, wallet in wallets.items():
@@ -174,13 +177,6 @@ class Devnets:
         for node in self._nodes.values():
             node.stop()
         self._nodes.clear()
-
-    def _spoken(self, slug: str) -> bool:
-        try:
-            services().reader(replace(self._networks[slug], rpc_url=self._nodes[slug].url))
-        except LookupError:
-            return False
-        return True
 
 
 def _coins(network: Network) -> list[Coin]:

@@ -46,6 +46,10 @@ def node(running: Running, slug: str) -> JsonRpc:
     return JsonRpc(json.loads(running.own.read_text())["nodes"][slug])
 
 
+def running_nodes(running: Running) -> list[str]:
+    return list(json.loads(running.own.read_text())["nodes"])
+
+
 def until(question: Callable[[], Any], fits: Callable[[Any], bool], seconds: float = 30) -> Any:
     deadline = time.monotonic() + seconds
     while not fits(answer := question()):
@@ -69,6 +73,25 @@ def test_bitcoin_and_litecoin_have_nodes_that_mine_and_their_addresses(running: 
     assert rpc.call("validateaddress", [made])["isvalid"]
     asked = {"network": network, "address": rpc.call("getnewaddress")}
     assert ask(running, "POST", "/v1/addresses/validate", asked)["type"] == "p2wpkh"
+
+
+@pytest.mark.parametrize("network", ["bitcoin", "litecoin"])
+def test_a_payment_in_coins_is_seen_at_once_and_completes_the_invoice(running: Running, network: str) -> None:
+    rpc = node(running, network)
+    invoice = ask(running, "POST", "/v1/invoices", {"currency": {"bitcoin": "btc", "litecoin": "ltc"}[network], "amount": "0.5"})
+    rpc.call("sendtoaddress", [invoice["address"], "0.5"])
+    until(lambda: ask(running, "GET", f"/v1/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "confirming")
+    rpc.call("generatetoaddress", [6, rpc.call("getnewaddress")])
+    until(lambda: ask(running, "GET", f"/v1/invoices?id={invoice['id']}"), lambda seen: seen["status"] == "completed")
+
+
+def test_every_hot_wallet_has_coins(running: Running) -> None:
+    def without() -> list[tuple[str, str]]:
+        wallets = [ask(running, "GET", f"/v1/addresses/hot-wallet/{slug}") for slug in running_nodes(running)]
+        return [(held["network"], held["coin"]) for wallet in wallets for held in wallet["balances"] if held["balance"] == "0"]
+
+    # They are confirmed when it serves: the first look at each network finds them.
+    assert until(without, lambda missing: not missing) == []
 
 
 def test_tron_has_its_node(running: Running) -> None:
@@ -107,7 +130,7 @@ def test_a_payment_comes_in_and_a_withdrawal_goes_out(running: Running, coin: st
 
 
 def test_ctrl_c_stops_the_nodes_too_and_leaves_nothing(running: Running) -> None:
-    rpcs = [node(running, slug) for slug in json.loads(running.own.read_text())["nodes"]]
+    rpcs = [node(running, slug) for slug in running_nodes(running)]
     assert len(rpcs) == 8
     code, errors, seconds = running.end()
     assert code == 0
