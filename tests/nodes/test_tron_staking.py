@@ -1,0 +1,279 @@
+"""Live Tron through the whole stack: paid in TRX and USDT, paid out, TRX staked. KMS signs; the strict node takes or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.chains.tron.sending import AFTERWARDS_MS, LIFE_MS
+from chalicelib.chains.tron.transactions import decode
+from chalicelib.domain import ledger
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.money import Amount
+from chalicelib.domain.stakes import Stake
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.changes import Post, Save
+from chalicelib.usecases.payouts import order_id
+from chalicelib.usecases.ports import Signature
+from chalicelib.wiring import forget, services
+from infra.bootstrap import NodeInfo
+from infra.local.aws import LocalAws
+from infra.local.tron.process import TronNode
+from tests.support.stack import Stack, first_stack
+from tests.support.tron_chain import SOLID, TRX, USDT, stranger
+
+pytestmark = pytest.mark.nodes
+
+TRON = NetworkId("live:tron")
+HANDLERS = ("poll_tron", "relay", "payout")
+CONFIRMATIONS = 19
+EXPIRED_SECONDS = (LIFE_MS + AFTERWARDS_MS) // 1000 + 30
+
+
+class Shop:
+    """A live merchant on Tron, and the operator."""
+
+    def __init__(self, stack: Stack, node: TronNode) -> None:
+        self.stack, self.node = stack, node
+        self.client, self.admin = stack.keys["client_live"], stack.keys["admin_live"]
+
+    def run(self, *more: str) -> None:
+        done = self.stack.drain(only=(*HANDLERS, *more))
+        assert done.settled, done
+
+    def confirm(self) -> None:
+        self.node.mine(CONFIRMATIONS)
+        self.run()
+
+    def call(self, method: str, path: str, key: str | None = None, **options: Any) -> Any:
+        answer = self.stack.call(method, path, key or self.client, **options)
+        assert answer.status in (200, 201), answer.body
+        return answer.json
+
+    def hot(self) -> str:
+        wallet = services().store.get(Wallet, network=TRON, role="hot")
+        assert wallet is not None and wallet.custody == "kms"
+        return wallet.address
+
+    def booked(self, coin: str = "trx") -> int:
+        """Units that the ledger has in the hot wallet."""
+        asset = services().catalogue("live").coins["tron", coin].asset
+        found = services().store.get(WalletBalance, network=TRON, address=self.hot(), asset=asset)
+        return 0 if found is None else found.units
+
+    def on_chain(self, address: str, contract: str | None = None) -> int:
+        return services().reader(services().catalogue("live").networks["tron"]).balance(address, contract)
+
+    def stake(self, amount: str, resource: str = "ENERGY") -> Any:
+        return self.call("POST", "/v1/networks/tron/stake", self.admin, json={"amount": amount, "resource": resource})
+
+    def stakes(self) -> Any:
+        return self.call("GET", "/v1/networks/tron/stake", self.admin)
+
+    def frozen(self, resource: str) -> int:
+        """Sun that the chain has frozen of the hot wallet."""
+        account = self.node.call("wallet/getaccount", address=self.hot(), visible=True)
+        kind = {"BANDWIDTH": None}.get(resource, resource)
+        return sum(entry.get("amount", 0) for entry in account["frozenV2"] if entry.get("type") == kind)
+
+    def expire(self) -> None:
+        """All that is signed until now and in no block can never be mined any more, and the clocks agree."""
+        self.node.call("dev/time", shift_seconds=EXPIRED_SECONDS)
+        services().clock.shift_ms += EXPIRED_SECONDS * 1000
+        self.node.mine(SOLID)
+
+
+@pytest.fixture(scope="module")
+def started(running_aws: LocalAws) -> Iterator[Shop]:
+    """One first start for all tests here, which take turns with the wallet."""
+    with running_aws.active(), TronNode() as node:
+        made = Shop(first_stack(running_aws, {"tron": NodeInfo(node.url, {"usdt": USDT})}), node)
+        made.run()
+        node.faucet(made.hot(), 100_000)
+        node.faucet(made.hot(), 1_000, "USDT")
+        made.confirm()
+        yield made
+        forget()
+
+
+@pytest.fixture
+def shop(started: Shop) -> Iterator[Shop]:
+    yield started
+    assert audit(services().store) == []
+    assert started.booked() == started.on_chain(started.hot())
+
+
+def test_paid_in_trx_and_usdt_and_paid_out(shop: Shop):
+    made = [
+        shop.call("POST", "/v1/invoices", json={"currency": coin, "amount": amount, "network": "tron"})
+        for coin, amount in (("trx", "75"), ("usdt", "120.5"))
+    ]
+    shop.node.faucet(made[0]["address"], 75)
+    shop.node.faucet(made[1]["address"], "120.5", "USDT")
+    shop.run()
+    shop.confirm()
+    for invoice in made:
+        assert shop.call("GET", "/v1/invoices", query={"id": invoice["id"]})["status"] == "completed"
+    to = stranger()
+    sent = [
+        shop.call("POST", "/v1/withdraws", json={"network": "tron", "coin": coin, "address": to, "amount": amount})
+        for coin, amount in (("trx", "25"), ("usdt", "20.5"))
+    ]
+    shop.run()
+    shop.confirm()
+    for withdrawal in sent:
+        assert shop.call("GET", f"/v1/withdrawals/{withdrawal['id']}")["data"]["status"] == "confirmed"
+    assert (shop.on_chain(to), shop.on_chain(to, USDT)) == (25 * TRX, 20_500_000)
+    assert shop.booked("usdt") == shop.on_chain(shop.hot(), USDT) == 979_500_000
+    assert shop.booked() < 99_975 * TRX
+
+
+def test_a_withdrawal_that_the_node_forgot_is_rebuilt_after_its_end_and_paid_once(shop: Shop):
+    invoice = shop.call("POST", "/v1/invoices", json={"currency": "trx", "amount": "75", "network": "tron"})
+    shop.node.faucet(invoice["address"], 75)
+    shop.confirm()
+    to = stranger()
+    shop.node.call("dev/drop", count=1)
+    sent = shop.call("POST", "/v1/withdraws", json={"network": "tron", "coin": "trx", "address": to, "amount": "25"})
+    # Only what was dropped: the poll would send it again.
+    assert shop.stack.drain(only=("relay", "payout")).settled
+    withdrawal = next(w for w in services().store.every(Withdrawal) if w.id == sent["id"])
+    first = services().store.get(PaymentOrder, id=order_id(withdrawal))
+    assert first is not None and first.txid is not None
+    shop.expire()
+    shop.run("housekeeping")
+    renewed = services().store.get(PaymentOrder, id=order_id(withdrawal))
+    assert renewed is not None and renewed.txid != first.txid
+    assert [attempt.txid for attempt in renewed.earlier] == [first.txid]
+    shop.confirm()
+    assert shop.on_chain(to) == 25 * TRX
+    shown = shop.call("GET", f"/v1/withdrawals/{sent['id']}")["data"]
+    assert (shown["status"], shown["transaction_hash"]) == ("confirmed", renewed.txid)
+
+
+def test_stakes_for_both_resources(shop: Shop):
+    before, frozen = shop.booked(), shop.frozen("ENERGY")
+    energy, bandwidth = shop.stake("1000.5"), shop.stake("200", "BANDWIDTH")
+    assert energy | {"transactionId": ""} == {"transactionId": "", "amount": "1000.5", "resource": "ENERGY", "status": "pending"}
+    shop.run()
+    shop.node.mine()
+    shop.run()
+    assert [entry["status"] for entry in shop.stakes()[:2]] == ["pending", "pending"]
+    shop.confirm()
+    done = {entry["transactionId"] for entry in shop.stakes() if entry["status"] == "confirmed"}
+    assert {energy["transactionId"], bandwidth["transactionId"]} <= done
+    assert (shop.frozen("ENERGY") - frozen, shop.frozen("BANDWIDTH")) == (1_000_500_000, 200 * TRX)
+    assert before - 1_200_500_000 - TRX < shop.booked() <= before - 1_200_500_000
+
+
+def test_equal_stakes_are_two(shop: Shop):
+    frozen = shop.frozen("ENERGY")
+    first, second = shop.stake("10"), shop.stake("10")
+    assert first["transactionId"] != second["transactionId"]
+    shop.run()
+    shop.confirm()
+    assert shop.frozen("ENERGY") - frozen == 20 * TRX
+
+
+def test_a_stake_that_the_node_forgot_is_made_anew_once(shop: Shop):
+    frozen = shop.frozen("ENERGY")
+    shop.node.call("dev/drop", count=1)
+    first = shop.stake("50")
+    assert shop.stack.drain(only=("relay", "payout")).settled
+    shop.expire()
+    shop.run()
+    shown = shop.stakes()[0]
+    assert shown["status"] == "pending" and shown["transactionId"] != first["transactionId"]
+    shop.confirm()
+    assert (shop.stakes()[0]["status"], shop.frozen("ENERGY") - frozen) == ("confirmed", 50 * TRX)
+
+
+def test_a_stake_whose_coins_are_gone_fails_only_when_it_can_never_be_mined(shop: Shop):
+    """Something else used up the wallet between the order and the block."""
+    frozen, held = shop.frozen("ENERGY"), shop.booked()
+    wallet = services().store.get(Wallet, network=TRON, role="hot")
+    node = services().staking_node(services().catalogue("live").networks["tron"])
+    assert wallet is not None
+    behind = held - 1_000 * TRX
+    other = node.prepare(shop.hot(), behind, "BANDWIDTH", 7)
+    staked = shop.stake("4000")
+    signed = node.assemble(other, services().signer.sign(wallet, node.digest(other)))
+    node.broadcast(signed.raw)
+    shop.run()
+    shop.confirm()
+    assert shop.stakes()[0] == staked
+    shop.expire()
+    shop.run()
+    assert shop.stakes()[0] == staked | {"status": "failed"}
+    assert shop.frozen("ENERGY") == frozen
+    adjust(shop, behind, held - behind - shop.on_chain(shop.hot()))
+    shop.node.faucet(shop.hot(), 10_000)
+    shop.confirm()
+
+
+def adjust(shop: Shop, units: int, burnt: int) -> None:
+    """Book the stake that the test made behind the service's back."""
+    asset = services().catalogue("live").native("tron").asset
+    entry = ledger.staked("behind", services().clock.now_ms(), "live", TRON, shop.hot(), Amount(asset, units), Amount(asset, burnt))
+    services().store.commit([Post(entry)])
+
+
+def test_nothing_but_the_ordered_stake_is_signed(shop: Shop, caplog: pytest.LogCaptureFixture):
+    frozen, made = shop.frozen("ENERGY"), shop.stake("10")
+    stake = next(stake for stake in services().store.every(Stake) if stake.txid == made["transactionId"])
+    assert stake.unsigned is not None
+    network = services().catalogue("live").networks["tron"]
+    node = services().staking_node(network)
+    real = decode(bytes.fromhex(stake.unsigned))
+    signed: list[bytes] = []
+
+    class Refusing:
+        def sign(self, wallet: Wallet, digest: bytes) -> Signature:
+            signed.append(digest)
+            raise AssertionError("signed")
+
+    services().stake_signing._signer = Refusing()  # type: ignore[assignment]
+    version = stake.version
+    for wrong in (
+        replace(real, amount=11 * TRX), replace(real, resource="BANDWIDTH"), replace(real, owner=stranger()),
+        replace(real, kind="TransferContract", recipient=stranger(), resource=None),
+    ):  # fmt: skip
+        raw = wrong.encode().hex()
+        version += 1
+        services().store.commit([Save(replace(stake, unsigned=raw, hash=wrong.txid, version=version))])
+        with pytest.raises(Exception, match=stake.id):
+            services().stake_signing.sign(TRON, stake.id)
+    assert signed == []
+    assert caplog.text.count("ALARM") == 3
+    assert node.explain(stake.unsigned).txid == stake.hash
+    services().store.commit([Save(replace(stake, version=version + 1))])
+    services().stake_signing._signer = services().signer
+    shop.run()
+    shop.confirm()
+    assert shop.frozen("ENERGY") - frozen == 10 * TRX
+
+
+def test_what_can_not_be_staked_live(shop: Shop):
+    too_much = shop.stack.call("POST", "/v1/networks/tron/stake", shop.admin, json={"amount": "500100", "resource": "ENERGY"})
+    assert (too_much.status, too_much.json["error"]["code"]) == (400, "INSUFFICIENT_BALANCE")
+    shop.call("PUT", "/v1/networks", shop.admin, json={"network": "tron", "rpcUrl": "http://127.0.0.1:9"})
+    silent = shop.stack.call("POST", "/v1/networks/tron/stake", shop.admin, json={"amount": "5", "resource": "ENERGY"})
+    assert (silent.status, silent.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert "does not answer" in silent.json["error"]["message"]
+    shop.call("PUT", "/v1/networks", shop.admin, json={"network": "tron", "rpcUrl": shop.node.url})
+
+
+def test_tokens_are_registered_from_their_contracts(shop: Shop):
+    contract = shop.node.token(symbol="NEW", name="New Token", decimals=9)
+    body = {"network": "tron", "contractAddress": contract}
+    shown = shop.call("PUT", "/v1/coins/precreate-token", shop.admin, json=body)
+    assert (shown["symbol"], shown["name"], shown["decimals"]) == ("NEW", "New Token", 9)
+    nothing = shop.stack.call("PUT", "/v1/coins/precreate-token", shop.admin, json=body | {"contractAddress": stranger()})
+    assert nothing.status == 400
+    assert b"VALIDATION_ERROR" in nothing.body and b"no contract" in nothing.body
