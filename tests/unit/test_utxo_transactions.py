@@ -13,7 +13,7 @@ from coincurve import PrivateKey
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.chains.utxo import psbt
 from chalicelib.chains.utxo.payer import UtxoPayer
-from chalicelib.chains.utxo.scripts import address_of, dust_of, script_of
+from chalicelib.chains.utxo.scripts import address_of, dust_of, key_hash_of, script_of
 from chalicelib.chains.utxo.transactions import (
     Input,
     PaidTo,
@@ -83,17 +83,17 @@ def test_native_segwit_example_of_bip143() -> None:
         "5b1b309fe287d9b2b55d57b90ec68a0100000000ffffffff02202cb206000000001976a9148280b37df378db99f66f85c95a783a76ac7a6d5988ac9093510d"
         "000000001976a9143bde42dbee7e4dbe6a21b2d50ce2f0167faa815988ac11000000"
     )
-    digest = unsigned.digest(1, unsigned.shared())
+    digest = unsigned.digest(1, unsigned.shared(), *key_hash_of(unsigned.inputs[1].script))
     assert digest.hex() == "c37af31116d1b27caf68aae9e3ac82f1477929014d5b917657d0eb49478cb670"
     key = PrivateKey(bytes.fromhex("619c335025c7f4012e556c2a58b2506e30b8511b53ade95ea316fd8c3286feb9"))
-    der, public = unlock(unsigned.inputs[1], digest, sign_with(key, digest))
+    der, public = unlock(key_hash_of(unsigned.inputs[1].script)[1], digest, sign_with(key, digest))
     assert der.hex() == (
         "304402203609e17b84f6a7d30c80bfa610b5b4542f32a8a0d5447a12fb1366d7f01cc44a0220573a954c4518331561406f90300e8f3358f51928d43c212a8ca"
         "ed02de67eebee"
     )
     assert public.hex() == "025476c2e83188368da1ff3e292e7acafcdb3566bb0ad253f62fc70f07aeee6357"
     with pytest.raises(ValueError, match="not a plain output of one key"):
-        unsigned.digests()
+        _ = unsigned.digests
 
 
 def test_nested_segwit_example_of_bip143() -> None:
@@ -115,10 +115,10 @@ def test_nested_segwit_example_of_bip143() -> None:
         version=b"\x01\0\0\0",
         lock_time=b"\x92\x04\0\0",
     )
-    (digest,) = unsigned.digests()
+    (digest,) = unsigned.digests
     assert digest.hex() == "64f3b0f4dd2bb3aa1ce8566d220cc74dda9df97d8490cc81d89d735c92e59fb6"
     key = PrivateKey(bytes.fromhex("eb696a065ef48a2192da5b28b694f87544b30fae8327c4510137a922f32c6dcf"))
-    signed = unsigned.signed([unlock(unsigned.inputs[0], digest, sign_with(key, digest))])
+    signed = unsigned.signed([unlock(unsigned.keys[0][1], digest, sign_with(key, digest))])
     assert signed.raw == (
         "01000000000101db6b1b20aa0fd7b23880be2ecbd4a98130974cf4748fb66092ac4d3ceb1a5477010000001716001479091972186c449eb1ded22b78e40d009b"
         "df0089feffffff02b8b4eb0b000000001976a914a457b684d7f0d539a46a45bbc043f35b59d0d96388ac0008af2f000000001976a914fd270b1ee6abcaea97fe"
@@ -171,10 +171,10 @@ def test_digests_bytes_and_ids_are_bitcoinlibs(bitcoinlib: Any) -> None:
             )
         for output in unsigned.outputs:
             theirs.add_output(output.amount, lock_script=output.script)
-        digests = unsigned.digests()
+        digests = unsigned.digests
         assert digests == [theirs.signature_hash(n, 1, theirs.inputs[n].witness_type) for n in range(len(inputs))]
         signatures = [sign_with(secrets[owner], digest) for owner, digest in zip(owners, digests, strict=True)]
-        signed = unsigned.signed([unlock(*parts) for parts in zip(inputs, digests, signatures, strict=True)])
+        signed = unsigned.signed([unlock(*parts) for parts in zip((h for _, h in unsigned.keys), digests, signatures, strict=True)])
         for spent, digest, signature, owner in zip(theirs.inputs, digests, signatures, owners, strict=True):
             spent.signatures = [keys.Signature(signature.r, signature.s, message=digest, public_key=publics[owner])]
             spent.update_scripts(1)
@@ -208,7 +208,7 @@ def test_what_is_signed_is_explained_and_checked() -> None:
     )
     assert (plan.fee, plan.change, plan.unsigned) == (10_000, None, text)
     digests = ours.digests(text)
-    assert digests == unsigned.digests()
+    assert digests == unsigned.digests
     signatures = [sign_with(key, digest) for digest in digests]
     signed = ours.assemble(text, signatures)
     assert signed.txid == transaction_id(bytes.fromhex(signed.raw))

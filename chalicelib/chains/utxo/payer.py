@@ -122,7 +122,7 @@ class UtxoPayer:
         """
         old, home = self._decoded(unsigned), self._script(wallet)
         kept = list(old.outputs[:-1] if old.outputs[-1].script == home else old.outputs)
-        kinds = [key_hash_of(spent.script, spent.redeem)[0] for spent in old.inputs]
+        kinds = [kind for kind, _ in old.keys]
         lightest = old.weight - sum(_SHORTER[kind] for kind in kinds)
         rate = max(rate, -(-4_000 * old.fee // lightest) + 1)
         if rate > self._policy.most_signed:
@@ -157,7 +157,7 @@ class UtxoPayer:
 
     def digests(self, unsigned: str) -> list[bytes]:
         """The 32 bytes to sign for each input, in order (BIP-143; the legacy rules for P2PKH). Raises ValueError as `explain`."""
-        return self._decoded(unsigned).digests()
+        return list(self._decoded(unsigned).digests)
 
     def assemble(self, unsigned: str, signatures: Sequence[Signature]) -> Signed:
         """The signed transaction and its id. Raises ValueError as `explain`, and unless each signature, with s in the lower half
@@ -165,9 +165,8 @@ class UtxoPayer:
         decoded = self._decoded(unsigned)
         if len(signatures) != len(decoded.inputs):
             raise ValueError("each input has one signature")
-        return decoded.signed(
-            [unlock(*parts) for parts in zip(decoded.inputs, decoded.digests(), signatures, strict=True)],
-        )
+        hashes = [key_hash for _, key_hash in decoded.keys]
+        return decoded.signed([unlock(*parts) for parts in zip(hashes, decoded.digests, signatures, strict=True)])
 
     def broadcast(self, raw: str) -> None:
         """Hand it to the node. Safe to repeat: what is in the mempool or in a block already is done.

@@ -6,7 +6,8 @@ transaction of ours, with no field, order or spelling that it would not use.
 
 from __future__ import annotations
 
-from chalicelib.chains.utxo.scripts import key_hash_of
+from functools import lru_cache
+
 from chalicelib.chains.utxo.transactions import (
     LOCK_TIME,
     MOST_UNITS,
@@ -39,8 +40,12 @@ def encode(unsigned: Unsigned) -> str:
     return raw.hex()
 
 
+@lru_cache(maxsize=4)
 def decode(text: str) -> Unsigned:
-    """The transaction whose encoding this is. Raises ValueError for any other text."""
+    """The transaction whose encoding this is. Raises ValueError for any other text.
+
+    The last ones are remembered: explaining, digests and assembling follow each other.
+    """
     raw = bytes.fromhex(text)
     if len(raw) > MOST_BYTES or not raw.startswith(_MAGIC):
         raise ValueError("not an unsigned transaction (BIP-174)")
@@ -85,8 +90,7 @@ def _check(unsigned: Unsigned) -> None:
         raise ValueError("the transaction spends or pays nothing")
     if len({spent.outpoint for spent in unsigned.inputs}) < len(unsigned.inputs):
         raise ValueError("the transaction spends an output twice")
-    for spent in unsigned.inputs:
-        kind, _ = key_hash_of(spent.script, spent.redeem)
+    for spent, (kind, _) in zip(unsigned.inputs, unsigned.keys, strict=True):
         if (kind == "p2pkh") != bool(spent.previous):
             raise ValueError("an input of the legacy kind has to come with the transaction that made it, and no other")
         if spent.previous:

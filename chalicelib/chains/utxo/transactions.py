@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from struct import Struct
 
 from chalicelib.chains.utxo.scripts import INPUT_WEIGHT, Spendable, key_hash_of, script_code
@@ -81,9 +82,9 @@ class PaidTo:
     script: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unsigned:
-    """A transaction before its signatures."""
+    """A transaction before its signatures. What is worked out of it is kept: it never changes."""
 
     inputs: tuple[Input, ...]
     outputs: tuple[PaidTo, ...]
@@ -95,20 +96,26 @@ class Unsigned:
         inputs = [i.outpoint + b"\0" + i.sequence for i in self.inputs]
         return b"".join((self.version, compact_size(len(inputs)), *inputs, self._rest()))
 
+    @cached_property
+    def keys(self) -> list[tuple[Spendable, bytes]]:
+        """How each input is spent, and the HASH160 of its key. Raises ValueError for one that is no plain output of one key."""
+        return [key_hash_of(i.script, i.redeem) for i in self.inputs]
+
     @property
     def fee(self) -> int:
         """In units, exact."""
         return sum([i.amount for i in self.inputs]) - sum([o.amount for o in self.outputs])
 
-    @property
+    @cached_property
     def weight(self) -> int:
         """Weight units (BIP-141) once it is signed, at most."""
-        return weight_of([key_hash_of(i.script, i.redeem)[0] for i in self.inputs], [len(o.script) for o in self.outputs])
+        return weight_of([kind for kind, _ in self.keys], [len(o.script) for o in self.outputs])
 
+    @cached_property
     def digests(self) -> list[bytes]:
         """The 32 bytes to sign for each input, in order. Raises ValueError for an input that is no plain output of one key."""
         shared = self.shared()
-        return [self.digest(place, shared) for place in range(len(self.inputs))]
+        return [self.digest(place, shared, *key) for place, key in enumerate(self.keys)]
 
     def shared(self) -> tuple[bytes, bytes]:
         """What the digests of all segwit inputs begin and end with (BIP-143), made once."""
@@ -117,21 +124,20 @@ class Unsigned:
         outputs = double_sha256(b"".join(map(_paid, self.outputs)))
         return self.version + outpoints + sequences, outputs + self.lock_time + _SIGHASH_ALL_4
 
-    def digest(self, place: int, shared: tuple[bytes, bytes]) -> bytes:
+    def digest(self, place: int, shared: tuple[bytes, bytes], kind: Spendable, key_hash: bytes) -> bytes:
         """The 32 bytes to sign for one input."""
-        spent = self.inputs[place]
-        kind, key_hash = key_hash_of(spent.script, spent.redeem)
         if kind == "p2pkh":
             return self._legacy_digest(place)
+        spent = self.inputs[place]
         own = (spent.outpoint, b"\x19", script_code(key_hash), _AMOUNT.pack(spent.amount), spent.sequence)
         return double_sha256(b"".join((shared[0], *own, shared[1])))
 
     def signed(self, unlocked: Sequence[tuple[bytes, bytes]]) -> Signed:
         """The transaction with each input's signature (DER) and public key, and its id."""
         scripts, witnesses = [], []
-        for spent, (der, key) in zip(self.inputs, unlocked, strict=True):
-            proof = compact_size(len(der) + 1) + der + _SIGHASH_ALL + compact_size(len(key)) + key
-            if key_hash_of(spent.script, spent.redeem)[0] == "p2pkh":
+        for spent, (kind, _), (der, key) in zip(self.inputs, self.keys, unlocked, strict=True):
+            proof = b"".join((bytes((len(der) + 1,)), der, _SIGHASH_ALL, bytes((len(key),)), key))
+            if kind == "p2pkh":
                 scripts.append(compact_size(len(proof)) + proof)
                 witnesses.append(b"\0")
             else:
@@ -164,8 +170,8 @@ def weight_of(inputs: Sequence[Spendable], scripts: Sequence[int]) -> int:
     return 4 * bare + 2 + sum([INPUT_WEIGHT[kind] for kind in inputs])
 
 
-def unlock(spent: Input, digest: bytes, signature: Signature) -> tuple[bytes, bytes]:
-    """The signature (DER) and the public key that spend an input. Raises ValueError unless it is by the key of its address."""
+def unlock(key_hash: bytes, digest: bytes, signature: Signature) -> tuple[bytes, bytes]:
+    """The signature (DER) and the public key that spend an input. Raises ValueError unless it is by the key of that hash."""
     from coincurve import PublicKey
 
     r, s = signature.r, signature.s
@@ -177,7 +183,7 @@ def unlock(spent: Input, digest: bytes, signature: Signature) -> tuple[bytes, by
     except Exception as error:
         # coincurve raises a bare Exception for a point that is not on the curve.
         raise ValueError("no key can have made this signature") from error
-    if hash160(key) != key_hash_of(spent.script, spent.redeem)[1]:
+    if hash160(key) != key_hash:
         raise ValueError("the signature is not by the key of the input's address")
     return der_of(r, s), key
 
