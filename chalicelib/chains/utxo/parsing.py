@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from chalicelib.chains.utxo.answers import COIN, Garbled, hash32, member, number, units
+from chalicelib.chains.utxo.transactions import PaidTo, double_sha256, outputs_in, without_witnesses
 from chalicelib.domain.chain import Block, Transfer
 
 _log = logging.getLogger(__name__)
@@ -86,6 +87,16 @@ def outputs_of(transactions: list[Any]) -> list[Transfer]:
     except (KeyError, TypeError, IndexError, AttributeError):
         raise Garbled("a transaction or an output lacks a field") from None
     return transfers
+
+
+def outputs_by_id(raw: Any, txid: str) -> list[PaidTo]:
+    """The outputs of a transaction's bytes (hex), whose hash is its id."""
+    try:
+        bare = without_witnesses(bytes.fromhex(raw))
+    except (TypeError, ValueError):
+        raise Garbled("a transaction's bytes are none") from None
+    _check(double_sha256(bare)[::-1].hex() == txid, "the transaction is not the one asked for")
+    return outputs_in(bare)
 
 
 def _check(right: bool, problem: str) -> None:

@@ -10,11 +10,13 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from chalicelib.chains.rpc import JsonRpc, RpcError
+from chalicelib.chains.rpc import JsonRpc, Request, RpcError
 from chalicelib.chains.utxo.answers import Garbled, hash32, member, number
 from chalicelib.chains.utxo.facts import GENESIS
-from chalicelib.chains.utxo.parsing import parse_block
+from chalicelib.chains.utxo.parsing import outputs_by_id, parse_block
 from chalicelib.chains.utxo.refusals import no_such_height, no_such_transaction
+from chalicelib.chains.utxo.scripts import script_of
+from chalicelib.chains.utxo.transactions import PaidTo
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.encoding.public_keys import Chain
@@ -30,7 +32,7 @@ class UtxoReader:
     """Implements `usecases.ports.ChainReader` over one node. Whatever is the node's fault raises Unavailable."""
 
     def __init__(self, network: Network, rpc: JsonRpc, chain: Chain = "main") -> None:
-        self._network, self._rpc = network, rpc
+        self._network, self._rpc, self._chain = network, rpc, chain
         self._genesis = GENESIS[network.slug, chain]
 
     def tip(self) -> int:
@@ -50,17 +52,12 @@ class UtxoReader:
         return self._sure(lambda: self._blocks(first, last))
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
-        """All of `transfers`: an output of a transaction in a block has happened. Raises Unavailable where the block is no longer
-        in the chain."""
+        """All of `transfers`, when the block is still in the chain and each output is in the bytes of its transaction.
 
-        def prove() -> list[Transfer]:
-            if self._hash_at(block.number) != block.hash:
-                raise Garbled("a block fell out of the chain while it was read")
-            for transfer in transfers:
-                hash32(transfer.txid, "a transaction's id")
-            return list(transfers)
-
-        return self._sure(prove) if transfers else []
+        The bytes are what the id is the hash of, so that amount and script are no longer the node's word. Raises Unavailable
+        where anything is otherwise.
+        """
+        return self._sure(lambda: self._proven(block, transfers)) if transfers else []
 
     def receipt(self, txid: str) -> Receipt | None:
         """What became of a transaction, None while it is in no block. `fee` is None: the node does not tell it.
@@ -94,6 +91,21 @@ class UtxoReader:
         if any(after.parent_hash != before.hash for before, after in pairwise(blocks)):
             raise Garbled("the blocks are of two branches")
         return blocks
+
+    def _proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        txids = [hash32(txid, "a transaction's id") for txid in dict.fromkeys(transfer.txid for transfer in transfers)]
+        # By the block's hash: Core finds it without an index then.
+        requests: list[Request] = [("getrawtransaction", [txid, False, block.hash]) for txid in txids]
+        hash_, *found = self._rpc.batch([("getblockhash", [block.number]), *requests])
+        if hash_ != block.hash:
+            raise Garbled("a block fell out of the chain while it was read")
+        outputs = dict(zip(txids, map(outputs_by_id, found, txids), strict=True))
+        for transfer in transfers:
+            script = script_of(self._network.slug, transfer.recipient, self._chain)
+            place = int(transfer.position.removeprefix("out:"))
+            if outputs[transfer.txid][place : place + 1] != [PaidTo(transfer.amount, script)]:
+                raise Garbled("an output is not what its transaction says")
+        return list(transfers)
 
     def _hash_at(self, height: int) -> str | None:
         try:
