@@ -37,7 +37,7 @@ MAX_PROBLEMS = 100
 """Fields that an error names: a few bytes of nonsense must not be answered with a flood."""
 _SHOWN = 100
 NOT_SHOWN = "(not shown)"
-_SECRET_FIELDS = frozenset({"secret", "privateKey", "private_key", "rpcUrl", "wsUrl"})
+_SECRET_FIELDS = frozenset({"secret", "privateKey", "private_key", "rpcUrl", "rpcUrls", "wsUrl"})
 
 
 class Request(BaseModel):
@@ -388,7 +388,7 @@ _SECRET_WORDS = ("secret", "private", "mnemonic", "seed", "wif", "password")
 
 def shown(name: str, value: Any) -> Any:
     """A sent value as an error may repeat it: secrets not at all, whatever their name is mistyped as, long ones shortened."""
-    first = name.partition(".")[0]
+    first = name.partition(".")[0].partition("[")[0]
     if value is not None and (first in _SECRET_FIELDS or any(word in first.lower() for word in _SECRET_WORDS)):
         return NOT_SHOWN
     if isinstance(value, JsonNumber):

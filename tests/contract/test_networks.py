@@ -11,6 +11,7 @@ from chalicelib.api.records import find
 from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.networks import Networks
+from chalicelib.usecases.node_urls import may_be_a_node
 from tests.support.edge import PREPARED, Edge
 
 SECRET = "https://user:hunter2@node.example/v3/abcdef"
@@ -184,3 +185,86 @@ def test_a_deployed_stage_calls_nothing_beside_itself(edge, host):
 def test_nodes_may_run_in_the_operators_own_network(edge, host):
     edge.services.networks = Networks(edge.services.store, deployed=True)
     assert put(edge, "admin_live", network="ethereum", rpcUrl=f"http://{host}").status == 200
+
+
+def test_several_nodes_are_set_and_shown_to_admins_alone(edge):
+    urls = [SECRET, "https://other.example/key/abcdefgh"]
+    made = put(edge, "admin_live", network="ethereum", rpcUrls=urls, agreementUsd=1000, status="active", tracing="on")
+    assert made.status == 200, made.body
+    fits("networks.NetworkDetails", made.json)
+    assert (made.json["rpcUrl"], made.json["rpcUrls"], made.json["agreementUsd"]) == (SECRET, urls, 1000)
+    assert (
+        not {"rpcUrls", "agreementUsd", "finalityTag", "tracing"} & edge.call("GET", "/networks/ethereum", key="live").json.keys()
+    )
+    first = put(edge, "admin_live", network="ethereum", rpcUrl="https://third.example").json
+    assert first["rpcUrls"] == ["https://third.example", urls[1]], "the others stay"
+    stored = edge.services.store.get(Network, id="live:ethereum")
+    assert (stored.rpc_url, stored.more_rpc_urls) == ("https://third.example", (urls[1],))
+    final = put(edge, "admin_live", network="ethereum", finalityTag="finalized", finalityUsd=50_000).json
+    assert (final["finalityTag"], final["finalityUsd"], final["agreementUsd"], final["tracing"]) == (
+        "finalized",
+        50_000,
+        1000,
+        "on",
+    )
+    none = put(edge, "admin_live", network="ethereum", finalityTag=None, finalityUsd=None, agreementUsd=None, rpcUrls=[SECRET])
+    assert (none.json["finalityTag"], none.json["agreementUsd"], none.json["rpcUrls"]) == (None, None, [SECRET])
+
+
+@pytest.mark.parametrize(
+    ("key", "body", "field"),
+    [
+        ("admin_live", {"network": "ethereum", "rpcUrls": [SECRET], "agreementUsd": 1}, "agreementUsd"),
+        ("admin_live", {"network": "ethereum", "agreementUsd": 1}, "agreementUsd"),
+        ("admin_live", {"network": "ethereum", "rpcUrls": [SECRET, SECRET]}, "rpcUrls"),
+        ("admin_live", {"network": "ethereum", "rpcUrls": [SECRET, "https://b.example"], "rpcUrl": "https://b.example"}, "rpcUrl"),
+        ("admin_live", {"network": "bitcoin", "finalityTag": "safe", "finalityUsd": 1}, "finalityTag"),
+        ("admin_live", {"network": "ethereum", "finalityTag": "safe"}, "finalityUsd"),
+        ("admin_live", {"network": "ethereum", "finalityUsd": 5}, "finalityUsd"),
+        ("admin_live", {"network": "tron", "tracing": "on"}, "tracing"),
+        ("admin", {"network": "ethereum", "rpcUrls": [SECRET]}, "rpcUrl"),
+        ("admin", {"network": "ethereum", "agreementUsd": 5}, "agreementUsd"),
+        ("admin", {"network": "ethereum", "finalityTag": "safe", "finalityUsd": 1}, "finalityTag"),
+    ],
+)
+def test_settings_of_nodes_that_do_not_go_together(edge, key, body, field):
+    refused = put(edge, key, **body)
+    assert (refused.status, refused.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert refused.json["error"]["details"]["field"] == field
+    assert "hunter2" not in refused.body.decode()
+
+
+def test_malformed_settings_of_nodes(edge):
+    wrong = put(
+        edge, "admin_live", network="ethereum", rpcUrls=["ftp://hunter2"], agreementUsd=-1, finalityTag="latest", finalityUsd="1",
+        tracing=None,
+    )  # fmt: skip
+    assert (wrong.status, wrong.json["error"]["code"]) == (400, "INVALID_PARAMETER")
+    named = {problem["field"].partition("[")[0].partition(".")[0] for problem in wrong.json["error"]["details"]}
+    assert named == {"rpcUrls", "agreementUsd", "finalityTag", "finalityUsd", "tracing"}
+    assert "hunter2" not in wrong.body.decode()
+    for urls in ([], ["https://a.example"] * 9, "https://a.example"):
+        assert put(edge, "admin_live", network="ethereum", rpcUrls=urls).json["error"]["code"] == "INVALID_PARAMETER"
+
+
+def test_the_second_of_two_nodes_can_not_be_left_without_a_first(edge):
+    assert put(edge, "admin_live", network="ethereum", rpcUrls=[SECRET, "https://b.example"]).status == 200
+    assert put(edge, "admin_live", network="ethereum", rpcUrl=None).json["error"]["code"] == "VALIDATION_ERROR"
+    assert put(edge, "admin_live", network="ethereum", rpcUrls=None).json["rpcUrls"] == []
+
+
+def test_names_that_lead_inside_are_refused_where_they_are_set(edge):
+    names = {"inside.example": ["169.254.169.254"], "mixed.example": ["1.2.3.4", "fd00:ec2::254"], "fine.example": ["10.0.0.7"]}
+    edge.services.networks = Networks(edge.services.store, deployed=True, resolve=lambda host: names.get(host, []))
+    for host in ("inside.example", "mixed.example"):
+        for body in ({"rpcUrl": f"https://{host}/x"}, {"rpcUrls": ["https://fine.example", f"https://{host}"]}):
+            refused = put(edge, "admin_live", network="ethereum", **body)
+            assert (refused.status, refused.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+    for host in ("fine.example", "not.known.here"):
+        assert put(edge, "admin_live", network="ethereum", rpcUrl=f"https://{host}").status == 200
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1%eth0", "127.0.0.1", "::1", "::ffff:169.254.1.1", "no address"])
+def test_connections_are_not_made_to_what_is_no_node(address):
+    assert may_be_a_node(address) is False
+    assert may_be_a_node("10.1.2.3") is may_be_a_node("2001:db8::1") is True

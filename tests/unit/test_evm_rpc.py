@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import logging
 import socket
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.rpc import JsonRpc, RpcError
+from chalicelib.chains.rpc import JsonRpc, RpcError, TooMuch
 from chalicelib.usecases.ports import Unavailable
 
 SECRET = "k3yOfTheProvider77"
@@ -312,3 +313,81 @@ def _closed_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def test_a_batch_size_that_was_refused_is_remembered_and_grows_again() -> None:
+    sizes: list[int] = []
+
+    def reply(asked: Any) -> Answer:
+        sizes.append(len(asked))
+        return says(None, 413) if len(asked) > 4 else echo(asked)
+
+    with server(reply) as node:
+        rpc = JsonRpc(node.url, batch_size=16)
+        requests = [("eth_call", [n]) for n in range(16)]
+        assert rpc.batch(requests) == [[n] for n in range(16)]
+        sizes.clear()
+        assert rpc.batch(requests) == [[n] for n in range(16)]
+        assert sizes == [4, 4, 4, 4]
+        for _ in range(10):
+            rpc.batch(requests)
+        assert 8 in sizes
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (-32005, "query returned more than 10000 results"),
+        (-32000, "query returned more than 10000 results. Try with this block range [0x1, 0x2]"),
+        (-32602, "Log response size exceeded."),
+        (-32614, "eth_getLogs is limited to a 10,000 block range"),
+        (-32003, "response too large"),
+    ],
+)
+def test_too_large_an_answer_is_told_from_a_limited_rate(code: int, words: str) -> None:
+    with server(lambda asked: says(error(code, words) | {"id": asked["id"]})) as node, pytest.raises(TooMuch):
+        JsonRpc(node.url).call("eth_getLogs", [{}])
+    slow = error(-32005, "daily request count exceeded, request rate limited")
+    with server(lambda asked: says(slow | {"id": asked["id"]})) as node, pytest.raises(Unavailable) as raised:
+        JsonRpc(node.url).call("eth_getLogs", [{}])
+    assert not isinstance(raised.value, TooMuch)
+
+
+def test_an_answer_that_trickles_has_an_end() -> None:
+    released = threading.Event()
+
+    def trickle(client: socket.socket) -> None:
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        while not released.wait(0.05):
+            client.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.recv(65536)
+                with contextlib.suppress(OSError):
+                    trickle(client)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(Unavailable, match="in time"):
+            JsonRpc(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=0.15).call("eth_chainId")
+        released.set()
+        thread.join(5)
+
+
+def test_nothing_is_sent_where_no_node_may_be() -> None:
+    places: list[str] = []
+
+    def allowed(address: str) -> bool:
+        places.append(address)
+        return False
+
+    with server(echo) as node:
+        with pytest.raises(Unavailable, match="no node may be"):
+            JsonRpc(node.url.replace("127.0.0.1", "localhost"), place_allowed=allowed).call("eth_chainId")
+        assert (node.asked, node.heads) == ([], [])
+        assert JsonRpc(node.url, place_allowed=lambda address: address == "127.0.0.1").call("eth_chainId", [1]) == [1]
+    assert places == ["127.0.0.1"]
