@@ -6,7 +6,7 @@ Pure: `usecases.audit` reads the store and hands everything over. A violation is
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from chalicelib.domain.audit_coins import coins_agree
@@ -18,6 +18,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
 from chalicelib.domain.invoices import SUMS, Invoice
 from chalicelib.domain.ledger import BURNT, FEES, OUTSIDE, Balance, Book, JournalEntry, WalletBalance, in_flight, totals
+from chalicelib.domain.ledger import wallet as wallet_account
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
@@ -55,7 +56,7 @@ def violations(books: Books) -> list[str]:
     """Everything that is wrong; empty when the books are whole."""
     sums = totals(books.journal)
     return [
-        *_books_agree(sums),
+        *_books_agree(sums, _taken_back(books)),
         *_balances_agree(sums, books),
         *_wallets_agree(sums, books),
         *_awaited_and_held(books),
@@ -72,13 +73,19 @@ def violations(books: Books) -> list[str]:
     ]
 
 
-def _books_agree(sums: Mapping[tuple[Book, str, AssetId], int]) -> Iterable[str]:
+def _taken_back(books: Books) -> set[str]:
+    """The places, in lower case, that a reorganisation took a credited deposit from: what was spent of it may be missing there."""
+    gone = [d for d in books.deposits if d.round and d.status != "confirmed"]
+    return {wallet_account(d.network, d.address).lower() for d in gone}
+
+
+def _books_agree(sums: Mapping[tuple[Book, str, AssetId], int], taken_back: Collection[str]) -> Iterable[str]:
     """Assets = liabilities + operator + fees: both books say the same of what is inside and of what was burnt."""
     inside: dict[tuple[AssetId, Book], int] = defaultdict(int)
     for (book, account, asset), units in sums.items():
         if account != OUTSIDE:
             inside[asset, book] += units
-        if account.startswith(("wallet:", "in_flight:")) and units < 0:
+        if account.startswith(("wallet:", "in_flight:")) and units < 0 and account.lower() not in taken_back:
             yield f"{account} holds {units} of {asset}: less than nothing"
     for asset in sorted({asset for asset, _ in inside}):
         where, whose = inside[asset, Book.WHERE], inside[asset, Book.WHOSE]

@@ -4,8 +4,11 @@ queues, schedules and HTTP are the real ones.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -19,8 +22,13 @@ from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.encoding import base58check
 from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.audit import audit
+from chalicelib.usecases.bundle_payouts import BundlePayouts
+from chalicelib.usecases.clocks import in_realm
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports import Unavailable
 from chalicelib.wiring import Services, services
 from chalicelib.wiring.chains import ChainServices
+from chalicelib.workers import poll
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from tests.support.cuts import Died
@@ -28,7 +36,7 @@ from tests.support.fake_coins import DigestSigner, FakeCoins, Reader
 from tests.support.stack import Stack, first_stack
 
 NETWORK = network_id("live", "litecoin")
-HANDLERS = ("poll_litecoin", "relay", "payout")
+HANDLERS = ("poll_litecoin", "relay", "payout", "housekeeping")
 CONFIRMATIONS = 6
 REORG = 64
 COIN = 10**8
@@ -72,15 +80,22 @@ class Shop:
         return str(made["id"])
 
     def run(self) -> None:
-        self.stack.drain(only=HANDLERS, failures="count", hurry=True)
+        """A poll, and everybody who waits is paid: what clocks and queues do, of this network alone."""
+        network = services().catalogue("live").networks["litecoin"]
+        with in_realm("live"):
+            poll._poll(network, lambda: True)
+            for withdrawal in sorted(services().store.every(Withdrawal), key=lambda w: w.id):
+                with contextlib.suppress(Unavailable):
+                    services().payouts.pay(withdrawal.tenant, withdrawal.id)
 
     def later(self, minutes: int = 1) -> None:
         self.minutes += minutes
         services().clock.shift_ms = self.minutes * 60_000
 
-    def sweep(self) -> None:
+    def drain(self) -> None:
+        """The same through the schedules and the queues themselves, a minute later."""
         self.later()
-        self.stack.drain(only=(*HANDLERS, "housekeeping"), failures="count", hurry=True)
+        self.stack.drain(only=HANDLERS, failures="count", hurry=True)
 
     def reborn(self) -> None:
         wiring.forget()
@@ -160,12 +175,13 @@ def shop(begin: Callable[[], Shop]) -> Shop:
 
 def test_several_withdrawals_are_one_transaction(shop: Shop) -> None:
     ids = [shop.withdraw("1", 0), shop.withdraw("2.5", 1), shop.withdraw("0.25", 2)]
-    shop.run()
+    shop.drain()
     (bundle,) = shop.bundles()
     assert bundle.state == "signed" and len(bundle.payouts) == 3 and len(shop.chain.pool) == 1
     assert {shop.status(i) for i in ids} == {"confirming"}
     shop.whole()
-    shop.confirm()
+    shop.chain.mine(CONFIRMATIONS)
+    shop.drain()
     assert {shop.status(i) for i in ids} == {"confirmed"}
     assert [shop.paid(n) for n in range(3)] == [COIN, 250_000_000, 25_000_000]
     (bundle,) = shop.bundles()
@@ -189,48 +205,295 @@ def test_change_is_no_deposit(shop: Shop) -> None:
     assert len(list(services().store.every(Deposit))) == before
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_dying_at_any_commit_pays_each_once(begin: Callable[[], Shop], after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+class Cut:
+    """Does something at commit number `at`, in place of it or after it, once."""
+
+    def __init__(self, at: int, what: Callable[[], None], after: bool = False) -> None:
+        self.at, self.what, self.after = at, what, after
+        self.count, self.fired = 0, False
+
+    def commit(self, store: DynamoStore, changes: Any) -> None:
+        self.count += 1
+        mine = self.count == self.at and not self.fired
+        if mine and not self.after:
+            self.fired = True
+            self.what()
+        _COMMIT(store, changes)
+        if mine and self.after:
+            self.fired = True
+            self.what()
+
+
+_COMMIT = DynamoStore.commit
+
+
+def die() -> None:
+    raise Died("at a commit")
+
+
+def hang() -> None:
+    raise Unavailable("no answer, and it was committed")
+
+
+def pay_first(shop: Shop) -> None:
+    first = min(services().store.every(Withdrawal), key=lambda w: w.id)
+    services().payouts.pay(first.tenant, first.id)
+
+
+def cut(shop: Shop, at: int, what: Callable[[], None], act: Callable[[Shop], Any], after: bool = False) -> bool:
+    """Whether `act` had that many commits. What it leaves has to be whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = Cut(at, what, after)
+
+        def commit(store: DynamoStore, changes: Any) -> None:
+            made.commit(store, changes)
+
+        patch.setattr(DynamoStore, "commit", commit)
+        with contextlib.suppress(Died, Unavailable):
+            act(shop)
+    shop.reborn()
+    shop.whole()
+    return made.fired
+
+
+@pytest.mark.parametrize("how", ["dies", "hangs", "rival"])
+def test_whatever_happens_at_a_commit_each_is_paid_once(begin: Callable[[], Shop], how: str) -> None:
     """Whoever comes next goes on from what is stored; nothing is paid twice, and nothing is left behind."""
-    commit = DynamoStore.commit
-    at = 0
-    while True:
-        at += 1
+    for at in range(1 if how != "hangs" else 2, 40, 1 if how != "hangs" else 3):
         shop = begin()
         ids = [shop.withdraw("1", 0), shop.withdraw("2", 1)]
-        shop.stack.drain(only=("relay",), hurry=True)
-        count = 0
-
-        def cut(self: DynamoStore, changes: Any, at: int = at) -> None:
-            nonlocal count
-            count += 1
-            if count == at and not after:
-                raise Died("before a commit")
-            commit(self, changes)
-            if count == at:
-                raise Died("after a commit")
-
-        died = False
-        with monkeypatch.context() as patch:
-            patch.setattr(DynamoStore, "commit", cut)
-            try:
-                first = services().store.get(Withdrawal, tenant=_tenant(), id=ids[0])
-                assert first is not None
-                services().payouts.pay(first.tenant, first.id)
-            except Died:
-                died = True
-        shop.reborn()
-        shop.whole()
-        shop.sweep()
+        what = {"dies": die, "hangs": hang, "rival": lambda shop=shop: pay_first(shop)}[how]
+        fired = cut(shop, at, what, pay_first, after=how == "hangs")
+        shop.run()
         shop.confirm()
-        shop.sweep()
         assert [shop.status(i) for i in ids] == ["confirmed", "confirmed"], at
         assert (shop.paid(0), shop.paid(1)) == (COIN, 2 * COIN)
         shop.whole()
-        if not died:
-            break
-    assert at > 8
+        if not fired:
+            assert at > 8
+            return
+    raise AssertionError("it does not end")
 
 
-def _tenant() -> Any:
-    return next(iter(services().store.every(Withdrawal))).tenant
+def test_dying_while_it_is_settled(begin: Callable[[], Shop]) -> None:
+    for at in range(1, 20):
+        shop = begin()
+        withdrawal = shop.withdraw("1", run=True)
+        shop.chain.mine(CONFIRMATIONS)
+        fired = cut(shop, at, die, Shop.run)
+        shop.run()
+        assert shop.status(withdrawal) == "confirmed" and shop.bundles()[0].state == "settled"
+        shop.whole()
+        if not fired:
+            assert at > 2
+            return
+
+
+def test_what_is_signed_is_sent_again_and_never_anew(shop: Shop) -> None:
+    withdrawal = shop.withdraw("1", run=True)
+    shop.chain.forget()
+    shop.run()
+    (bundle,) = shop.bundles()
+    assert list(shop.chain.pool) == [bundle.txids[0]] and bundle.earlier == ()
+    shop.confirm()
+    assert shop.status(withdrawal) == "confirmed"
+
+
+def test_a_bundle_waits_for_no_later_withdrawal_and_its_coins_for_no_other(shop: Shop) -> None:
+    """Coins that are reserved are not spent again; change only when it is final."""
+    first = shop.withdraw("9", run=True)
+    second = shop.withdraw("4", run=True)
+    third = shop.withdraw("3", run=True)
+    assert [shop.status(w) for w in (first, second, third)] == ["confirming", "confirming", "pending"]
+    one, two = shop.bundles()
+    assert not set(one.coins) & set(two.coins)
+    shop.confirm()
+    shop.later(3)
+    shop.run()
+    assert [shop.status(w) for w in (first, second, third)] == ["confirmed", "confirmed", "confirming"]
+    shop.confirm()
+    assert shop.status(third) == "confirmed"
+    shop.whole()
+
+
+def test_too_much_waits_and_small_ones_pass_it(shop: Shop) -> None:
+    large = shop.withdraw("18", 0)
+    small = shop.withdraw("1", 1)
+    dust = shop.withdraw("0.00000290", 2)
+    shop.run()
+    assert shop.status(large) == "pending" and shop.status(small) == "confirming" and shop.status(dust) == "failed"
+    shop.whole()
+    shop.chain.pay(shop.hot, 3 * COIN)
+    shop.confirm()
+    shop.later(3)
+    shop.run()
+    assert shop.status(large) == "confirming"
+    shop.confirm()
+    assert shop.status(large) == "confirmed" and shop.available() == "11"
+    shop.whole()
+
+
+def test_a_settled_bundle_that_falls_out_is_settled_once_more(begin: Callable[[], Shop]) -> None:
+    for at in (0, 1, 2, 4):
+        shop = begin()
+        withdrawal = shop.withdraw("1", run=True)
+        shop.confirm()
+        shop.chain.drop(CONFIRMATIONS)
+        cut(shop, at, die, Shop.run)
+        shop.run()
+        assert shop.status(withdrawal) == "confirming" and shop.bundles()[0].round == 1
+        assert [coin.amount for coin in shop.held().free] == [5 * COIN, 2 * COIN]
+        shop.whole()
+        shop.confirm()
+        assert shop.status(withdrawal) == "confirmed" and shop.paid() == COIN
+        assert sum(coin.amount for coin in shop.held().free) == shop.chain.balance_of(shop.hot)
+        shop.whole()
+
+
+def test_what_spends_change_that_falls_out_follows_it(shop: Shop) -> None:
+    """Of two bundles of which one spends the other's change both fall out, and both are settled again."""
+    first = shop.withdraw("9", run=True)
+    shop.chain.mine(CONFIRMATIONS)
+    shop.run()
+    shop.withdraw("6.9", run=True)  # the two other coins
+    third = shop.withdraw("0.5", run=True)  # the change
+    shop.chain.mine(CONFIRMATIONS)
+    shop.run()
+    assert shop.status(third) == "confirmed"
+    shop.chain.drop(2 * CONFIRMATIONS)
+    shop.run()
+    shop.run()
+    shop.whole()
+    assert {bundle.state for bundle in shop.bundles()} == {"signed"}
+    assert shop.status(first) == shop.status(third) == "confirming"
+    shop.confirm()
+    shop.run()
+    shop.whole()
+    assert {bundle.state for bundle in shop.bundles()} == {"settled"}
+    assert sum(coin.amount for coin in shop.held().free) == shop.chain.balance_of(shop.hot)
+
+
+def test_a_stuck_bundle_is_replaced_and_whichever_is_mined_has_paid(begin: Callable[[], Shop]) -> None:
+    for at in range(7):
+        shop = begin()
+        ids = [shop.withdraw("1", 0), shop.withdraw("2", 1)]
+        shop.run()
+        old = next(iter(shop.chain.pool.values()))
+        shop.chain.mine(2, take=False)
+        shop.chain.rate = 9_000
+        shop.later(180)
+        cut(shop, at, die, Shop.run)
+        shop.run()
+        shop.run()
+        (bundle,) = shop.bundles()
+        assert len(bundle.earlier) == 1 and bundle.newest is not None and bundle.newest.fee > bundle.earlier[0].fee
+        assert list(shop.chain.pool) == [bundle.txids[0]]
+        assert bundle.newest.change is not None
+        shop.whole()
+        if at % 2:  # a miner who never heard of the replacement
+            shop.chain.pool = {old.txid: old}
+        shop.confirm()
+        assert [shop.status(i) for i in ids] == ["confirmed", "confirmed"]
+        (bundle,) = shop.bundles()
+        assert bundle.mined == bundle.txids[at % 2]
+        assert {w.txid for w in services().store.every(Withdrawal)} == {bundle.mined}
+        assert sum(w.fee for w in services().store.every(Withdrawal)) == bundle.attempt(bundle.mined).fee
+        assert (shop.paid(0), shop.paid(1)) == (COIN, 2 * COIN)
+        assert sum(coin.amount for coin in shop.held().free) == shop.chain.balance_of(shop.hot)
+        shop.whole()
+
+
+def test_replacements_are_bounded(shop: Shop) -> None:
+    shop.withdraw("1", run=True)
+    shop.chain.rate = 100_000
+    for _ in range(8):
+        shop.chain.mine(1, take=False)
+        shop.later(2_000)
+        shop.run()
+    (bundle,) = shop.bundles()
+    assert bundle.newest is not None
+    first = bundle.earlier[0].fee if bundle.earlier else bundle.newest.fee
+    assert len(bundle.earlier) <= 5 and bundle.newest.fee <= 10 * first
+    shop.confirm()
+    shop.whole()
+
+
+def test_a_coin_that_the_chain_took_back_for_good_fails_what_spent_it(begin: Callable[[], Shop]) -> None:
+    """A deposit to the hot wallet was spent, and is double-spent in a reorganisation: neither it nor what spends it comes back."""
+    for at in (0, 1, 2):
+        shop = begin()
+        ids = [shop.withdraw("9", 0), shop.withdraw("0.5", 1)]
+        shop.run()
+        (bundle,) = shop.bundles()
+        (coin,) = bundle.coins
+        shop.chain.drop(CONFIRMATIONS, lose=[coin.split(":")[0]])
+        shop.chain.mine()
+        shop.run()
+        shop.whole()
+        assert shop.chain.pool == {} and [c.gone for c in shop.held().reserved(bundle.id)] == [True]
+        assert shop.bundles()[0].doubtful_since is not None
+        shop.chain.mine(REORG - 1)
+        shop.run()
+        assert shop.status(ids[0]) == "confirming"
+        shop.chain.mine(1)
+        cut(shop, at, die, Shop.run)
+        shop.run()
+        assert [shop.status(i) for i in ids] == ["failed", "failed"]
+        assert shop.available() == "30" and [c.amount for c in shop.held().free] == [5 * COIN, 2 * COIN]
+        assert not [work for work in services().store.every_work() if work.kind in ("bundle", "sent")]
+        shop.whole()
+
+
+def test_one_wrong_answer_fails_nothing(shop: Shop) -> None:
+    """A node that has lost a block says that a coin is unknown; until it is back, nothing is concluded."""
+    withdrawal = shop.withdraw("9", run=True)
+    known = copy.deepcopy(shop.chain.blocks)
+    shop.chain.forget()
+    (bundle,) = shop.bundles()
+    (coin,) = bundle.coins
+    spender = coin.split(":")[0]
+    for block in shop.chain.blocks:
+        block.transactions = [tx for tx in block.transactions if tx.txid != spender]
+    shop.run()
+    assert shop.bundles()[0].doubtful_since is not None
+    shop.chain.blocks = known
+    shop.run()
+    assert shop.bundles()[0].doubtful_since is None
+    shop.confirm()
+    assert shop.status(withdrawal) == "confirmed"
+    shop.whole()
+
+
+def test_bytes_that_pay_another_are_not_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    withdrawal = shop.withdraw("1")
+    with monkeypatch.context() as patch:
+        signed = DigestSigner()
+        patch.setattr(Services, "signer", signed)
+        patch.setattr(Services, "bundle_payouts", cached_property(_dishonest))
+        patch.setattr(Services, "payouts", cached_property(Services.payouts.func))
+        Services.bundle_payouts.__set_name__(Services, "bundle_payouts")
+        Services.payouts.__set_name__(Services, "payouts")
+        shop.reborn()
+        with pytest.raises(OrderMismatch):
+            pay_first(shop)
+        assert signed.signed == [] and shop.status(withdrawal) == "processing"
+
+
+class _Dishonest:
+    """Plans payments to another address, and explains them as they are."""
+
+    def __init__(self, payer: Any) -> None:
+        self._payer = payer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._payer, name)
+
+    def plan(self, wallet: str, coins: Any, outputs: Any, rate: int) -> Any:
+        return self._payer.plan(wallet, coins, [replace(outputs[0], address=OUT[1]), *outputs[1:]], rate)
+
+
+def _dishonest(wired: Services) -> BundlePayouts:
+    def payer(network: Any) -> Any:
+        return _Dishonest(wired.coin_payer(network))
+
+    return BundlePayouts(wired.store, wired.rules, wired.realm_clock, wired.signer, payer, wired.reader, wired.renewals)
