@@ -1,8 +1,11 @@
-"""Constant, plausible rates for the sandbox and for local stacks: no network, the same every time. Nothing here is a quote."""
+"""The provider of the sandbox and of local stacks: plausible values, the same every time, no network. Nothing here is a quote."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from decimal import Decimal
+
+from chalicelib.usecases.rates import Pair, Quote
 
 _USD = {
     "btc": "60000", "eth": "3000", "ltc": "80", "trx": "0.15", "bnb": "600", "matic": "0.5", "ftm": "0.5",
@@ -10,11 +13,17 @@ _USD = {
 }  # fmt: skip
 _PER_USD = {"USD": "1", "EUR": "0.9", "GBP": "0.8"}
 
+PAIRS: frozenset[Pair] = frozenset((coin, fiat) for coin in _USD for fiat in _PER_USD)
+"""All that it knows."""
 
-def fixed_values() -> dict[tuple[str, str], str]:
-    """Units of a currency for one coin, as plain decimals, by coin and currency."""
-    return {
-        (coin, fiat): f"{(Decimal(usd) * Decimal(factor)).normalize():f}"
-        for coin, usd in _USD.items()
-        for fiat, factor in _PER_USD.items()
-    }
+
+class Fixed:
+    name = "fixed"
+
+    def quotes(self, wanted: Collection[Pair], now_ms: int) -> list[Quote]:
+        """Rates of now, whenever that is. Never raises."""
+        return [
+            Quote(coin, fiat, (Decimal(_USD[coin]) * Decimal(_PER_USD[fiat])).normalize(), now_ms)
+            for coin, fiat in sorted(wanted)
+            if (coin, fiat) in PAIRS
+        ]

@@ -13,12 +13,12 @@ until so many hours are over that it is no further.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Protocol
 
-from chalicelib.domain.rates import FIATS, STALE_MS, Rate
+from chalicelib.domain.rates import FIATS, STALE_MS, ConstantRates, Rate
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.ports import Clock, Store, Unavailable
 
@@ -67,6 +67,12 @@ class RateProvider(Protocol):
     def quotes(self, wanted: Collection[Pair], now_ms: int) -> list[Quote]:
         """Its rates of `wanted`, fewer where it does not know them all. Raises Unavailable."""
         ...
+
+
+def constant_rates(provider: RateProvider, wanted: Collection[Pair], now_ms: Callable[[], int]) -> ConstantRates:
+    """What a provider says whose rates never change: it is asked once, nothing is stored, and its word never grows old."""
+    said = provider.quotes(wanted, now_ms())
+    return ConstantRates({quote.pair: f"{quote.value:f}" for quote in said}, now_ms, provider.name)
 
 
 @dataclass(frozen=True, slots=True)

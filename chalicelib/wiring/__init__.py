@@ -172,10 +172,10 @@ class Services(ChainServices):
 
     @cached_property
     def _fixed_rates(self) -> Rates:
-        from chalicelib.domain.rates import ConstantRates
-        from chalicelib.rates.fixed import fixed_values
+        from chalicelib.rates.fixed import PAIRS, Fixed
+        from chalicelib.usecases.rates import constant_rates
 
-        return ConstantRates(fixed_values(), self.realm_clock.now_ms)
+        return constant_rates(Fixed(), PAIRS, self.realm_clock.now_ms)
 
     def balances(self, tenant: TenantId) -> list[Balance]:
         """Every balance that the merchant ever had."""

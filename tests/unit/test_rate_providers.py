@@ -1,4 +1,4 @@
-"""CoinGecko and Kraken against a local server that answers what they publish, and everything that they should not."""
+"""CoinGecko and Kraken against a local server that answers what they publish, and all that they should not; the fixed provider."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from chalicelib.domain.rates import FIATS, STALE_MS, Rate
 from chalicelib.rates.coingecko import CoinGecko
-from chalicelib.rates.fixed import fixed_values
+from chalicelib.rates.fixed import PAIRS, Fixed
 from chalicelib.rates.http import MOST_BYTES, JsonGet
 from chalicelib.rates.kraken import Kraken
 from chalicelib.usecases.ports import Unavailable
-from chalicelib.usecases.rates import Quote
+from chalicelib.usecases.rates import Quote, RateProvider, constant_rates
 
 NOW = 1_711_356_330_000
 
@@ -208,9 +209,22 @@ def test_nobody_there_raises_unavailable_and_tells_no_key() -> None:
     assert "CG-secret" not in str(refused.value)
 
 
-def test_the_fixed_rates_know_every_coin_of_the_catalogue_in_every_currency() -> None:
+def test_the_fixed_provider_knows_every_coin_of_the_catalogue_in_every_currency() -> None:
     from chalicelib.domain.catalogue import default_coins
-    from chalicelib.domain.rates import FIATS
 
-    assert {(coin.slug, fiat) for coin in default_coins("test") for fiat in FIATS} == set(fixed_values())
-    assert fixed_values()["usdt", "USD"] == "1" and fixed_values()["btc", "EUR"] == "54000"
+    wanted = {(coin.slug, fiat) for coin in default_coins("test") for fiat in FIATS}
+    provider: RateProvider = Fixed()
+    quotes = provider.quotes(wanted | {("pepe", "USD"), ("btc", "CHF")}, NOW)
+    assert {quote.pair for quote in quotes} == wanted == PAIRS
+    assert all(quote.plausible and quote.at == NOW for quote in quotes)
+    values = {quote.pair: f"{quote.value:f}" for quote in quotes}
+    assert values["usdt", "USD"] == "1" and values["btc", "EUR"] == "54000" and values["btc", "USD"] == "60000"
+
+
+def test_constant_rates_are_the_providers_and_always_of_now() -> None:
+    now = NOW
+    rates = constant_rates(Fixed(), PAIRS, lambda: now)
+    now = NOW + 100 * STALE_MS
+    assert rates.constant and rates.get("btc", "CHF") is None
+    assert rates.fresh("btc", now + STALE_MS, "EUR") == Rate("btc", "EUR", "54000", now + STALE_MS, "fixed")
+    assert rates.get("trx") == Rate("trx", "USD", "0.15", now, "fixed")
