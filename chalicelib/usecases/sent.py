@@ -72,7 +72,7 @@ class SentAlone:
             return []
         nonce = self._payer.explain(order.unsigned).nonce
         if nonce is not None:
-            following = self._next(order.wallet)
+            following = self._next(order.wallet, nonce)
             if following < nonce:
                 return []
             if following > nonce:
@@ -88,8 +88,9 @@ class SentAlone:
         news.command(payout_command(withdrawal))
         return [] if order.renew else [Save(replace(order, renew=True, version=order.version + 1))]
 
-    def _next(self, wallet: str) -> int:
-        if wallet not in self._following:
+    def _next(self, wallet: str, nonce: int) -> int:
+        """The wallet's next nonce: where `nonce` waits behind another one, as it was when last asked for."""
+        if self._following.get(wallet, nonce) >= nonce:
             self._following[wallet] = self._payer.next_nonce(wallet)
         return self._following[wallet]
 
