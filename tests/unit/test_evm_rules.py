@@ -51,9 +51,12 @@ def test_a_replacement_pays_an_eighth_more_of_both_prices() -> None:
 
 
 def test_gas_limits() -> None:
-    assert gas_limit(21_000, None) == gas_limit(21_000, 21_000) == 21_000
-    assert gas_limit(50_001, 21_000) == 60_002
-    assert gas_limit(21_001, 100_000) == 100_000
+    assert gas_limit(21_000, None, 150_000) == gas_limit(21_000, 21_000, 150_000) == 21_000
+    assert gas_limit(50_001, 21_000, 150_000) == 60_002
+    assert gas_limit(21_001, 100_000, 150_000) == 100_000
+    # A floor above what a payment may take would fail every one of them.
+    assert gas_limit(21_000, 100_000_000, 150_000) == 150_000
+    assert gas_limit(200_000, None, 150_000) == 240_000
 
 
 def test_fees_that_no_transfer_costs() -> None:

@@ -74,13 +74,14 @@ def _raised(price: int) -> int:
     return max(-(-price * 9 // 8), price + 1)
 
 
-def gas_limit(estimate: int, least: int | None) -> int:
+def gas_limit(estimate: int, least: int | None, most: int) -> int:
     """The gas limit for an estimate: a fifth more, because what a token's transfer costs moves with who holds what.
 
-    A plain transfer costs 21,000 exactly. `least` is the network's setting `gas_limit`, a floor.
+    A plain transfer costs 21,000 exactly. `least` is the network's setting `gas_limit`, a floor;
+    beyond `most`, what a payment may be given, it has no effect. An estimate beyond that has: the caller refuses it.
     """
     wanted = estimate if estimate == _PLAIN_GAS else estimate + -(-estimate // 5)
-    return max(wanted, least or 0)
+    return max(wanted, min(least or 0, most))
 
 
 def most_gas(slug: str, token: bool) -> int:

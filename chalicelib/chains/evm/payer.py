@@ -118,14 +118,15 @@ class EvmPayer:
 
     def _renewed(self, old: transactions.Unsigned, priority: Priority, sender: str) -> transactions.Unsigned:
         head, funds = self._rpc.batch([("eth_getBlockByNumber", ["latest", False]), ("eth_getBalance", [sender, "latest"])])
+        most = most_gas(self._network.slug, bool(old.data))
         request = {"from": sender, "to": "0x" + old.to.hex(), "value": hex(old.value), "data": "0x" + old.data.hex()}
         try:
             estimate = quantity(self._simulate("eth_estimateGas", request), "the gas estimate")
-            gas = max(old.gas, gas_limit(estimate, self._network.gas_limit))
+            gas = max(old.gas, gas_limit(estimate, self._network.gas_limit, most))
         except Refused as refused:
             log.warning("%s: a payment that is being replaced would fail by now: %s", self._network.id, refused)
             gas = old.gas
-        if gas > most_gas(self._network.slug, bool(old.data)):
+        if gas > most:
             gas = old.gas
         fees = replacing(Fees(old.max_fee, old.tip), self._fees(priority, head))
         renewed = replace(old, gas=gas, max_fee=fees.max_fee, tip=fees.tip)
@@ -155,8 +156,9 @@ class EvmPayer:
             raise Garbled("the node is on another chain")
         if payment.contract is not None:
             self._simulate_token(request, data(code, "a contract's code"))
-        gas = gas_limit(quantity(self._simulate("eth_estimateGas", request), "the gas estimate"), self._network.gas_limit)
-        if gas > most_gas(self._network.slug, bool(call)):
+        most = most_gas(self._network.slug, bool(call))
+        gas = gas_limit(quantity(self._simulate("eth_estimateGas", request), "the gas estimate"), self._network.gas_limit, most)
+        if gas > most:
             raise Refused(f"the transfer takes {gas} gas: the recipient or the token computes at the wallet's expense")
         plan = _Plan(to, value, call, gas, self._fees(payment.priority, head))
         if not credible(self._network.slug, plan.fee):
