@@ -11,11 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.settings import Settings
-from chalicelib.wiring.chains import ChainServices
+from chalicelib.wiring.workers import WorkerServices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from chalicelib.chains.addresses import Rules
     from chalicelib.domain.catalogue import Catalogue, Coin, Network
     from chalicelib.domain.ids import Realm, TenantId
@@ -27,12 +25,9 @@ if TYPE_CHECKING:
     from chalicelib.usecases.addresses import Addresses
     from chalicelib.usecases.api_keys import ApiKeys
     from chalicelib.usecases.approvals import Approvals
-    from chalicelib.usecases.bundle_payouts import BundlePayouts
-    from chalicelib.usecases.bundle_settlement import BundleSettlement
     from chalicelib.usecases.checkout import Checkouts
     from chalicelib.usecases.clocks import SandboxTime
     from chalicelib.usecases.coins import Coins
-    from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.demo import DemoResets
     from chalicelib.usecases.deposits import Deposits
     from chalicelib.usecases.expansion import Expansion
@@ -41,18 +36,10 @@ if TYPE_CHECKING:
     from chalicelib.usecases.invoices import Invoices
     from chalicelib.usecases.merchant_settings import MerchantSettingsDesk
     from chalicelib.usecases.networks import Networks
-    from chalicelib.usecases.payout_sweep import PayoutSweep
-    from chalicelib.usecases.payouts import Payouts
-    from chalicelib.usecases.ports import Clock, Signer, StakingNode
-    from chalicelib.usecases.rates import RateKeeper, RateProvider
-    from chalicelib.usecases.relay import Relay
-    from chalicelib.usecases.rescan import Rescanner, Rescans
+    from chalicelib.usecases.ports import Clock, StakingNode
+    from chalicelib.usecases.rescan import Rescans
     from chalicelib.usecases.sandbox import Sandbox
-    from chalicelib.usecases.scan import Scanner
-    from chalicelib.usecases.settlement import Settlement
-    from chalicelib.usecases.stake_following import StakeFollowing
-    from chalicelib.usecases.stake_signing import StakeSigning
-    from chalicelib.usecases.staking import Staker, Staking
+    from chalicelib.usecases.staking import Staking
     from chalicelib.usecases.wallets import Wallets
     from chalicelib.usecases.webhooks import Webhooks
     from chalicelib.usecases.whitelist import Whitelist
@@ -85,7 +72,7 @@ def _region() -> str:
     return str(found)
 
 
-class Services(ChainServices):
+class Services(WorkerServices):
     """Adapters and use cases of one deployment. Shared by all requests of a process."""
 
     def __init__(self, settings: Settings) -> None:
@@ -149,26 +136,6 @@ class Services(ChainServices):
         if realm == "test" or self.settings.rates_providers == ("fixed",):
             return self._fixed_rates
         return self.store.rates()
-
-    @cached_property
-    def rate_providers(self) -> list[RateProvider]:
-        """Who is asked over the network; nobody where no provider or the fixed one is set."""
-        from chalicelib.rates import coingecko, kraken
-
-        known = self.settings
-        makers: dict[str, Callable[[], RateProvider]] = {
-            "coingecko": lambda: coingecko.CoinGecko(
-                known.coingecko_url or coingecko.URL, known.coingecko_key, known.coingecko_ids
-            ),
-            "kraken": lambda: kraken.Kraken(known.kraken_url or kraken.URL),
-        }
-        return [makers[name]() for name in known.rates_providers if name in makers]
-
-    @cached_property
-    def rate_keeper(self) -> RateKeeper:
-        from chalicelib.usecases.rates import RateKeeper
-
-        return RateKeeper(self.store, self.rate_providers, self.clock)
 
     @cached_property
     def _fixed_rates(self) -> Rates:
@@ -315,48 +282,17 @@ class Services(ChainServices):
         return Webhooks(self.store, self.queues, self.clock, allow_private=self.settings.webhooks_private)
 
     @cached_property
-    def relay(self) -> Relay:
-        from chalicelib.usecases.relay import Relay
-
-        return Relay(self.store, self.queues, self.clock)
-
-    @cached_property
-    def deliveries(self) -> Deliveries:
-        from chalicelib.delivery.safe_http import SafeHttpSender
-        from chalicelib.usecases.deliveries import Deliveries
-
-        sender = SafeHttpSender(allow_private=self.settings.webhooks_private)
-        return Deliveries(self.store, self.queues, self.clock, sender, self.queues)
-
-    @cached_property
-    def payout_sweep(self) -> PayoutSweep:
-        from chalicelib.usecases.payout_sweep import PayoutSweep
-
-        return PayoutSweep(self.store, self.queues, self.realm_clock)
-
-    @cached_property
     def sandbox(self) -> Sandbox:
         from chalicelib.usecases.mining import MiningBudget
         from chalicelib.usecases.sandbox import Sandbox
 
         return Sandbox(self.store, self.simulated, self.rules, self.simulated_tokens, MiningBudget(self.store, self.clock))
 
-    def scanner(self, network: Network) -> Scanner:
-        from chalicelib.usecases.scan import Scanner
-
-        clock = self.clock_of(network.realm)
-        return Scanner(network, self.reader(network), self.store, self.deposits(network.realm), self.rules, clock)
-
     @cached_property
     def rescans(self) -> Rescans:
         from chalicelib.usecases.rescan import Rescans
 
         return Rescans(self.store, self.clock)
-
-    def rescanner(self, network: Network) -> Rescanner:
-        from chalicelib.usecases.rescan import Rescanner
-
-        return Rescanner(network, self.reader(network), self.store, self.scanner(network))
 
     @cached_property
     def staking(self) -> Staking:
@@ -366,26 +302,6 @@ class Services(ChainServices):
             return self.staking_node(network, impatient=True)
 
         return Staking(self.store, self.rules, self.realm_clock, node)
-
-    def staker(self, network: Network) -> Staker:
-        """Raises LookupError for a network that is not simulated."""
-        from chalicelib.usecases.staking import Staker
-
-        clock = self.clock_of(network.realm)
-        return Staker(network, self.reader(network), self.simulated(network.id), self.store, self.rules, clock)
-
-    def stake_following(self, network: Network) -> StakeFollowing:
-        """For a network that is not simulated."""
-        from chalicelib.usecases.stake_following import StakeFollowing
-
-        clock = self.clock_of(network.realm)
-        return StakeFollowing(network, self.reader(network), self.staking_node(network), self.store, self.rules, clock)
-
-    @cached_property
-    def stake_signing(self) -> StakeSigning:
-        from chalicelib.usecases.stake_signing import StakeSigning
-
-        return StakeSigning(self.store, self.realm_clock, self.signer, self.staking_node, self.reader)
 
     @cached_property
     def demo_resets(self) -> DemoResets:
@@ -398,46 +314,6 @@ class Services(ChainServices):
         from chalicelib.store.wipe import wipe
 
         return wipe(self.store.models.connection.client, self.settings)
-
-    def settlement(self, network: Network) -> Settlement:
-        from chalicelib.usecases.settlement import Settlement
-
-        clock = self.clock_of(network.realm)
-        return Settlement(network, self.reader(network), self.sent(network), self.store, self.rules, clock)
-
-    @cached_property
-    def signer(self) -> Signer:
-        from chalicelib.custody.envelope import EnvelopeSigner
-        from chalicelib.custody.kms import KmsSigner
-        from chalicelib.custody.records import EncryptedKey
-        from chalicelib.custody.signer import WalletSigner
-
-        kms = self._client("kms")
-        envelope = EnvelopeSigner(kms, self.settings, lambda key_id: self.store.get(EncryptedKey, id=key_id))
-        return WalletSigner(KmsSigner(kms), envelope)
-
-    @cached_property
-    def payouts(self) -> Payouts:
-        from chalicelib.usecases.payouts import Payouts
-
-        renewals, together = self.renewals, self.bundle_payouts
-        return Payouts(self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader, renewals, together)
-
-    @cached_property
-    def bundle_payouts(self) -> BundlePayouts:
-        from chalicelib.usecases.bundle_payouts import BundlePayouts
-
-        rules, clock = self.rules, self.realm_clock
-        return BundlePayouts(self.store, rules, clock, self.signer, self.coin_payer, self.reader, self.renewals)
-
-    def bundle_settlement(self, network: Network) -> BundleSettlement:
-        """For networks of coins."""
-        from chalicelib.usecases.bundle_sent import SentTogether
-        from chalicelib.usecases.bundle_settlement import BundleSettlement
-
-        payer, clock = self.coin_payer(network), self.clock_of(network.realm)
-        sent = SentTogether(self.store, payer)
-        return BundleSettlement(network, self.reader(network), payer, sent, self.store, self.rules, clock, self.renewals)
 
 
 _services: Services | None = None

@@ -1,0 +1,167 @@
+"""What the workers run: scanning, settling, signing, delivering, asking for rates. The API's functions never make any of it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.wiring.chains import ChainServices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chalicelib.chains.addresses import Rules
+    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.ids import Realm
+    from chalicelib.store.queues import SqsQueues
+    from chalicelib.usecases.bundle_payouts import BundlePayouts
+    from chalicelib.usecases.bundle_settlement import BundleSettlement
+    from chalicelib.usecases.deliveries import Deliveries
+    from chalicelib.usecases.deposits import Deposits
+    from chalicelib.usecases.payout_sweep import PayoutSweep
+    from chalicelib.usecases.payouts import Payouts
+    from chalicelib.usecases.ports import Clock, Signer
+    from chalicelib.usecases.rates import RateKeeper, RateProvider
+    from chalicelib.usecases.relay import Relay
+    from chalicelib.usecases.rescan import Rescanner
+    from chalicelib.usecases.scan import Scanner
+    from chalicelib.usecases.settlement import Settlement
+    from chalicelib.usecases.stake_following import StakeFollowing
+    from chalicelib.usecases.stake_signing import StakeSigning
+    from chalicelib.usecases.staking import Staker
+
+
+class WorkerServices(ChainServices):
+    """The part of `Services` that no request needs."""
+
+    def _client(self, service: str) -> Any:
+        raise NotImplementedError
+
+    @property
+    def queues(self) -> SqsQueues:
+        raise NotImplementedError
+
+    @property
+    def rules(self) -> Rules:
+        raise NotImplementedError
+
+    @property
+    def realm_clock(self) -> Clock:
+        raise NotImplementedError
+
+    def clock_of(self, realm: Realm) -> Clock:
+        raise NotImplementedError
+
+    def deposits(self, realm: Realm) -> Deposits:
+        raise NotImplementedError
+
+    def scanner(self, network: Network) -> Scanner:
+        from chalicelib.usecases.scan import Scanner
+
+        clock = self.clock_of(network.realm)
+        return Scanner(network, self.reader(network), self.store, self.deposits(network.realm), self.rules, clock)
+
+    def rescanner(self, network: Network) -> Rescanner:
+        from chalicelib.usecases.rescan import Rescanner
+
+        return Rescanner(network, self.reader(network), self.store, self.scanner(network))
+
+    def settlement(self, network: Network) -> Settlement:
+        from chalicelib.usecases.settlement import Settlement
+
+        clock = self.clock_of(network.realm)
+        return Settlement(network, self.reader(network), self.sent(network), self.store, self.rules, clock)
+
+    def bundle_settlement(self, network: Network) -> BundleSettlement:
+        """For networks of coins."""
+        from chalicelib.usecases.bundle_sent import SentTogether
+        from chalicelib.usecases.bundle_settlement import BundleSettlement
+
+        payer, clock = self.coin_payer(network), self.clock_of(network.realm)
+        sent = SentTogether(self.store, payer)
+        return BundleSettlement(network, self.reader(network), payer, sent, self.store, self.rules, clock, self.renewals)
+
+    def staker(self, network: Network) -> Staker:
+        """Raises LookupError for a network that is not simulated."""
+        from chalicelib.usecases.staking import Staker
+
+        clock = self.clock_of(network.realm)
+        return Staker(network, self.reader(network), self.simulated(network.id), self.store, self.rules, clock)
+
+    def stake_following(self, network: Network) -> StakeFollowing:
+        """For a network that is not simulated."""
+        from chalicelib.usecases.stake_following import StakeFollowing
+
+        clock = self.clock_of(network.realm)
+        return StakeFollowing(network, self.reader(network), self.staking_node(network), self.store, self.rules, clock)
+
+    @cached_property
+    def signer(self) -> Signer:
+        from chalicelib.custody.envelope import EnvelopeSigner
+        from chalicelib.custody.kms import KmsSigner
+        from chalicelib.custody.records import EncryptedKey
+        from chalicelib.custody.signer import WalletSigner
+
+        kms = self._client("kms")
+        envelope = EnvelopeSigner(kms, self.settings, lambda key_id: self.store.get(EncryptedKey, id=key_id))
+        return WalletSigner(KmsSigner(kms), envelope)
+
+    @cached_property
+    def payouts(self) -> Payouts:
+        from chalicelib.usecases.payouts import Payouts
+
+        renewals, together = self.renewals, self.bundle_payouts
+        return Payouts(self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader, renewals, together)
+
+    @cached_property
+    def bundle_payouts(self) -> BundlePayouts:
+        from chalicelib.usecases.bundle_payouts import BundlePayouts
+
+        rules, clock = self.rules, self.realm_clock
+        return BundlePayouts(self.store, rules, clock, self.signer, self.coin_payer, self.reader, self.renewals)
+
+    @cached_property
+    def stake_signing(self) -> StakeSigning:
+        from chalicelib.usecases.stake_signing import StakeSigning
+
+        return StakeSigning(self.store, self.realm_clock, self.signer, self.staking_node, self.reader)
+
+    @cached_property
+    def payout_sweep(self) -> PayoutSweep:
+        from chalicelib.usecases.payout_sweep import PayoutSweep
+
+        return PayoutSweep(self.store, self.queues, self.realm_clock)
+
+    @cached_property
+    def relay(self) -> Relay:
+        from chalicelib.usecases.relay import Relay
+
+        return Relay(self.store, self.queues, self.clock)
+
+    @cached_property
+    def deliveries(self) -> Deliveries:
+        from chalicelib.delivery.safe_http import SafeHttpSender
+        from chalicelib.usecases.deliveries import Deliveries
+
+        sender = SafeHttpSender(allow_private=self.settings.webhooks_private)
+        return Deliveries(self.store, self.queues, self.clock, sender, self.queues)
+
+    @cached_property
+    def rate_providers(self) -> list[RateProvider]:
+        """Who is asked over the network; nobody where no provider or the fixed one is set."""
+        from chalicelib.rates import coingecko, kraken
+
+        known = self.settings
+        makers: dict[str, Callable[[], RateProvider]] = {
+            "coingecko": lambda: coingecko.CoinGecko(
+                known.coingecko_url or coingecko.URL, known.coingecko_key, known.coingecko_ids
+            ),
+            "kraken": lambda: kraken.Kraken(known.kraken_url or kraken.URL),
+        }
+        return [makers[name]() for name in known.rates_providers if name in makers]
+
+    @cached_property
+    def rate_keeper(self) -> RateKeeper:
+        from chalicelib.usecases.rates import RateKeeper
+
+        return RateKeeper(self.store, self.rate_providers, self.clock)
