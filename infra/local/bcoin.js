@@ -214,7 +214,8 @@ Object.assign(calls, {
     if (Number(verbosity) === 0)
       return block.toRaw().toString('hex');
     const json = await rpc.blockToJSON(entry, block, Number(verbosity) > 1);
-    json.nTx = block.txs.length;
+    // It leaves out the nonce, and writes the target's bits as a number.
+    Object.assign(json, {nTx: block.txs.length, nonce: entry.nonce, bits: entry.bits.toString(16).padStart(8, '0')});
     if (Number(verbosity) > 1)
       block.txs.forEach((tx, n) => Object.assign(json.tx[n], {weight: tx.getWeight(), hex: tx.toRaw().toString('hex')}));
     return plain(json, Boolean(gone));

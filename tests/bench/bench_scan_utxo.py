@@ -21,7 +21,9 @@ import orjson
 
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.chains.utxo.facts import GENESIS
+from chalicelib.chains.utxo.headers import merkle_root
 from chalicelib.chains.utxo.reader import UtxoReader
+from chalicelib.chains.utxo.transactions import double_sha256
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding.bech32 import encode_segwit
 from tests.bench.bench_scan_evm import milliseconds, raw_scan, replay
@@ -75,9 +77,12 @@ def block_of(count: int, source: random.Random) -> dict[str, Any]:
                 "weight": 833, "locktime": 0, "vin": vin, "vout": vout, "fee": 0.00001, "hex": source.randbytes(372).hex(),
             }
         )  # fmt: skip
+    root = merkle_root([transaction["txid"] for transaction in transactions])
+    ends = [part.to_bytes(4, "little") for part in (536870912, 1_780_000_000, 0x1D00FFFF, 7)]
+    header = ends[0] + bytes(32) + root + b"".join(ends[1:])
     return {
-        "hash": "00" * 8 + source.randbytes(24).hex(), "confirmations": 1, "height": HEIGHT, "version": 536870912,
-        "merkleroot": source.randbytes(32).hex(), "time": 1_780_000_000, "nTx": count, "previousblockhash": "00" * 32,
+        "hash": double_sha256(header)[::-1].hex(), "confirmations": 1, "height": HEIGHT, "version": 536870912, "bits": "1d00ffff",
+        "nonce": 7, "merkleroot": root[::-1].hex(), "time": 1_780_000_000, "nTx": count, "previousblockhash": "00" * 32,
         "size": 372 * count, "weight": 833 * count, "tx": transactions,
     }  # fmt: skip
 

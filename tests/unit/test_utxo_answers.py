@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import struct
+from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -13,9 +15,10 @@ from chalicelib.chains.utxo import refusals
 from chalicelib.chains.utxo.answers import MOST_EXACT, Garbled, units
 from chalicelib.chains.utxo.facts import policy_of
 from chalicelib.chains.utxo.fees import estimate, rate_for
+from chalicelib.chains.utxo.headers import check_block
 from chalicelib.chains.utxo.parsing import outputs_of, parse_block
 
-HASH, PARENT, TXID = "ab" * 32, "cd" * 32, "ef" * 32
+PARENT, TXID = "cd" * 32, "ef" * 32
 
 
 def text_of(amount: int) -> bytes:
@@ -119,26 +122,64 @@ def test_garbled_transactions_are_no_transactions(broken: Any) -> None:
         outputs_of([broken])
 
 
+def hashed(block: dict[str, Any]) -> dict[str, Any]:
+    """`block` with the root and the hash that belong to it (Bitcoin's reference, "Block Headers")."""
+    row = [bytes.fromhex(tx["txid"])[::-1] for tx in block["tx"]]
+    while len(row) > 1:
+        row += row[-1:] if len(row) % 2 else []
+        row = [sha256(sha256(a + b).digest()).digest() for a, b in zip(row[::2], row[1::2], strict=True)]
+    header = struct.pack("<i", block["version"]) + bytes.fromhex(block["previousblockhash"])[::-1] + row[0]
+    header += struct.pack("<I", block["time"]) + bytes.fromhex(block["bits"])[::-1] + struct.pack("<I", block["nonce"])
+    return {**block, "merkleroot": row[0][::-1].hex(), "hash": sha256(sha256(header).digest()).digest()[::-1].hex()}
+
+
 def block(**changes: Any) -> dict[str, Any]:
+    made = hashed(_plain_block())
+    return {**made, **changes}
+
+
+def _plain_block() -> dict[str, Any]:
     return {
-        "hash": HASH, "height": 7, "confirmations": 1, "previousblockhash": PARENT, "time": 1_700_000_000, "nTx": 2,
-        "tx": [transaction(output(50.0), coinbase=True), transaction(output(0.5))], **changes,
+        "height": 7, "version": 536870912, "bits": "1d00ffff", "nonce": 12345, "confirmations": 1, "previousblockhash": PARENT,
+        "time": 1_700_000_000, "nTx": 2,
+        "tx": [{**transaction(output(50.0), coinbase=True), "txid": "01" * 32}, transaction(output(0.5))],
     }  # fmt: skip
 
 
 def test_blocks() -> None:
-    read = parse_block(block(), 7, HASH)
-    assert (read.number, read.hash, read.parent_hash, read.time) == (7, HASH, PARENT, 1_700_000_000_000)
+    whole = block()
+    name = whole["hash"]
+    read = parse_block(whole, 7, name)
+    assert (read.number, read.hash, read.parent_hash, read.time) == (7, name, PARENT, 1_700_000_000_000)
     assert [t.amount for t in read.transfers] == [50_000_000]
     wrong = [
         {"hash": PARENT}, {"height": 8}, {"confirmations": -1}, {"previousblockhash": None}, {"time": None}, {"nTx": 3},
-        {"tx": []}, {"tx": None}, {"tx": [TXID, TXID]},
+        {"tx": []}, {"tx": None}, {"tx": [TXID, TXID]}, {"tx": whole["tx"][:1], "nTx": 1}, {"tx": whole["tx"][::-1]},
+        {"tx": [*whole["tx"], whole["tx"][1]], "nTx": 3}, {"bits": "1d00fffe"}, {"bits": None}, {"nonce": 1}, {"nonce": -1},
+        {"version": None}, {"merkleroot": TXID}, {"merkleroot": "x"}, {"time": 1}, {"bits": "1d00ffff00"},
     ]  # fmt: skip
     for change in wrong:
         with pytest.raises(Garbled):
-            parse_block(block(**change), 7, HASH)
+            parse_block(block(**change), 7, name)
+            pytest.fail(str(change))
     with pytest.raises(Garbled):
-        parse_block(None, 7, HASH)
+        parse_block(None, 7, name)
+
+
+def test_a_block_that_others_know() -> None:
+    """Bitcoin's block 170 (blockchain explorers; the first payment ever made): its ids, root, and hash."""
+    coinbase = "b1fea52486ce0c62bb442b530a3f0132b826c74e473d1f2c220bfa78111c5082"
+    payment = "f4184fc596403b9d638783cf57adfe4c75c605f6356fbc91338530e9831e9e16"
+    told = {
+        "hash": "00000000d1145790a8694403d4063f323d499e655c83426834d4ce2f8dd4a2ee",
+        "previousblockhash": "000000002a22cfee1f2c846adbd12b3e183d4f97683f85dad08a79780a84bd55",
+        "merkleroot": "7dac2c5666815c17a3b36427de37bb9d2e2c5ccec3f8633eb91a4205cb4c10ff",
+        "version": 1, "time": 1231731025, "bits": "1d00ffff", "nonce": 1889418792,
+    }  # fmt: skip
+    check_block(told, [coinbase, payment])
+    for txids in ([coinbase], [payment, coinbase], [coinbase, payment, payment], []):
+        with pytest.raises(Garbled):
+            check_block(told, txids)
 
 
 def test_fee_rates_follow_the_node_within_bounds() -> None:

@@ -10,6 +10,7 @@ import logging
 from typing import Any
 
 from chalicelib.chains.utxo.answers import COIN, Garbled, hash32, member, number, units
+from chalicelib.chains.utxo.headers import check_block
 from chalicelib.chains.utxo.transactions import PaidTo, double_sha256, outputs_in, without_witnesses
 from chalicelib.domain.chain import Block, Transfer
 
@@ -41,6 +42,10 @@ def parse_block(answer: Any, number_: int, hash_: str) -> Block:
     transactions = answer.get("tx")
     if not isinstance(transactions, list) or answer.get("nTx", len(transactions)) != len(transactions) or not transactions:
         raise Garbled("a block has no list of transactions, or not all of them")
+    try:
+        check_block(answer, [transaction["txid"] for transaction in transactions])
+    except (KeyError, TypeError):
+        raise Garbled("a block's transaction is only an id, or has none") from None
     parent = answer.get("previousblockhash")
     return Block(
         number=number_,

@@ -96,18 +96,23 @@ class UtxoPayer:
         """
         self._check_rate(rate)
         home = self._script(wallet)
-        inputs: list[Input] = []
-        weight, size = weight_of([], [len(home)]), 0
+        useful: list[Input] = []
+        weight, size = weight_of([], [len(home)]) + 8, 0
         for spent in sorted(map(self._input, coins), key=lambda spent: -spent.amount):
             kind = key_hash_of(spent.script)[0]
             if worth(Candidate(spent.amount, INPUT_WEIGHT[kind]), rate) <= 0:
                 continue
-            # A legacy coin brings the transaction that made it, of whatever size that is.
-            whole = self._with_previous([spent])[0] if kind == "p2pkh" else spent
-            weight, size = weight + INPUT_WEIGHT[kind], size + 100 + len(whole.previous)
-            if weight + 8 > MOST_WEIGHT or size > psbt.MOST_BYTES - 1_000:
+            weight += INPUT_WEIGHT[kind]
+            if weight > MOST_WEIGHT:
                 break
-            inputs.append(whole)
+            useful.append(spent)
+        inputs: list[Input] = []
+        for spent in self._with_previous(useful):
+            # A legacy coin brings the transaction that made it, of whatever size that is.
+            size += 100 + len(spent.previous)
+            if size > psbt.MOST_BYTES - 1_000:
+                break
+            inputs.append(spent)
         kinds = [key_hash_of(spent.script)[0] for spent in inputs]
         amount = sum(spent.amount for spent in inputs) - fee_for(weight_of(kinds, [len(home)]), rate)
         if not inputs or amount < self._dust(home):
@@ -250,7 +255,8 @@ class UtxoPayer:
             return found
 
         previous = self._sure(ask)
-        return [replace(s, previous=previous[s.outpoint[:32]]) if s in wanted else s for s in inputs]
+        names = {spent.outpoint for spent in wanted}
+        return [replace(s, previous=previous[s.outpoint[:32]]) if s.outpoint in names else s for s in inputs]
 
     def _raised(self, old: Unsigned, weight: int, rate: int) -> int:
         """The least fee of a replacement of this weight: its own rate, and BIP-125's rules 3 and 4 (Core's PaysForRBF)."""
