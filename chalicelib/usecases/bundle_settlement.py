@@ -122,9 +122,12 @@ class BundleSettlement:
         return False
 
     def _impossible(self, bundle: Bundle) -> bool:
-        """Whether a coin that each of its attempts spends is spent by others, or was taken back by the chain."""
+        """Whether a coin that each of its attempts spends is spent by others in a block, or was taken back by the chain.
+
+        Of blocks alone: what only waits in the mempool may lose against ours.
+        """
         needed = [coin.outpoint for coin in bundle.signed[-1].inputs]
-        return any(found is None for found in self._payer.unspent(needed))
+        return any(found is None for found in self._payer.unspent(needed, mempool=False))
 
     def _doubt(self, bundle: Bundle, since: int | None) -> Bundle:
         if bundle.doubtful_since == since:

@@ -459,8 +459,9 @@ class CoinPayer(Protocol):
         """As `ChainPayer.broadcast`."""
         ...
 
-    def unspent(self, outpoints: Sequence[str]) -> list[Unspent | None]:
-        """What the node says of outputs, mempool included: None where it is spent or unknown. Raises Unavailable."""
+    def unspent(self, outpoints: Sequence[str], mempool: bool = True) -> list[Unspent | None]:
+        """What the node says of outputs: None where it is spent or unknown, in blocks alone or in its mempool too. Raises
+        Unavailable."""
         ...
 
 

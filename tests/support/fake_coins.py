@@ -261,9 +261,9 @@ class FakeCoins:
         }
         return sum(known[i] for i in tx.inputs) - sum(output.amount for output in tx.outputs)
 
-    def unspent(self, outpoints: Sequence[str]) -> list[Unspent | None]:
+    def unspent(self, outpoints: Sequence[str], mempool: bool = True) -> list[Unspent | None]:
         self._up()
-        coins = self._coins(pool=True)
+        coins = self._coins(pool=mempool)
         found = [coins.get(outpoint) for outpoint in outpoints]
         return [
             None if coin is None else Unspent(outpoint, coin[0].address, coin[0].amount, coin[1])

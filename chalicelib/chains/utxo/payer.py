@@ -191,14 +191,14 @@ class UtxoPayer:
         if answer != txid:
             raise Unavailable(f"{self._network.slug}: the node answers with the id of another transaction")
 
-    def unspent(self, outpoints: Sequence[str]) -> list[Unspent | None]:
-        """What the node says of outputs, mempool included: None where it is spent or unknown. `height` is 0 for an output of a
-        transaction that is in no block. Raises Unavailable."""
+    def unspent(self, outpoints: Sequence[str], mempool: bool = True) -> list[Unspent | None]:
+        """What the node says of outputs: None where it is spent or unknown, in blocks alone or in its `mempool` too. `height` is 0
+        for an output of a transaction that is in no block. Raises Unavailable."""
 
         def ask() -> list[Unspent | None]:
             split = [outpoint.split(":") for outpoint in outpoints]
             info, *found = self._rpc.batch(
-                [("getblockchaininfo", []), *[("gettxout", [txid, int(index), True]) for txid, index in split]]
+                [("getblockchaininfo", []), *[("gettxout", [txid, int(index), mempool]) for txid, index in split]]
             )
             tip, best = (
                 number(member(info, "blocks", "the chain"), "the number of blocks"),
