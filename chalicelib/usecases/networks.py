@@ -112,8 +112,6 @@ def _check(network: Network) -> None:
         return
     if network.rpc_url is None:
         raise BusinessRule("rpcUrl", f"{network.slug} can not be active without a node: give its rpcUrl")
-    if network.family == "utxo":
-        raise BusinessRule("status", f"{network.slug} can not be active yet: this version speaks to nodes of EVM networks and Tron")
 
 
 def _check_nodes(network: Network) -> None:

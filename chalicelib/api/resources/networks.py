@@ -211,9 +211,9 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
 
     `confirmationBlocks` decides after how many blocks payments are credited: lowering it credits sooner what is waiting now,
     and every payment with fewer blocks on top can still be taken back by the chain. A live network can only be active with an
-    `rpcUrl`, and (in this version) on an EVM chain or Tron; the service does not call the URL here. Its first scan begins five
-    minutes of blocks before the node's tip, so that nothing is missed that was paid after this answer. Scanning an inactive
-    network stands still and goes on where it stood. A simulated network takes no URLs of nodes.
+    `rpcUrl`; the service does not call the URL here. Its first scan begins five minutes of blocks before the node's tip, so that
+    nothing is missed that was paid after this answer. Scanning an inactive network stands still and goes on where it stood. A
+    simulated network takes no URLs of nodes.
 
     `rpcUrl` alone replaces the first of `rpcUrls` and leaves the others; null takes the only one away. `agreementUsd` needs two
     nodes; without a fresh rate every payment counts as worth more. `finalityTag` and `finalityUsd` go together, on EVM networks.
