@@ -69,10 +69,21 @@ class Withdrawal(Record):
     ] = None  # type: ignore[assignment]
     priority: Annotated[Priority, Field(description="What was asked for.", examples=["normal"])]
     pending_reason: Annotated[
-        Literal["approval", "liquidity", "risk"], Field(description="What a pending one waits for, if it waits for something.")
+        Literal["approval", "liquidity", "risk"],
+        Field(
+            description="What a pending one waits for, if for something: an approval, money in the hot wallet, or (`risk`) "
+            "its merchant's balance of the coin to be no longer negative."
+        ),
     ] = None  # type: ignore[assignment]
     failure_reason: Annotated[str, Field(description="Why it failed.", examples=["rejected: unknown payee"])] = None  # type: ignore[assignment]
-    transaction_hash: Annotated[str, Field(description="On the chain, once it was broadcast.", examples=[HASH])] = None  # type: ignore[assignment]
+    transaction_hash: Annotated[
+        str,
+        Field(
+            description="On the chain, once it was broadcast. A payment that no block takes is replaced by one with a higher fee: "
+            "this is the newest one's until one of them is in a block, then that one's.",
+            examples=[HASH],
+        ),
+    ] = None  # type: ignore[assignment]
     confirmations: Annotated[int, Field(description="Blocks on it, its own included.", examples=[0])]
     block_number: Annotated[int, Field(description="The block that it is in.", examples=[19_000_000])] = None  # type: ignore[assignment]
     metadata: Metadata = None  # type: ignore[assignment]

@@ -141,7 +141,8 @@ def sandbox_reorg(ctx: Ctx, body: SandboxReorg) -> Answer:
 )  # fmt: skip
 def sandbox_outcome(ctx: Ctx, body: SandboxOutcome) -> Answer:
     """`confirm`: mined, with all its confirmations. `fail`: mined and failed, with all of them. `stick`: in no block until it is
-    told otherwise. Said before the payment is sent, it is remembered for a day; after its last confirmation it is too late.
+    told otherwise; meanwhile the service replaces it as it would a real one, so that its hash and fee change. Said before the
+    payment is sent, it is remembered for a day; after its last confirmation it is too late.
     """
     return Answer(ctx.services.sandbox.outcome(ctx.tenant, ctx.param("id"), body.outcome))
 
