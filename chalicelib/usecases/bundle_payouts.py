@@ -143,11 +143,12 @@ class BundlePayouts:
         bundle = None if held.gathering is None else self._store.get(Bundle, id=held.gathering)
         room = MOST_PAYOUTS - (0 if bundle is None else len(bundle.payouts))
         wanted = self._open_ones(network, wallet, first, room) if room > 0 else []
-        fee = 0
+        share = 0
         if wanted:
             wanted, fee = self._covered(network, wallet, held, bundle, wanted)
+            share = fee // max(1, len(wanted) + (0 if bundle is None else len(bundle.payouts)))
         for withdrawal in wanted:
-            bundle, held = self._join(network, wallet, bundle, held, withdrawal, fee)
+            bundle, held = self._join(network, wallet, bundle, held, withdrawal, share)
         if room <= 0 and bundle is not None:
             # Full, and whoever filled it died: it has to go on before anything else can join another.
             self._finish(network, wallet, bundle)
@@ -273,7 +274,7 @@ class BundlePayouts:
             bundle=bundle.id,
         )
         after = replace(
-            before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee // len(bundle.payouts),
+            before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee,
             order_id=order.id, updated_at=news.at,
         )  # fmt: skip
         after = stepped(news, views, before, after)

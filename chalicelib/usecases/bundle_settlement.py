@@ -124,10 +124,12 @@ class BundleSettlement:
     def _impossible(self, bundle: Bundle) -> bool:
         """Whether a coin that each of its attempts spends is spent by others in a block, or was taken back by the chain.
 
-        Of blocks alone: what only waits in the mempool may lose against ours.
+        Only what the node denies with its mempool and without it: a rival that waits there may lose against ours, and a coin that
+        waits there may be back in the next block.
         """
         needed = [coin.outpoint for coin in bundle.signed[-1].inputs]
-        return any(found is None for found in self._payer.unspent(needed, mempool=False))
+        denied = [name for name, found in zip(needed, self._payer.unspent(needed), strict=True) if found is None]
+        return bool(denied) and None in self._payer.unspent(denied, mempool=False)
 
     def _doubt(self, bundle: Bundle, since: int | None) -> Bundle:
         if bundle.doubtful_since == since:

@@ -21,6 +21,7 @@ from chalicelib.domain.ids import network_id
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.encoding import base58check
 from chalicelib.store.dynamo import DynamoStore
+from chalicelib.usecases import bundle_payouts
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.bundle_payouts import BundlePayouts
 from chalicelib.usecases.clocks import in_realm
@@ -32,7 +33,7 @@ from chalicelib.workers import poll
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from tests.support.cuts import Died
-from tests.support.fake_coins import DigestSigner, FakeCoins, Reader
+from tests.support.fake_coins import DigestSigner, FakeCoins, Reader, Tx
 from tests.support.stack import Stack, first_stack
 
 NETWORK = network_id("live", "litecoin")
@@ -259,7 +260,8 @@ def cut(shop: Shop, at: int, what: Callable[[], None], act: Callable[[Shop], Any
 @pytest.mark.parametrize("how", ["dies", "hangs", "rival"])
 def test_whatever_happens_at_a_commit_each_is_paid_once(begin: Callable[[], Shop], how: str) -> None:
     """Whoever comes next goes on from what is stored; nothing is paid twice, and nothing is left behind."""
-    for at in range(1 if how != "hangs" else 2, 40, 1 if how != "hangs" else 3):
+    step = {"dies": 1, "hangs": 3, "rival": 2}[how]
+    for at in range(1, 40, step):
         shop = begin()
         ids = [shop.withdraw("1", 0), shop.withdraw("2", 1)]
         what = {"dies": die, "hangs": hang, "rival": lambda shop=shop: pay_first(shop)}[how]
@@ -330,6 +332,55 @@ def test_too_much_waits_and_small_ones_pass_it(shop: Shop) -> None:
     assert shop.status(large) == "confirming"
     shop.confirm()
     assert shop.status(large) == "confirmed" and shop.available() == "11"
+    shop.whole()
+
+
+def test_more_than_one_transaction_takes_are_several(begin: Callable[[], Shop], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where whoever filled a bundle died before it was built."""
+    monkeypatch.setattr(bundle_payouts, "MOST_PAYOUTS", 2)
+    for at in (0, 3, 4):
+        shop = begin()
+        ids = [shop.withdraw("1"), shop.withdraw("1", 1), shop.withdraw("1", 2)]
+        cut(shop, at, die, pay_first)
+        last = services().store.get(Withdrawal, tenant=next(iter(services().store.every(Withdrawal))).tenant, id=ids[2])
+        assert last is not None
+        services().payouts.pay(last.tenant, last.id)
+        assert sorted(len(bundle.payouts) for bundle in shop.bundles()) == [1, 2]
+        shop.run()
+        shop.confirm()
+        assert [shop.status(i) for i in ids] == ["confirmed"] * 3
+        shop.whole()
+
+
+def test_a_rival_that_only_waits_concludes_nothing(shop: Shop) -> None:
+    """Somebody spends the same coin, and no block takes it: ours may still be mined."""
+    withdrawal = shop.withdraw("1", run=True)
+    (bundle,) = shop.bundles()
+    (coin,) = bundle.coins
+    shop.chain.forget()
+    shop.chain.pool = {"rival": Tx("rival", (coin,), ())}  # all of it is its fee
+    shop.chain.mine(REORG + 1, take=False)
+    shop.run()
+    assert shop.bundles()[0].doubtful_since is None and shop.status(withdrawal) == "confirming"
+    shop.chain.forget()
+    shop.run()
+    shop.confirm()
+    assert shop.status(withdrawal) == "confirmed"
+    shop.whole()
+
+
+def test_a_coin_that_others_spent_fails_the_payment_and_is_not_offered_again(shop: Shop) -> None:
+    withdrawal = shop.withdraw("9", run=True)
+    (bundle,) = shop.bundles()
+    (coin,) = bundle.coins
+    shop.chain.steal(coin)
+    shop.run()
+    assert shop.bundles()[0].doubtful_since == shop.chain.tip()
+    shop.chain.mine(REORG)
+    shop.run()
+    assert shop.status(withdrawal) == "failed" and shop.available() == "30"
+    again = shop.withdraw("4", run=True)
+    assert shop.status(again) == "confirming" and coin not in shop.bundles()[1].coins
     shop.whole()
 
 
