@@ -72,7 +72,9 @@ class TronHttp:
 
     def call(self, method: str, params: Mapping[str, Any] | Sequence[Any] = ()) -> Any:
         """The answer to one request. Raises RpcError where the node answers an error, Unavailable where it does not answer."""
-        status, content = self._exchange(method, orjson.dumps(params or {}))
+        return self._answer(method, *self._exchange(method, orjson.dumps(params or {})))
+
+    def _answer(self, method: str, status: int, content: bytes) -> Any:
         if status != 200:
             raise Unavailable(f"the node answers HTTP {status}")
         try:
@@ -89,8 +91,10 @@ class TronHttp:
         """
         if len(requests) < 2:
             return [self.call(*request) for request in requests]
+        # Threads wait for the node, no more: parsing in them would only have them wait for each other.
         with ThreadPoolExecutor(min(_AT_ONCE, len(requests))) as pool:
-            return list(pool.map(lambda request: self.call(*request), requests))
+            told = pool.map(lambda request: self._exchange(request[0], orjson.dumps(request[1] or {})), requests)
+            return [self._answer(method, *answer) for (method, _), answer in zip(requests, told, strict=True)]
 
     def _exchange(self, method: str, body: bytes) -> tuple[int, bytes]:
         url = f"{self._base}{self._prefix}/{method}{self._query}"

@@ -15,12 +15,12 @@ from chalicelib.chains.tron.parsing import (
     moved_by,
     parse_header,
     succeeded,
+    tokens_moved,
     transactions_of,
-    transfer_of,
     transfers_in,
 )
 from chalicelib.chains.tron.transactions import native_transfers
-from chalicelib.chains.tron.values import Garbled, address, data, hash32, hex_address, row, whole, words
+from chalicelib.chains.tron.values import Garbled, data, hash32, hex_address, row, whole, words
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.usecases.ports import Unavailable
@@ -94,7 +94,7 @@ class TronReader:
         requests: list[tuple[str, Any]] = [("wallet/getblock", header_of(0))]
         for start in numbers[::_BLOCKS_AT_ONCE]:
             end = min(last + 1, start + _BLOCKS_AT_ONCE)
-            requests.append(("wallet/getblockbylimitnext", {"startNum": start, "endNum": end}))
+            requests.append(("wallet/getblockbylimitnext", {"startNum": start, "endNum": end, "visible": True}))
         genesis, *answers = self._node.batch(requests)
         self._check_chain(genesis)
         there = sorted((block for answer in answers for block in _listed(answer)), key=block_number)
@@ -226,15 +226,10 @@ def _listed(answer: Any) -> list[dict[str, Any]]:
 
 def _moved(info: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     """Contract, sender and recipient of every token transfer that an info has a log of."""
-    found = []
     try:
-        for log in info.get("log", ()):
-            moved = transfer_of(log)
-            if moved is not None:
-                found.append((address("41" + log["address"]), moved[0], moved[1]))
+        return tuple(tokens_moved(info))
     except (KeyError, TypeError, AttributeError):
         raise Garbled("a log lacks a field") from None
-    return tuple(found)
 
 
 def _happened(transfer: Transfer, block: Block, info: Any, transaction: Any) -> bool:

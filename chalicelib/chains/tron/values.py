@@ -1,12 +1,13 @@
 """Numbers, hashes and addresses as Tron's nodes write them. Whatever is not exactly that is the node's fault, and raises Garbled.
 
-Pure; on the scanner's hot path. Addresses are 41 and 40 hex digits in a node's answers, and base58check in our storage form.
+Pure; on the scanner's hot path. Addresses are 41 and 40 hex digits in a node's answers, or base58check
+where that was asked for, as in our storage form.
 """
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -15,12 +16,16 @@ from chalicelib.encoding.public_keys import TRON_PREFIX
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _ADDRESS = re.compile(r"41[0-9a-f]{40}", re.ASCII)
+_SPELLED = re.compile(r"T[1-9A-HJ-NP-Za-km-z]{33}", re.ASCII)
 _DATA = re.compile(r"(?:[0-9a-fA-F]{2})*", re.ASCII)
 _REMEMBERED = 16_384
 
 _DIGITS = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_PAIRS = tuple(high + low for high in _DIGITS for low in _DIGITS)
-_P4, _P8, _P16, _P18 = 58**4, 58**8, 58**16, 58**18
+_PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
+_P10, _P20 = 58**10, 58**20
+"""Two digits are 3,364, four are 11,316,496."""
+_known: dict[str, str] = {}
+"""Exchanges are in every block. Threads may compute one twice, which changes nothing."""
 
 
 class Garbled(Exception):
@@ -59,29 +64,52 @@ def row(answer: Any, what: str) -> dict[str, Any]:
     return answer
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def address(value: str) -> str:
-    """The storage form (base58check) of an address as nodes write it. Raises Garbled, TypeError for what can not be hashed.
+def address(value: Any) -> str:
+    """The storage form (base58check) of an address as nodes write it in hex. Raises Garbled."""
+    if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
+        raise Garbled("an address is none")
+    digits = value[2:]
+    return addresses([digits])[digits]
+
+
+def addresses(wanted: Iterable[str]) -> Mapping[str, str]:
+    """The storage forms of addresses that are given as 40 hex digits (lower case), without their prefix 41. Has others, too.
 
     A base58 of our own for this one length: the library takes ten times as long, and a block has hundreds of them.
     """
-    if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
+    known = _known
+    if len(known) > _REMEMBERED:
+        known.clear()
+    pairs = _PAIRS
+    for digits in wanted:
+        if digits in known:
+            continue
+        payload = b"\x41" + bytes.fromhex(digits)
+        number = int.from_bytes(payload + sha256(sha256(payload).digest()).digest()[:4])
+        # 25 bytes that begin with 0x41 always have 34 digits: 4, and three times 10, which are 2 and twice 4.
+        high, low = divmod(number, _P20)
+        a, high = divmod(high, _P10)
+        middle, low = divmod(low, _P10)
+        b, d = divmod(high, 11316496)
+        b, c = divmod(b, 11316496)
+        e, g = divmod(middle, 11316496)
+        e, f = divmod(e, 11316496)
+        h, j = divmod(low, 11316496)
+        h, i = divmod(h, 11316496)
+        known[digits] = (
+            f"{pairs[a // 3364]}{pairs[a % 3364]}"
+            f"{pairs[b]}{pairs[c // 3364]}{pairs[c % 3364]}{pairs[d // 3364]}{pairs[d % 3364]}"
+            f"{pairs[e]}{pairs[f // 3364]}{pairs[f % 3364]}{pairs[g // 3364]}{pairs[g % 3364]}"
+            f"{pairs[h]}{pairs[i // 3364]}{pairs[i % 3364]}{pairs[j // 3364]}{pairs[j % 3364]}"
+        )
+    return known
+
+
+def spelled(value: Any) -> str:
+    """An address in base58, as nodes write it when asked to. Its checksum is not looked at: a wrong one is nobody's."""
+    if not isinstance(value, str) or not _SPELLED.fullmatch(value):
         raise Garbled("an address is none")
-    payload = bytes.fromhex(value)
-    number = int.from_bytes(payload + sha256(sha256(payload).digest()).digest()[:4])
-    # 25 bytes that begin with 0x41 always have 34 digits: 16 and 18.
-    high, low = divmod(number, _P18)
-    first, second = divmod(high, _P8)
-    top, low = divmod(low, _P16)
-    third, fourth = divmod(low, _P8)
-    return _eight(first) + _eight(second) + _PAIRS[top] + _eight(third) + _eight(fourth)
-
-
-def _eight(number: int) -> str:
-    high, low = divmod(number, _P4)
-    a, b = divmod(high, 3364)
-    c, d = divmod(low, 3364)
-    return _PAIRS[a] + _PAIRS[b] + _PAIRS[c] + _PAIRS[d]
+    return value
 
 
 def raw_address(text: str) -> bytes:
