@@ -141,7 +141,7 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
         path = route.path.format_map(ctx.path)
         ctx.request_hash = idempotency.hash_of(route.method, path, _parameters(request), raw)
     if route.body is not None:
-        from chalicelib.api.models import validated
+        from chalicelib.api.problems import validated
 
         content_type = auth.header_values(request, "content-type")
         try:
@@ -171,7 +171,7 @@ def _query_of(route: Route, request: Request, catalogue: Catalogue | None) -> tu
     if route.query is None:
         return None, []
     # pydantic is half of a cold start's imports: a request that has nothing to validate does not wait for it.
-    from chalicelib.api.models import MAX_PROBLEMS, validated
+    from chalicelib.api.problems import MAX_PROBLEMS, validated
 
     sent = _query(request)
     bad = {name for name, value in sent.items() if any(body.has_bad_character(text) for text in (name, *value))}

@@ -52,7 +52,7 @@ _A_SCHEMA_SAYS_IT = re.compile(
     r"|must have at (least|most) [0-9]+ (characters|entries)"
     r"|is not known.*"
 )
-"""Constraints that schemas can express, in the words of `chalicelib.api.models`. Data that fits the document never meets them."""
+"""Constraints that schemas can express, in the words of `chalicelib.api`. Data that fits the document never meets them."""
 
 
 class Pool:
@@ -111,7 +111,7 @@ def looks(field: dict[str, Any]) -> str:
 
 def once_of_each(made: dict[str, Any]) -> dict[str, Any]:
     """The document without twins: query parameters of the same operator, and fields that may be left out of a body, where one
-    before looks the same. They come from the same functions (`api.lists.query`, `api.models`)."""
+    before looks the same. They come from the same functions (`api.lists.query`, `api.problems`)."""
     seen: set[tuple[str, str]] = set()
     for several in made["paths"].values():
         for operation in several.values():

@@ -7,10 +7,11 @@ import json
 import pytest
 
 from chalicelib.api.body import parse
+from chalicelib.api.fields import MAX_METADATA
 from chalicelib.api.lists.fields import day
 from chalicelib.api.lists.invoices import INVOICES
-from chalicelib.api.models import MAX_METADATA, shown, validated
 from chalicelib.api.numbers import JsonNumber
+from chalicelib.api.problems import shown, validated
 from chalicelib.api.resources.addresses import AddressCreate
 from chalicelib.api.resources.invoices import InvoiceCreate, InvoiceOverride
 from chalicelib.api.resources.withdrawals import WithdrawalCreate

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from chalicelib.api.context import MAX_PARAM
+from chalicelib.api.fields import NETWORK_SCHEMA
 from chalicelib.api.idempotency import HEADER, MAX_LENGTH
-from chalicelib.api.models import NETWORK_SCHEMA
 from chalicelib.api.openapi.schemas import Schema, properties
 from chalicelib.api.routes import Route
 

@@ -7,11 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.errors import InsufficientPermissions
+from chalicelib.api.fields import AddressText, CoinSlug, Label, Metadata, NetworkSlug
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.addresses import ADDRESSES
-from chalicelib.api.models import AddressText, CoinSlug, Label, Metadata, NetworkSlug, Query, Request, chosen_coin, shown
+from chalicelib.api.models import Query, Request
+from chalicelib.api.problems import shown
 from chalicelib.api.resources.wallets import wallet_problems
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses import ROLE_OF, Address, Mode

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from chalicelib.api.chosen import chosen_coin, coin_network, misspelled
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.fields import NetworkSlug, amount_text, matching
 from chalicelib.api.lists import Listing, choice, coin, hash_text, network, text, whole
 from chalicelib.api.lists.query import PageQuery
-from chalicelib.api.models import CamelRequest, NetworkSlug, Query, amount_text, chosen_coin, coin_network, matching, misspelled
+from chalicelib.api.models import CamelRequest, Query
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Coin

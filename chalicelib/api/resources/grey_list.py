@@ -7,10 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from chalicelib.api.chosen import misspelled
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.fields import AddressText, NetworkSlug
 from chalicelib.api.lists import Listing, hash_text, network, text, time
 from chalicelib.api.lists.query import PageQuery
-from chalicelib.api.models import AddressText, NetworkSlug, Query, Request, misspelled, shown
+from chalicelib.api.models import Query, Request
+from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.greylist import GreyListEntry

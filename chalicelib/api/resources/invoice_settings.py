@@ -10,8 +10,10 @@ from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.models import Amount, CamelRequest, CoinSlug, amount_text, shown
+from chalicelib.api.fields import Amount, CoinSlug, amount_text
+from chalicelib.api.models import CamelRequest
 from chalicelib.api.numbers import JsonNumber
+from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem

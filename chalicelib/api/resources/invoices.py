@@ -9,21 +9,13 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.fields import CoinSlug, NetworkSlug, PositiveAmount, matching, positive_amount
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.invoices import INVOICES
-from chalicelib.api.models import (
-    CamelRequest,
-    CoinSlug,
-    MoneyRequest,
-    NetworkSlug,
-    PositiveAmount,
-    Query,
-    chosen_coin,
-    matching,
-    positive_amount,
-    shown,
-)
+from chalicelib.api.models import CamelRequest, MoneyRequest, Query
+from chalicelib.api.problems import shown
 from chalicelib.api.resources.invoice_settings import ExpirySeconds
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue

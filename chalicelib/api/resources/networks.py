@@ -8,21 +8,15 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from chalicelib.api.chosen import known_network
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.fields import NOT_NULL, NetworkSlug, PositiveAmount, amount_text
 from chalicelib.api.lists import Listing, amount, choice, flag, text, time, whole
 from chalicelib.api.lists import network as network_slug
 from chalicelib.api.lists.common import in_coin_units
 from chalicelib.api.lists.query import PageQuery
-from chalicelib.api.models import (
-    NOT_NULL,
-    CamelRequest,
-    NetworkSlug,
-    PositiveAmount,
-    Request,
-    amount_text,
-    known_network,
-    shown,
-)
+from chalicelib.api.models import CamelRequest, Request
+from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import Cursor

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.models import AddressText, CoinSlug, MoneyRequest, NetworkSlug, PositiveAmount, Request, chosen_coin
+from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount
+from chalicelib.api.models import MoneyRequest, Request
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.errors import BusinessRule

@@ -7,18 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from chalicelib.api.chosen import chosen_coin, known_network, misspelled
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.models import (
-    AddressText,
-    CamelRequest,
-    CoinSlug,
-    NetworkSlug,
-    Query,
-    chosen_coin,
-    known_network,
-    misspelled,
-    shown,
-)
+from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug
+from chalicelib.api.models import CamelRequest, Query
+from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses import ROLE_OF, SERVICE_TYPE, Role
 from chalicelib.domain.catalogue import Coin

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.fields import AddressText, Label, NetworkSlug, amount_schema, amount_text
 from chalicelib.api.lists import Listing, ListQuery, hash_text, network, text, time
 from chalicelib.api.lists.common import by_id
-from chalicelib.api.models import AddressText, ChangeSignature, Label, NetworkSlug, Request, amount_schema, amount_text
+from chalicelib.api.models import ChangeSignature, Request
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.ids import network_parts, place_in_time
 from chalicelib.domain.money import format_units, parse_units

@@ -9,23 +9,13 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from chalicelib.api.chosen import chosen_coin, coin_network
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.fields import AddressText, CoinSlug, Metadata, NetworkSlug, PositiveAmount, amount_text
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.withdrawals import WITHDRAWALS
-from chalicelib.api.models import (
-    AddressText,
-    CoinSlug,
-    Metadata,
-    MoneyRequest,
-    NetworkSlug,
-    PositiveAmount,
-    Query,
-    Request,
-    amount_text,
-    chosen_coin,
-    coin_network,
-    shown,
-)
+from chalicelib.api.models import MoneyRequest, Query, Request
+from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.batches import MOST_OUTPUTS, WithdrawalBatch
 from chalicelib.domain.catalogue import Catalogue

@@ -7,9 +7,10 @@ from typing import Annotated
 from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount
 from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.withdrawals import PENDING
-from chalicelib.api.models import AddressText, CoinSlug, MoneyRequest, NetworkSlug, PositiveAmount
+from chalicelib.api.models import MoneyRequest
 from chalicelib.api.resources.withdrawals import create_one
 from chalicelib.api.routes import endpoint
 
