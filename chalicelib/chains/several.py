@@ -12,12 +12,13 @@ import math
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from chalicelib.chains.providers import Contradiction, Health, in_order
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
-from chalicelib.usecases.ports import ChainReader, Unavailable
+from chalicelib.usecases.ports import Balances, ChainReader, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +149,31 @@ class SeveralReaders:
 
     def balance(self, address: str, contract: str | None = None) -> int:
         return self._first(lambda reader: reader.balance(address, contract))
+
+    @property
+    def traces(self) -> bool | None:
+        """Whether every node traces: what was read of one that does not may lack what contracts sent."""
+        told = [seen.reader.traces if isinstance(seen.reader, Balances) else None for seen in self._readers]
+        return False if False in told else None if None in told else True
+
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int | None]:
+        """As one reader, of two that say the same: nothing else proves a balance. Raises Unavailable where there are no two."""
+        first: list[int | None] | None = None
+        for seen in self._in_order():
+            if not isinstance(seen.reader, Balances):
+                continue
+            try:
+                told = seen.health.watched(partial(seen.reader.balances_at, addresses, number, block_hash))
+            except Unavailable:
+                continue
+            if first is None:
+                first = told
+            elif told == first:
+                return told
+            else:
+                log.error("ALARM %s: two nodes tell different balances at block %d", self._network.id, number)
+                break
+        raise Unavailable(f"{self._network.id}: no two nodes tell the same balances at block {number}")
 
     def final(self, tag: str) -> int:
         """Number of the block that the node calls `tag` (EVM only)."""

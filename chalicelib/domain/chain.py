@@ -12,7 +12,8 @@ class Transfer(NamedTuple):
     """One movement in a block that may be for us. Not yet proven: a native one may belong to a failed transaction.
 
     `position` is "native" for a value transfer, "log:<n>" for the n-th log of the block, "out:<n>" for an output,
-    "trace:<recipient>:<n>" for the n-th time that a contract sent native coins to it in this transaction.
+    "trace:<recipient>:<n>" for the n-th time that a contract sent native coins to it in this transaction,
+    "balance:<block>:<address>" for what nobody saw coming, whose `txid` is the block's hash.
     `contract` is None for the native coin. Addresses are in storage form (EVM: lower case). `amount` is in units.
     """
 

@@ -173,6 +173,8 @@ RECORDS: dict[str, Kind] = {
     "Watched": Kind("chain", lambda r: f"watch#{r.realm}#{r.family}#{r.address}"),
     "Wallet": Kind("chain", lambda r: f"wallet#{r.network}", lambda r: r.role),
     "Cursor": Kind("chain", lambda r: f"cursor#{r.network}"),
+    "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),
+    "Reconciled": Kind("chain", lambda r: f"reconciled#{r.network}"),
     "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
     "Rescan": Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
     "Stake": Kind("chain", lambda r: f"stake#{r.network}", lambda r: r.id),

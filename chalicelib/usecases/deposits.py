@@ -33,6 +33,7 @@ from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.work import Work
+from chalicelib.usecases.booked import booked_already
 from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Post, Save
 from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.hot_coins import confirmed, taken_back
@@ -73,6 +74,8 @@ class Deposits:
             known = self._store.get(Deposit, id=key)
             seen = self._seen(key, network, coin, block, transfer, watched)
             if known is None:
+                if booked_already(self._store, network, block, transfer):
+                    return key
                 self._first_seen(network, self._judged(network, coin, seen), epoch)
             elif known.block_hash == block.hash and known.status != "orphaned":
                 pass  # that very one

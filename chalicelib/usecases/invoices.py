@@ -31,6 +31,12 @@ def expiry_work(invoice: Invoice) -> Work:
     return Work("expiry", invoice.network, f"{invoice.expires_at:015d}", f"{invoice.tenant}{_SEPARATOR}{invoice.id}")
 
 
+def work_key(work: Work) -> tuple[type[Invoice], dict[str, str]]:
+    """The invoice that an obligation is about."""
+    tenant, invoice_id = work.id.split(_SEPARATOR)
+    return Invoice, {"tenant": tenant, "id": invoice_id}
+
+
 @dataclass(frozen=True, slots=True)
 class FiatPrice:
     """What an invoice is to be worth: plain decimal, ISO 4217."""

@@ -230,6 +230,20 @@ class Finality(Protocol):
         ...
 
 
+@runtime_checkable
+class Balances(Protocol):
+    """A reader whose nodes know what addresses had at a block."""
+
+    @property
+    def traces(self) -> bool | None:
+        """Whether blocks are read with what contracts sent; None while it is not known."""
+        ...
+
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int | None]:
+        """Units of the native coin at that block; None for an address that has sent something itself. Raises Unavailable."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TokenFacts:
     """What a contract says of itself. Nobody has looked yet whether that makes sense."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.payouts import Payouts
     from chalicelib.usecases.ports import Clock, Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
+    from chalicelib.usecases.reconcile import Reconciler
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner
     from chalicelib.usecases.scan import Scanner
@@ -65,6 +66,11 @@ class WorkerServices(ChainServices):
         from chalicelib.usecases.rescan import Rescanner
 
         return Rescanner(network, self.reader(network), self.store, self.scanner(network))
+
+    def reconciler(self, network: Network) -> Reconciler:
+        from chalicelib.usecases.reconcile import Reconciler
+
+        return Reconciler(network, self.reader(network), self.store, self.scanner(network), self.rules)
 
     def settlement(self, network: Network) -> Settlement:
         from chalicelib.usecases.settlement import Settlement

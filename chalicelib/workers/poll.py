@@ -81,8 +81,13 @@ def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
     def stake() -> None:
         (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more)
 
+    def reconcile() -> None:
+        wired.reconciler(network).work(more)
+
     # What is out first: a long catch-up must not keep it waiting.
     steps: list[tuple[str, Callable[[], Any]]] = [("settle", settle), ("scan", scan)]
+    if network.family == "evm" and not network.simulated:
+        steps.append(("reconcile", reconcile))
     if network.simulated:
         steps.insert(0, ("follow the clock", follow_the_clock))
     if network.family == "tron":

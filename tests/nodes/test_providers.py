@@ -22,11 +22,12 @@ from chalicelib.chains.several import Seen, SeveralReaders
 from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.ports import ChainReader, Payment, Unavailable
+from chalicelib.usecases.reconcile import Reconciler
 from chalicelib.usecases.scan import Scanner
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
-from infra.local.nodes import Anvil, deploy_token, mine
+from infra.local.nodes import Anvil, deploy_token, mine, mined
 from infra.local.tokens import call_data, deploy
 from tests.nodes.conftest import Key, send, send_native, send_token
 from tests.support.node_proxy import Fault, NodeProxy, lagging, refusing, without_logs_to
@@ -303,6 +304,138 @@ def test_what_a_contract_sends_is_credited(shop: Shop) -> None:
     assert (shop.status(made), grown(before, shop.available())) == ("completed", (3, 0))
 
 
+def forwarded(shop: Shop, made: Any, ether: int) -> str:
+    """A contract pays, which no block and no log tells."""
+    return send(shop.node.rpc, shop.relay, call_data("forward(address)", made["address"]), value=ether * ETHER, gas=200_000)
+
+
+def reconciler(shop: Shop, reader: ChainReader, network: Network) -> Reconciler:
+    wired = services()
+    return Reconciler(network, reader, wired.store, shop.scanner(reader, network), wired.rules)
+
+
+def reconciled(shop: Shop, reader: ChainReader, network: Network) -> int:
+    """All open invoices looked at, a page in each of some polls; how much was booked."""
+    return sum(reconciler(shop, reader, network).work(lambda: True) for _ in range(4))
+
+
+def untraced(shop: Shop, *urls: str) -> tuple[Network, ChainReader]:
+    network = replace(shop.network, tracing="off")
+    return network, shop.reader(*urls, network=network)
+
+
+def test_what_no_node_can_trace_is_found_in_the_balance_and_booked_once(shop: Shop) -> None:
+    before = shop.available()
+    made = shop.invoice("eth", "3")
+    forwarded(shop, made, 1)
+    send_native(shop.node.rpc, made["address"], ETHER)
+    network, reader = untraced(shop, shop.node.url)
+    scanner = shop.scanner(reader, network)
+    polls(scanner, 1)
+    assert reconciled(shop, reader, network) == 0, "not deep enough"
+    mine(shop.node.rpc, CONFIRMATIONS)
+    scanner.start()
+    assert polls(scanner, 1) == 0
+    assert grown(before, shop.available()) == (1, 0)
+    assert reconciled(shop, reader, network) == 1
+    assert shop.status(made) == "partial"
+    assert reconciled(shop, reader, network) == 0, "pending"
+    polls(scanner, 1)
+    assert grown(before, shop.available()) == (2, 0)
+    forwarded(shop, made, 1)
+    mine(shop.node.rpc, CONFIRMATIONS)
+    polls(scanner, 1)
+    assert reconciled(shop, reader, network) == 1
+    polls(scanner, 1)
+    assert (shop.status(made), grown(before, shop.available())) == ("completed", (3, 0))
+    # Read again with a node that traces: what was booked is not credited a second time.
+    tip = shop.tip()
+    tracing = shop.scanner(shop.reader(shop.node.url))
+    cursor = tracing.start()
+    assert tracing.record(shop.reader(shop.node.url).blocks(tip - 30, tip, ()), cursor.epoch) is None
+    polls(tracing, 2)
+    assert grown(before, shop.available()) == (3, 0)
+    assert audit(services().store) == []
+
+
+def test_a_booking_falls_out_with_its_block(shop: Shop) -> None:
+    before = shop.available()
+    made = shop.invoice("eth", "1")
+    forwarded(shop, made, 1)
+    mine(shop.node.rpc, CONFIRMATIONS + 2)
+    network, reader = untraced(shop, shop.node.url)
+    scanner = shop.scanner(reader, network)
+    polls(scanner, 1)
+    assert reconciled(shop, reader, network) == 1
+    polls(scanner, 1)
+    assert shop.status(made) == "completed"
+    elsewhere = {"from": shop.node.rpc.call("eth_accounts")[1], "to": shop.relay, "value": "0x1"}
+    shop.node.rpc.call("anvil_reorg", [CONFIRMATIONS + 4, [[elsewhere, 0]]])
+    mine(shop.node.rpc, CONFIRMATIONS)
+    polls(scanner, 2)
+    assert shop.available() == before
+    assert reconciled(shop, reader, network) == 0
+    forwarded(shop, made, 1)
+    mine(shop.node.rpc, CONFIRMATIONS)
+    polls(scanner, 1)
+    assert reconciled(shop, reader, network) == 1
+    polls(scanner, 1)
+    assert (shop.status(made), grown(before, shop.available())) == ("completed", (1, 0))
+    assert audit(services().store) == []
+
+
+def test_a_claim_without_its_deposit_is_finished(shop: Shop) -> None:
+    before = shop.available()
+    made = shop.invoice("eth", "1")
+    forwarded(shop, made, 1)
+    mine(shop.node.rpc, CONFIRMATIONS)
+    network, reader = untraced(shop, shop.node.url)
+    scanner = shop.scanner(reader, network)
+    polls(scanner, 1)
+
+    class Dying(Scanner):
+        def record(self, blocks: Any, epoch: int) -> None:
+            raise Unavailable("the function ends here")
+
+    wired = services()
+    dying = Dying(network, reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
+    with pytest.raises(Unavailable):
+        Reconciler(network, reader, wired.store, dying, wired.rules).check([made["address"].lower()])
+    mine(shop.node.rpc, 3)
+    polls(scanner, 1)
+    for _ in range(2):
+        assert reconciler(shop, reader, network).check([made["address"].lower()]) == 0, "found as it was claimed"
+        polls(scanner, 1)
+    assert (shop.status(made), grown(before, shop.available())) == ("completed", (1, 0))
+
+
+def test_a_balance_needs_two_nodes_where_there_are_two(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    made = shop.invoice("eth", "1")
+    mine(shop.node.rpc, CONFIRMATIONS)
+    network, reader = untraced(shop, shop.proxy.url, shop.node.url)
+    polls(shop.scanner(reader, network), 1)
+    shop.proxy.fault = Fault(lambda method, params, result: hex(9 * ETHER) if method == "eth_getBalance" else result)
+    with pytest.raises(Unavailable):
+        reconciled(shop, reader, network)
+    assert "ALARM live:arbitrum: two nodes tell different balances" in caplog.text
+    assert shop.status(made) == "pending"
+
+
+def test_where_nodes_trace_a_difference_is_an_alarm_alone(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    made = shop.invoice("eth", "1")
+    forwarded(shop, made, 1)
+    mine(shop.node.rpc, CONFIRMATIONS)
+    network, reader = untraced(shop, shop.node.url)
+    polls(shop.scanner(reader, network), 1)
+    tracing = shop.reader(shop.node.url)
+    tracing.blocks(shop.tip() - CONFIRMATIONS, shop.tip(), ())
+    checking = reconciler(shop, tracing, shop.network)
+    assert checking.work(lambda: True) == 0
+    assert checking.check([made["address"].lower()]) == 0
+    assert "by the ledger 0" in caplog.text
+    assert shop.status(made) == "pending"
+
+
 def test_a_payment_is_handed_to_every_node_that_is_well(shop: Shop) -> None:
     payer = Key()
     send_native(shop.node.rpc, payer.address, ETHER)
@@ -316,6 +449,7 @@ def test_a_payment_is_handed_to_every_node_that_is_well(shop: Shop) -> None:
     made.broadcast(signed.raw)
     made.broadcast(signed.raw)
     assert shop.proxy.asked.count("eth_sendRawTransaction") == 2
+    mined(shop.node.rpc, signed.txid)
     shop.proxy.fault = Fault(drop=True)
     assert made.next_nonce(payer.address) == 1
     made.broadcast(signed.raw)

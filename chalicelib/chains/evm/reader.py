@@ -18,6 +18,7 @@ from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.domain.reconciliation import POSITION as BALANCE
 from chalicelib.usecases.ports import Unavailable
 
 T = TypeVar("T")
@@ -67,6 +68,13 @@ class EvmReader:
         scanner will see which. So does a native transfer that its transaction contradicts, since a receipt tells no amount.
         """
 
+        from_balance = [transfer for transfer in transfers if transfer.position.startswith(BALANCE)]
+        if from_balance:
+            # Of these no transaction is known: what the address has at that block is all the proof that there is.
+            told = self.balances_at([transfer.recipient for transfer in from_balance], block.number, block.hash)
+            has = [t for t, balance in zip(from_balance, told, strict=True) if balance is not None and balance >= t.amount]
+            return has + self.proven(block, [transfer for transfer in transfers if transfer not in from_balance])
+
         def prove() -> list[Transfer]:
             txids = list(dict.fromkeys(transfer.txid for transfer in transfers))
             native = {transfer.txid: transfer for transfer in transfers if transfer.position == "native"}
@@ -106,6 +114,27 @@ class EvmReader:
             return int.from_bytes(answer)
 
         return self._sure(of_token)
+
+    @property
+    def traces(self) -> bool | None:
+        """Whether blocks are read with what contracts sent; None while it is not known."""
+        return False if self._tracer is None else self._tracer.works
+
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int | None]:
+        """Wei at that block; None for an address that has sent something itself, by then or later."""
+
+        def ask() -> list[int | None]:
+            requests: list[Request] = [("eth_getBlockByNumber", [hex(number), False])]
+            requests += [("eth_getBalance", [address, hex(number)]) for address in addresses]
+            requests += [("eth_getTransactionCount", [address, "latest"]) for address in addresses]
+            header, *told = self._rpc.batch(requests)
+            if hash_in(header, number) != block_hash:
+                raise Garbled("the block is not in the chain")
+            balances = [quantity(balance, "a balance") for balance in told[: len(addresses)]]
+            sent = [quantity(nonce, "a nonce") for nonce in told[len(addresses) :]]
+            return [None if nonce else balance for balance, nonce in zip(balances, sent, strict=True)]
+
+        return self._sure(ask) if addresses else []
 
     def _blocks(self, first: int, last: int, contracts: frozenset[str]) -> list[Block]:
         if last < first:

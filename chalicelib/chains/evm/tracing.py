@@ -47,6 +47,11 @@ class Tracer:
         self._method: str | None = None
         self._can = True
 
+    @property
+    def works(self) -> bool | None:
+        """Whether the node traces; None while it was not asked."""
+        return False if not self._can else True if self._method else None
+
     def add(self, blocks: Sequence[Block], answers: Sequence[Any]) -> None:
         """Put the internal transfers into `blocks`, which were parsed from `answers`. Raises Garbled, RpcError, Unavailable."""
         # A block whose transactions call nothing has nothing inside; and a plain payment's gas is exactly this much.
