@@ -20,6 +20,8 @@ MOST_PAYOUTS = 100
 """Payments of one transaction: about 4 kvB, and orders and withdrawals of all fit in two batch reads."""
 MOST_INPUTS = 80
 """Coins that are offered to one transaction: six attempts of it, as text, stay within one item of 400 KB."""
+MOST_REPLACED = 5
+"""How often a bundle is replaced at the most, whatever is set for other payments: all of its attempts are in one item."""
 MOST_RATE = 1_000_000
 """Units per 1,000 virtual bytes that nothing is signed above."""
 

@@ -23,6 +23,7 @@ from chalicelib.domain.bundles import (
     MOST_INPUTS,
     MOST_PAYOUTS,
     MOST_RATE,
+    MOST_REPLACED,
     Built,
     Bundle,
     BundledPayout,
@@ -422,7 +423,7 @@ class BundlePayouts:
         payer, reader = self._payer_of(network), self._reader_of(network)
         now = self._clock.now_ms()
         as_it_is = replace(bundle, renew=False)
-        exhausted = len(bundle.earlier) >= self._renewals.most
+        exhausted = len(bundle.earlier) >= min(self._renewals.most, MOST_REPLACED)
         if exhausted or any(reader.receipt(txid) is not None for txid in bundle.txids):
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)
@@ -432,13 +433,13 @@ class BundlePayouts:
             coins = self._spendable(network, wallet, held, MOST_INPUTS - len(newest.inputs))
             plan = payer.replace(newest.unsigned, wallet.address, coins, rate)
         except Refused as refused:
-            log.warning("ALARM %s: %s is stuck and can not be replaced: %s", network.id, bundle.id, refused)
+            log.warning("ALARM %s: %s is stuck and can not be replaced now: %s", network.id, bundle.id, refused)
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)
         built = self._built(network, wallet, bundle, held, plan)
         most = min(bundle.signed[-1].fee * self._renewals.times, MOST_RATE * built.vsize // 1000)
         if not newest.fee < built.fee <= most:
-            log.warning("ALARM %s: %s is stuck, and a fee of %d is out of bounds", network.id, bundle.id, built.fee)
+            log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, bundle.id, built.fee)
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)
         earlier = (*bundle.earlier, replace(newest, unsigned=""))

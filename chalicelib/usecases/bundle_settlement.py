@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 from chalicelib.domain import ledger
-from chalicelib.domain.bundles import Built, Bundle
+from chalicelib.domain.bundles import MOST_REPLACED, Built, Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.coins_held import HeldCoin
@@ -212,7 +212,7 @@ class BundleSettlement:
             replaced = len(bundle.earlier)
             if waited < self._renewals.patience(bundle.priority, self._network.block_time, replaced):
                 return
-            if replaced >= self._renewals.most:
+            if replaced >= min(self._renewals.most, MOST_REPLACED):
                 log.error("ALARM %s: %s was replaced %d times and is in no block", self._network.id, bundle.id, replaced)
                 return
             changes.append(Save(replace(bundle, renew=True).next(now)))
