@@ -16,7 +16,7 @@ from tests.deploy.declared import API, CHALICE, function_settings, functions
 
 pytestmark = pytest.mark.slow
 STAGE = "prod"
-BUDGET = 110_000_000  # bytes; the platform's limit is 250 MB
+BUDGET = 75_000_000  # bytes; 64.5 million are used, the platform takes 250
 ON_LAMBDAS_PLATFORM = sys.platform == "linux" and platform.machine() == "x86_64"
 
 _IMPORT_ALL = """
@@ -27,7 +27,7 @@ import app, chalicelib
 names = [m.name for m in pkgutil.walk_packages(chalicelib.__path__, "chalicelib.")]
 for name in names:
     importlib.import_module(name)
-import web3, tronpy, coincurve, eth_account
+import tronpy.tron, tronpy.contract, coincurve
 outside = [
     name
     for name, module in sys.modules.items()
