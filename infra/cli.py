@@ -214,6 +214,22 @@ def _settings_of(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def reconcile(args: argparse.Namespace) -> int:
+    """Compare the balance of every deposit address of a live EVM network with the ledger, and book what contracts sent unseen."""
+    from chalicelib.usecases.ports import Unavailable
+
+    wired = _services()
+    network = _network(wired, "live", args.slug)
+    if network.family != "evm" or network.status != "active":
+        raise _CanNot(f"{args.slug} is no active EVM network")
+    try:
+        booked = wired.reconciler(network).everything()
+    except (LookupError, Unavailable) as error:
+        raise _CanNot(str(error)) from error
+    print(f"{args.slug}: {booked} booked")
+    return 0
+
+
 def resume(args: argparse.Namespace) -> int:
     """Take up a network again that halted on a deep reorganisation. Scans again from behind the block given."""
     wired = _services()
@@ -279,6 +295,8 @@ def _parser() -> argparse.ArgumentParser:
     net.add_argument("--finality-usd", type=int, metavar="USD", help="what a large payment is worth at least")
     net.add_argument("--tracing", choices=("auto", "on", "off"), help="whether nodes are asked what contracts sent (EVM networks)")
     net.add_argument("--status", choices=("active", "inactive"), default="active")
+    against = command(reconcile)
+    against.add_argument("slug", choices=NETWORK_ORDER)
     again = command(resume)
     again.add_argument("slug", choices=NETWORK_ORDER)
     again.add_argument("--realm", choices=REALMS, default="live")

@@ -409,6 +409,23 @@ def test_a_claim_without_its_deposit_is_finished(shop: Shop) -> None:
     assert (shop.status(made), grown(before, shop.available())) == ("completed", (1, 0))
 
 
+def test_an_operator_has_every_address_looked_at(shop: Shop) -> None:
+    before = shop.available()
+    answer = shop.stack.call(
+        "POST", "/v1/addresses", shop.stack.keys["client_live"], {"network": "arbitrum", "coin": "eth", "type": "user"}
+    )
+    assert answer.status == 201, answer.body
+    forwarded(shop, answer.json.get("data", answer.json), 4)
+    mine(shop.node.rpc, CONFIRMATIONS)
+    network, reader = untraced(shop, shop.node.url)
+    scanner = shop.scanner(reader, network)
+    polls(scanner, 1)
+    assert reconciled(shop, reader, network) == 0, "it is no invoice's"
+    assert reconciler(shop, reader, network).everything() == 1
+    polls(scanner, 1)
+    assert grown(before, shop.available()) == (4, 0)
+
+
 def test_a_balance_needs_two_nodes_where_there_are_two(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     made = shop.invoice("eth", "1")
     mine(shop.node.rpc, CONFIRMATIONS)
