@@ -122,6 +122,25 @@ def test_what_would_fail_on_the_chain(tron: TronChain):
         assert not isinstance(refused.value, InsufficientFunds)
 
 
+def test_energy_that_runs_out_fails_on_the_chain(tron: TronChain):
+    """The price rises between the signature and the block, so that the fee limit no longer buys enough."""
+    key, to = tron.funded(usdt=5), stranger()
+    _, signed = tron.signed(key, tron.payment(key, to, TRX, USDT))
+    parameters = tron.node.call("wallet/getchainparameters")["chainParameter"]
+    price = next(entry["value"] for entry in parameters if entry["key"] == "getEnergyFee")
+    tron.node.call("dev/parameter", key="getEnergyFee", value=4 * price)
+    try:
+        tron.payer.broadcast(signed.raw)
+        tron.node.mine()
+    finally:
+        tron.node.call("dev/parameter", key="getEnergyFee", value=price)
+    receipt = tron.reader.receipt(signed.txid)
+    assert receipt is not None
+    assert (receipt.success, receipt.moved) == (False, ())
+    assert receipt.fee > 0
+    assert (tron.reader.balance(to, USDT), tron.reader.balance(key.address, USDT)) == (0, 5 * TRX)
+
+
 def test_prices_that_nobody_pays(tron: TronChain):
     key, to = tron.funded(usdt=5), stranger()
 

@@ -125,7 +125,7 @@ def test_mined_transfers(txid, raw, signature, does):
     decoded = decode(bytes.fromhex(raw))
     assert facts(decoded) == does
     assert decoded.txid == txid
-    signed = assemble(decoded, signature_of(signature))
+    signed = assemble(decoded.encode(), signature_of(signature))
     assert signed.txid == txid
     assert disassemble(signed.raw) == (decoded, bytes.fromhex(signature))
     assert native_transfers(bytes.fromhex(raw)) == [(decoded.owner, decoded.recipient, decoded.amount)]
@@ -135,7 +135,7 @@ def test_a_published_call():
     raw, signature, does = SIGNED_CALL
     decoded = decode(bytes.fromhex(raw))
     assert facts(decoded) == does
-    assert disassemble(assemble(decoded, signature_of(signature)).raw)[1].hex() == signature
+    assert disassemble(assemble(decoded.encode(), signature_of(signature)).raw)[1].hex() == signature
     assert native_transfers(bytes.fromhex(raw)) == []
 
 
@@ -185,13 +185,13 @@ def test_signatures_are_by_the_owners_key_and_nobody_elses():
         unsigned = some_transfer(tron_address(point))
         digest = bytes.fromhex(unsigned.txid)
         made = key.sign_recoverable(digest, hasher=None)
-        signed = assemble(unsigned, signature_of(made.hex()))
+        signed = assemble(unsigned.encode(), signature_of(made.hex()))
         _, kept = disassemble(signed.raw)
         recovered: PublicKey = EthSignature(kept).recover_public_key_from_msg_hash(digest)
         assert recovered.to_bytes() == point
         assert sha256(unsigned.encode()).hexdigest() == signed.txid
         with pytest.raises(ValueError, match="not by the key"):
-            assemble(some_transfer(), signature_of(made.hex()))
+            assemble(some_transfer().encode(), signature_of(made.hex()))
 
 
 def test_signatures_out_of_range_are_refused():
@@ -204,7 +204,7 @@ def test_signatures_out_of_range_are_refused():
         Signature(1, 1, 2),
     ):
         with pytest.raises(ValueError, match="out of range"):
-            assemble(some_transfer(), wrong)
+            assemble(some_transfer().encode(), wrong)
 
 
 def test_one_changed_byte_is_another_transaction_or_none():

@@ -7,6 +7,7 @@ tronpy is imported there alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from chalicelib.chains.evm.abi import transfer_call
@@ -66,7 +67,7 @@ class TronPayer:
         """Decode `unsigned`. Raises ValueError for anything but a plain transfer of TRX or of a token, as this module builds it,
         and for a fee limit that no transfer needs."""
         decoded = self._decoded(unsigned)
-        size = fees.size_of(decoded.encode())
+        size = fees.size_of(bytes.fromhex(unsigned))
         return Explained(
             chain_id=self._network.chain_id,
             nonce=None,
@@ -79,11 +80,13 @@ class TronPayer:
 
     def digest(self, unsigned: str) -> bytes:
         """The 32 bytes to sign: the id. Raises ValueError as `explain` does."""
-        return bytes.fromhex(self._decoded(unsigned).txid)
+        self._decoded(unsigned)
+        return sha256(bytes.fromhex(unsigned)).digest()
 
     def assemble(self, unsigned: str, signature: Signature) -> Signed:
         """The signed transaction and its id. Raises ValueError as `explain` does, and unless the sender's key signed."""
-        return transactions.assemble(self._decoded(unsigned), signature)
+        self._decoded(unsigned)
+        return transactions.assemble(bytes.fromhex(unsigned), signature)
 
     def broadcast(self, raw: str) -> None:
         """Hand it to the node. Safe to repeat: what the node or the chain knows already is done. Raises Refused (the node's words;
@@ -172,7 +175,7 @@ class TronPayer:
         return ours
 
     def _decoded(self, unsigned: str) -> transactions.Unsigned:
-        decoded = transactions.decode(bytes.fromhex(unsigned.removeprefix("0x")))
+        decoded = transactions.decode(bytes.fromhex(unsigned))
         if decoded.kind == "FreezeBalanceV2Contract":
             raise ValueError("the transaction is a stake, no payment")
         if decoded.fee_limit > fees.MOST_FEE_LIMIT:

@@ -5,6 +5,8 @@ No Tron library is imported here. Source: TIP-467; developers.tron.network, "Sta
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from chalicelib.chains.tron import fees, transactions
 from chalicelib.chains.tron.reader import MAINNET, Node
 from chalicelib.chains.tron.sending import Sending
@@ -52,11 +54,13 @@ class TronStaking:
 
     def digest(self, unsigned: str) -> bytes:
         """The 32 bytes to sign: the id. Raises ValueError as `explain` does."""
-        return bytes.fromhex(self._decoded(unsigned).txid)
+        self._decoded(unsigned)
+        return sha256(bytes.fromhex(unsigned)).digest()
 
     def assemble(self, unsigned: str, signature: Signature) -> Signed:
         """The signed transaction. Raises ValueError as `explain` does, and unless the wallet's key signed."""
-        return transactions.assemble(self._decoded(unsigned), signature)
+        self._decoded(unsigned)
+        return transactions.assemble(bytes.fromhex(unsigned), signature)
 
     def broadcast(self, raw: str) -> None:
         """As `ChainPayer.broadcast`."""

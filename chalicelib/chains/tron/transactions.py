@@ -10,14 +10,15 @@ Sources: tronprotocol/protocol, core/Tron.proto (Transaction) and core/contract/
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal
 
 from chalicelib.chains.evm.abi import parse_transfer_call, transfer_call
 from chalicelib.chains.tron import protobuf
-from chalicelib.chains.tron.values import address, raw_address
+from chalicelib.chains.tron.values import raw_address, text_address
 from chalicelib.domain.stakes import Resource
-from chalicelib.encoding.public_keys import tron_address
+from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.ports import Signature, Signed
 
 Kind = Literal["TransferContract", "TriggerSmartContract", "FreezeBalanceV2Contract"]
@@ -115,8 +116,12 @@ class Unsigned:
         return whole if signature is None else whole | {"signature": [signature.hex()]}
 
 
+@lru_cache(maxsize=64)
 def decode(raw: bytes) -> Unsigned:
-    """The transaction whose `encode()` is exactly these bytes. Raises ValueError for any other bytes."""
+    """The transaction whose `encode()` is exactly these bytes. Raises ValueError for any other bytes.
+
+    Remembered for a moment: before a payment is signed it is asked for what it does, for its digest, and for its bytes.
+    """
     found = protobuf.only(raw, _RAW)
     reference = Reference(
         protobuf.bytes_in(found, 1), protobuf.bytes_in(found, 4), protobuf.number_in(found, 8), protobuf.number_in(found, 14)
@@ -143,26 +148,19 @@ def decode(raw: bytes) -> Unsigned:
 def _decoded(kind: Kind, inner: bytes, reference: Reference, fee_limit: int) -> Unsigned:
     if kind == "TransferContract":
         found = protobuf.only(inner, {1: bytes, 2: bytes, 3: int})
-        amount, recipient = protobuf.number_in(found, 3), spelled(protobuf.bytes_in(found, 2))
-        return Unsigned(kind, spelled(protobuf.bytes_in(found, 1)), amount, reference, recipient, fee_limit=fee_limit)
+        amount, recipient = protobuf.number_in(found, 3), text_address(protobuf.bytes_in(found, 2))
+        return Unsigned(kind, text_address(protobuf.bytes_in(found, 1)), amount, reference, recipient, fee_limit=fee_limit)
     if kind == "TriggerSmartContract":
         found = protobuf.only(inner, {1: bytes, 2: bytes, 4: bytes})
         evm, amount = parse_transfer_call(protobuf.bytes_in(found, 4))
-        owner, contract = spelled(protobuf.bytes_in(found, 1)), spelled(protobuf.bytes_in(found, 2))
-        return Unsigned(kind, owner, amount, reference, address("41" + evm[2:]), contract, fee_limit=fee_limit)
+        owner, contract = text_address(protobuf.bytes_in(found, 1)), text_address(protobuf.bytes_in(found, 2))
+        return Unsigned(kind, owner, amount, reference, text_address(bytes.fromhex("41" + evm[2:])), contract, fee_limit=fee_limit)
     found = protobuf.only(inner, {1: bytes, 2: int, 3: int})
     resource = protobuf.number_in(found, 3)
     if resource >= len(_RESOURCES):
         raise ValueError("the transaction stakes for what is no resource of ours")
-    owner, amount = spelled(protobuf.bytes_in(found, 1)), protobuf.number_in(found, 2)
+    owner, amount = text_address(protobuf.bytes_in(found, 1)), protobuf.number_in(found, 2)
     return Unsigned(kind, owner, amount, reference, resource=_RESOURCES[resource], fee_limit=fee_limit)
-
-
-def spelled(raw: bytes) -> str:
-    """The storage form of an address of 21 bytes. Raises ValueError."""
-    if len(raw) != 21 or raw[0] != 0x41:
-        raise ValueError("an address in the transaction is none of Tron's")
-    return address(raw.hex())
 
 
 def reference_to(block_id: str, expiration: int, timestamp: int) -> Reference:
@@ -170,20 +168,21 @@ def reference_to(block_id: str, expiration: int, timestamp: int) -> Reference:
     return Reference(bytes.fromhex(block_id[12:16]), bytes.fromhex(block_id[16:32]), expiration, timestamp)
 
 
-def assemble(unsigned: Unsigned, signature: Signature) -> Signed:
-    """The signed transaction (protobuf's Transaction, as hex) and its id. Raises ValueError unless the owner's key signed."""
+def assemble(raw: bytes, signature: Signature) -> Signed:
+    """The signed transaction (protobuf's Transaction, as hex) and its id. `raw` as `decode` takes it. Raises ValueError, also
+    unless the owner's key signed."""
     from coincurve import PublicKey
 
     if not 0 < signature.r < _ORDER or not 0 < signature.s <= _ORDER // 2 or signature.parity not in (0, 1):
         raise ValueError("the signature is out of range, or its s is in the upper half")
-    raw = unsigned.encode()
+    owner = decode(raw).owner
     compact = signature.r.to_bytes(32) + signature.s.to_bytes(32) + bytes([signature.parity])
     try:
         key = PublicKey.from_signature_and_message(compact, sha256(raw).digest(), hasher=None)
     except Exception as error:
         # coincurve raises a bare Exception for a point that is not on the curve.
         raise ValueError("no key can have made this signature") from error
-    if tron_address(key.format(compressed=False)[1:]) != unsigned.owner:
+    if keccak256(key.format(compressed=False)[1:])[12:] != raw_address(owner)[1:]:
         raise ValueError("the signature is not by the key of the address that pays")
     return Signed(protobuf.message((1, raw), (2, compact)).hex(), sha256(raw).hexdigest())
 
@@ -210,5 +209,5 @@ def native_transfers(raw: bytes) -> list[tuple[str, str, int]]:
             for inner in protobuf.repeated(packed, 2):
                 facts = dict(protobuf.fields(inner))
                 owner, recipient = protobuf.bytes_in(facts, 1), protobuf.bytes_in(facts, 2)
-                found.append((spelled(owner), spelled(recipient), protobuf.number_in(facts, 3)))
+                found.append((text_address(owner), text_address(recipient), protobuf.number_in(facts, 3)))
     return found

@@ -25,6 +25,7 @@ _PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
 _P10, _P20 = 58**10, 58**20
 """Two digits are 3,364, four are 11,316,496."""
 _known: dict[str, str] = {}
+_raws: dict[str, bytes] = {}
 """Exchanges are in every block. Threads may compute one twice, which changes nothing."""
 
 
@@ -114,10 +115,26 @@ def spelled(value: Any) -> str:
 
 def raw_address(text: str) -> bytes:
     """The 21 bytes of an address in base58check. Raises ValueError."""
+    known = _raws.get(text)
+    if known is not None:
+        return known
     payload = base58check.decode(text)
     if len(payload) != 21 or payload[:1] != TRON_PREFIX:
         raise ValueError("is not an address of the Tron network")
     return payload
+
+
+def text_address(raw: bytes) -> str:
+    """The storage form of an address of 21 bytes. Raises ValueError."""
+    if len(raw) != 21 or raw[:1] != TRON_PREFIX:
+        raise ValueError("is not an address of the Tron network")
+    digits = raw[1:].hex()
+    text = addresses([digits])[digits]
+    if len(_raws) > 64:
+        _raws.clear()
+    # Who decodes a transaction encodes it again, to see that nothing was lost.
+    _raws[text] = raw
+    return text
 
 
 def hex_address(text: str) -> str:
