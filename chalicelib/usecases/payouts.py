@@ -1,5 +1,7 @@
 """Paying withdrawals: pending → processing → broadcasting, step by step, each step stored before the next begins.
 
+Of networks of accounts, that is: those of coins pay several withdrawals in one transaction (`bundle_payouts`).
+
 What a crash leaves is always one of these, and `pay` goes on from it:
 
 * pending: nothing was begun. The grey list is asked once more; where the address has come to it, the operator decides first.

@@ -75,6 +75,10 @@ class Shop:
     def bundles(self) -> list[Bundle]:
         return sorted(services().store.every(Bundle), key=lambda bundle: bundle.id)
 
+    def available(self) -> str:
+        balances = self.stack.call("GET", "/v1/balances", self.key).json["data"]
+        return str(next(b["available"] for b in balances if (b["network"], b["coin"]) == (self.slug, self.coin)))
+
     def held(self) -> list[int]:
         found = services().store.get(HeldCoins, network=self.network, wallet=self.hot)
         assert found is not None
@@ -122,6 +126,7 @@ def test_several_are_paid_by_one_transaction_through_reorganisation_and_replacem
     assert {shop.status(i) for i in ids} == {"confirmed"} and shop.held() == before
     if shop.slug == "litecoin":  # bcoin replaces nothing
         _stuck_and_replaced(shop)
+    _given_back_when_its_coin_is_spent_twice(shop)
 
 
 def _stuck_and_replaced(shop: Shop) -> None:
@@ -134,3 +139,21 @@ def _stuck_and_replaced(shop: Shop) -> None:
     assert (earlier,) == known and shop.node.mempool() == [newest]
     shop.confirm()
     assert shop.status(withdrawal) == "confirmed" and shop.bundles()[-1].mined == newest
+
+
+def _given_back_when_its_coin_is_spent_twice(shop: Shop) -> None:
+    """Who funded the hot wallet last spends that payment again in a reorganisation, after we have spent it."""
+    funding = shop.node.send(shop.hot, 20 * COIN)
+    rival = shop.node.conflict(funding)
+    shop.confirm()
+    before = shop.available()
+    withdrawal = shop.withdraw("1.5", shop.node.new_address())
+    shop.run()
+    (coin,) = shop.bundles()[-1].coins
+    assert shop.status(withdrawal) == "confirming" and coin.startswith(funding)
+    shop.node.reorg(CONFIRMATIONS, instead=[rival])
+    shop.run()
+    assert shop.status(withdrawal) == "confirming" and shop.bundles()[-1].doubtful_since is not None
+    shop.node.mine(64)
+    shop.run()
+    assert shop.status(withdrawal) == "failed" and shop.available() == before
