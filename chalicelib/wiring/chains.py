@@ -139,7 +139,8 @@ class ChainServices:
         if network.family == "tron":
             from chalicelib.chains.tron.payer import TronPayer
 
-            return TronPayer(network, self._rpc(network), self._tron_genesis(network))
+            each = [node.transport for node in self._nodes(network)]
+            return TronPayer(network, self._rpc(network), self._tron_genesis(network), each)
         from chalicelib.chains.evm.payer import EvmPayer
 
         return EvmPayer(network, self._rpc(network))
@@ -222,7 +223,8 @@ class ChainServices:
             raise LookupError(f"{network.id} knows no stakes")
         from chalicelib.chains.tron.staking import TronStaking
 
-        return TronStaking(network, self._rpc(network, impatient), self._tron_genesis(network))
+        each = [node.transport for node in self._nodes(network, impatient)]
+        return TronStaking(network, self._rpc(network, impatient), self._tron_genesis(network), each)
 
     def simulated_tokens(self, network_id: NetworkId) -> SandboxTokens:
         """The token contracts of a network of the test realm. Raises LookupError for any other."""

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.tron.http import TronHttp
 from chalicelib.chains.tron.payer import TronPayer
+from chalicelib.chains.tron.reader import MAINNET
 from chalicelib.chains.tron.sending import AFTERWARDS_MS, LIFE_MS
 from chalicelib.chains.tron.transactions import decode
 from chalicelib.usecases.ports import InsufficientFunds, Refused, Unavailable
@@ -233,6 +235,32 @@ def test_an_expired_payment_is_rebuilt_once_it_can_never_be_mined(tron: TronChai
     payer.broadcast(payer.assemble(again, key.sign(payer.digest(again))).raw)
     tron.node.mine()
     assert tron.reader.balance(to) == 2 * TRX
+
+
+def test_every_node_must_say_that_a_payment_is_dead(tron: TronChain):
+    """No nonce keeps a second payment out of the chain: one node that does not know the first is no proof."""
+    key = tron.funded()
+    unsigned, signed = tron.signed(key, tron.payment(key, stranger(), TRX))
+    tron.payer.broadcast(signed.raw)
+    tron.node.call("dev/time", shift_seconds=(LIFE_MS + AFTERWARDS_MS) // 1000 + 10)
+    tron.node.mine()
+    tron.solidify()
+
+    class Ignorant:
+        def call(self, method: str, params: Any = ()) -> Any:
+            return {} if "bytxid" in method or "byid" in method else tron.http.call(method, params)
+
+        def batch(self, requests: Any) -> list[Any]:
+            return [self.call(*request) for request in requests]
+
+    ignorant, network = Ignorant(), tron.network
+    assert TronPayer(network, ignorant, None).renewable(unsigned, signed.txid)
+    assert not TronPayer(network, ignorant, None, [ignorant, tron.http]).renewable(unsigned, signed.txid)
+    silent = TronHttp("http://127.0.0.1:9")
+    with pytest.raises(Unavailable):
+        TronPayer(network, ignorant, None, [ignorant, silent]).renewable(unsigned, signed.txid)
+    with pytest.raises(Unavailable, match="another chain"):
+        TronPayer(network, ignorant, MAINNET).renewable(unsigned, signed.txid)
 
 
 def test_what_is_in_a_block_is_never_renewable(tron: TronChain):

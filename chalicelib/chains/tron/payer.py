@@ -6,6 +6,7 @@ tronpy is imported there alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -36,9 +37,9 @@ class TronPayer:
     """Implements `usecases.ports.ChainPayer`. Tron knows no nonces and no priorities: the nonce of an order is a sequence number
     that makes equal payments differ, and every priority costs the same."""
 
-    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET) -> None:
+    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET, witnesses: Sequence[Node] = ()) -> None:
         self._network, self._node = network, node
-        self._sending = Sending(network, node, genesis)
+        self._sending = Sending(network, node, genesis, witnesses)
 
     def next_nonce(self, address: str) -> int:
         """0: the chain counts nothing, and our own counter begins there."""

@@ -6,7 +6,7 @@ another only when it can never be taken any more: see `Sending.dead`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from chalicelib.chains.rpc import RpcError
@@ -28,10 +28,12 @@ _HEAD = {"detail": False}
 
 
 class Sending:
-    """One network and its node. `genesis` as in `TronReader`."""
+    """One network and its node. `genesis` as in `TronReader`; `witnesses` are all nodes of the network, each by itself, where there
+    are several."""
 
-    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET) -> None:
+    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET, witnesses: Sequence[Node] = ()) -> None:
         self.network, self.node, self._genesis = network, node, genesis
+        self._witnesses = witnesses or (node,)
 
     def reference(self, sequence: int) -> transactions.Reference:
         """A reference to the newest solid block, and the times of a transaction made now.
@@ -49,16 +51,21 @@ class Sending:
         newest block's chain does not either.
 
         A block takes a transaction only while the block before it is older than the expiration (java-tron, Manager.validateCommon).
-        So once a solid block is past it, all blocks that could have it are solid, too.
+        So once a solid block is past it, all blocks that could have it are solid, too. No nonce keeps a second payment out of the
+        chain: so every node of the network has to say so, and one that does not answer is waited for.
         """
-        before = block_time(row(self.node.call("walletsolidity/getblock", _HEAD), "a block"))
-        if before <= unsigned.reference.expiration + AFTERWARDS_MS:
+        return all(self._dead_at(node, unsigned.reference.expiration, txid) for node in self._witnesses)
+
+    def _dead_at(self, node: Node, expiration: int, txid: str) -> bool:
+        self._check_chain(node.call("wallet/getblock", header_of(0)))
+        before = block_time(row(node.call("walletsolidity/getblock", _HEAD), "a block"))
+        if before <= expiration + AFTERWARDS_MS:
             return False
         for path in ("walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid", "walletsolidity/gettransactionbyid"):
-            if row(self.node.call(path, {"value": txid}), "an info"):
+            if row(node.call(path, {"value": txid}), "an info"):
                 return False
         # Whoever answered last is as far as well.
-        return block_time(row(self.node.call("walletsolidity/getblock", _HEAD), "a block")) >= before
+        return block_time(row(node.call("walletsolidity/getblock", _HEAD), "a block")) >= before
 
     def broadcast(self, raw: str) -> None:
         """Hand signed bytes to the node. Safe to repeat: what the node or the chain knows already is done.
@@ -93,8 +100,11 @@ class Sending:
         genesis, solid, head = self.node.batch(
             [("wallet/getblock", header_of(0)), ("walletsolidity/getblock", _HEAD), ("wallet/getblock", _HEAD)]
         )
-        if self._genesis is not None and row(genesis, "a block").get("blockID") != self._genesis:
-            raise Garbled("the node is on another chain")
+        self._check_chain(genesis)
         if block_number(solid) > block_number(head):
             raise Garbled("the solid block is newer than the newest")
         return solid, head
+
+    def _check_chain(self, genesis: object) -> None:
+        if self._genesis is not None and row(genesis, "a block").get("blockID") != self._genesis:
+            raise Garbled("the node is on another chain")

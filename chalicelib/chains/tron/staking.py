@@ -5,6 +5,7 @@ No Tron library is imported here. Source: TIP-467; developers.tron.network, "Sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import sha256
 
 from chalicelib.chains.tron import fees, transactions
@@ -19,9 +20,9 @@ from chalicelib.usecases.ports import ExplainedStake, InsufficientFunds, Signatu
 class TronStaking:
     """Implements `usecases.ports.StakingNode`. `genesis` as in `TronReader`."""
 
-    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET) -> None:
+    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET, witnesses: Sequence[Node] = ()) -> None:
         self._network, self._node = network, node
-        self._sending = Sending(network, node, genesis)
+        self._sending = Sending(network, node, genesis, witnesses)
 
     def prepare(self, wallet: str, amount: int, resource: Resource, sequence: int) -> str:
         """The unsigned transaction (raw_data, as hex) that freezes `amount` sun. `sequence` makes equal ones differ.
