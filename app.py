@@ -112,6 +112,15 @@ def deliver(event: SQSEvent) -> None:
         worker.handle(message.body)
 
 
+@app.on_sqs_message(queue=_settings.queue("scans"), batch_size=1, maximum_concurrency=4)
+def scan_range(event: SQSEvent) -> None:
+    """Blocks of a backlog want to be scanned. Four at a time: nodes have limits, and polls ask them too."""
+    from chalicelib.workers import scan_range as worker
+
+    for message in event:
+        worker.handle(message.body)
+
+
 @app.on_sqs_message(queue=_settings.queue("payouts.fifo"), batch_size=1)
 def payout(event: SQSEvent) -> None:
     """A payment wants to be built, signed, sent or settled. One at a time per hot wallet: the queue groups by wallet."""

@@ -83,7 +83,21 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": _SIMULATED,
         },
         log_names=tuple(f"-poll_{network}" for network in _NETWORKS),
-        sends=("relay",),
+        sends=("relay", "scans"),
+        # Ranges of a backlog that are passed, never what they found.
+        only={"chain": ("range#", ("DeleteItem",))},
+    ),
+    "scan_range": Rights(
+        {
+            "records": (*GET, *PUT, "UpdateItem"),
+            # UpdateItem: what waits at an address. Nothing is credited here, but a deposit may have to give way to another.
+            "ledger": (*GET, *PUT, "UpdateItem"),
+            "chain": (*READ, *PUT, "ConditionCheckItem"),
+            "work": (*PUT, "DeleteItem"),
+        },
+        log_names=("-scan_range",),
+        sends=("relay", "scans"),
+        consumes="scans",
     ),
     "payout": Rights(
         {

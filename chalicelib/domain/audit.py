@@ -19,6 +19,7 @@ from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, fi
 from chalicelib.domain.invoices import SUMS, Invoice
 from chalicelib.domain.ledger import BURNT, FEES, OUTSIDE, Balance, Book, JournalEntry, WalletBalance, in_flight, totals
 from chalicelib.domain.ledger import wallet as wallet_account
+from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
@@ -44,6 +45,7 @@ class Books:
     sequences: dict[str, list[int]] = field(default_factory=dict)
     """Sequence numbers of all events told or about to be told, by the object they are about."""
     rescans: list[Rescan] = field(default_factory=list)
+    ranges: list[ScanRange] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)
     """Ids of the outbox rows."""
     events_since: int = 0
@@ -292,7 +294,9 @@ def _obligations(books: Books) -> Iterable[str]:
         open_ids[work.kind].add(work.id)
     unpaid = [w for w in books.withdrawals if w.status in ("pending", "processing")]
     expected = {
-        "deposit": {d.id for d in books.deposits if d.status == "pending"},
+        "deposit": {d.id for d in books.deposits if d.status == "pending" and d.block_number is not None},
+        "glimpse": {d.id for d in books.deposits if d.status == "pending" and d.block_number is None},
+        "range": {r.name for r in books.ranges},
         "batch": set(_unmade(books)),
         "approval": {f"{w.tenant}|{w.id}" for w in unpaid if w.waits_for_approval},
         "payout": {f"{w.tenant}|{w.id}" for w in unpaid if not w.waits_for_approval},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from chalicelib.domain.ids import NetworkId, TenantId
@@ -44,7 +45,8 @@ class Cursor:
     `recent` has the hashes of the last scanned blocks by number, as deep as a reorganisation is followed. `epoch` counts
     the reorganisations followed; crediting checks that it has not moved. `rewind_to` is set while one is being followed:
     whoever finds it finishes the work. `halted` says why a network no longer credits. `tip` is the chain's height when
-    last seen. Times in milliseconds since 1970.
+    last seen. `ranges_to` is the last block of a backlog that was cut into ranges, None while there is none. Times in
+    milliseconds since 1970.
     """
 
     network: NetworkId
@@ -57,7 +59,26 @@ class Cursor:
     epoch: int = 0
     rewind_to: int | None = None
     halted: str | None = None
+    ranges_to: int | None = None
     version: int = 1
+
+    def behind(self, hashes: Mapping[str, str], time: int, tip: int, keep: int, now_ms: int) -> Cursor:
+        """This cursor once it has passed the blocks with these `hashes`, by number, the last of which is of `time`.
+
+        It remembers those of the last `keep` blocks.
+        """
+        number = max(int(each) for each in hashes)
+        recent = {each: hash_ for each, hash_ in {**self.recent, **hashes}.items() if int(each) >= number - keep}
+        return replace(
+            self,
+            number=number,
+            hash=hashes[str(number)],
+            block_time=time,
+            tip=max(tip, number),
+            updated_at=now_ms,
+            recent=recent,
+            version=self.version + 1,
+        )
 
 
 @dataclass(frozen=True, slots=True)

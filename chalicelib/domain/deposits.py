@@ -12,6 +12,8 @@ DepositStatus = Literal["pending", "confirmed", "orphaned"]
 GREY_LISTED = "grey_listed"
 HELD = "held"
 BELOW_MINIMUM = "below_minimum"
+WAITS_IN_TIME_MS = 24 * 3600 * 1000
+"""How long a payment that was seen in time may wait for its block and still be in time."""
 
 
 def deposit_id(network: NetworkId, txid: str, position: str) -> str:
@@ -29,7 +31,10 @@ class Deposit:
     operator's. That is decided once, whatever the minimum becomes. Where another block tells of another payment under the same
     id, all of this is decided anew.
 
-    `round` counts how often it fell out of the chain: crediting again after that is a new journal entry.
+    A payment that was seen waiting (bitcoin, litecoin) has no block yet: `block_number` and `block_hash` are None, `block_time` 0.
+    `glimpsed_at` is when it was first seen so, and `missing_since` since when it is neither waiting nor in a block.
+
+    `round` counts how often it fell out of the chain, or was gone before it was in it: crediting again is a new journal entry.
     """
 
     id: str
@@ -41,8 +46,8 @@ class Deposit:
     sender: str
     address: str
     amount: int
-    block_number: int
-    block_hash: str
+    block_number: int | None
+    block_hash: str | None
     block_time: int
     created_at: int
     status: DepositStatus = "pending"
@@ -53,6 +58,8 @@ class Deposit:
     released_at: int | None = None
     released_by: str | None = None
     confirmed_at: int | None = None
+    glimpsed_at: int | None = None
+    missing_since: int | None = None
     round: int = 0
     emitted: int = 0
     version: int = 1
@@ -74,8 +81,25 @@ class Deposit:
 
     @property
     def doubtful(self) -> bool:
-        """It comes from the grey list and nobody has let it go: what is in a block of it completes nothing."""
-        return GREY_LISTED in self.flags and self.released_at is None
+        """It is in no block, or comes from the grey list and nobody has let it go: what is seen of it completes nothing."""
+        return self.block_number is None or (GREY_LISTED in self.flags and self.released_at is None)
+
+    @property
+    def block(self) -> tuple[int, str]:
+        """Number and hash of its block. Raises LookupError while it is in none."""
+        if self.block_number is None or self.block_hash is None:
+            raise LookupError(f"{self.id} is in no block")
+        return self.block_number, self.block_hash
+
+    @property
+    def paid_at(self) -> int | None:
+        """The moment that decides whether it came in time: its block's own time; where it was seen waiting before, that moment.
+
+        Unless the block came too long after: whoever offers too little to be mined must not hold a price open.
+        """
+        if self.block_number is None or self.glimpsed_at is None:
+            return self.glimpsed_at if self.block_number is None else self.block_time
+        return self.block_time if self.block_time - self.glimpsed_at > WAITS_IN_TIME_MS else min(self.block_time, self.glimpsed_at)
 
 
 def payment_of(deposit: Deposit) -> Payment:
@@ -84,7 +108,7 @@ def payment_of(deposit: Deposit) -> Payment:
 
 
 def share_of(deposit: Deposit | None) -> dict[str, int]:
-    """What a deposit adds to the sums of the invoice that it is for, by field, in units. Nothing while it is in no block."""
+    """What a deposit adds to the sums of the invoice that it is for, by field, in units. Nothing once it is orphaned."""
     if deposit is None or deposit.status == "orphaned":
         return {}
     if deposit.credited:

@@ -47,12 +47,12 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """A deposit as the invoice shows it. `amount` in units; `block` is the number of the block that holds it."""
+    """A deposit as the invoice shows it. `amount` in units; `block` is the number of the block that holds it, None for none."""
 
     deposit: str
     hash: str
     amount: int
-    block: int
+    block: int | None
     confirmed: bool = False
 
 
@@ -61,11 +61,11 @@ class Invoice:
     """Amounts in units of `asset`, times in milliseconds since 1970.
 
     `unconfirmed` and `confirmed` are payments that came in time, `late` and `late_unconfirmed` those after expiry.
-    `doubtful` is the part of `unconfirmed` that comes from the grey list. `expired` is set once, when the time passes unpaid.
-    `manual_status` is an override by hand: automatic transitions stop. `auto_confirm`: small enough to be completed by what is in a
-    block, before it is credited. `usd` is the rate that totals are counted at, None where there was no fresh one; `priced` the rate
-    that `amount` was made from, where a fiat amount was asked. `payments` are those of its own coin that are in the chain now,
-    oldest first.
+    `doubtful` is the part of `unconfirmed` that is in no block yet or comes from the grey list. `expired` is set once, when the
+    time passes unpaid. `manual_status` is an override by hand: automatic transitions stop. `auto_confirm`: small enough to be
+    completed by what is in a block, before it is credited. `usd` is the rate that totals are counted at, None where there was no
+    fresh one; `priced` the rate that `amount` was made from, where a fiat amount was asked. `payments` are those of its own coin
+    that are in the chain now or wait to be, oldest first.
     """
 
     id: str

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.domain.ids import new_id
+from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.work import Command
 from chalicelib.settings import Settings
 from chalicelib.usecases.ports import Clock, Unavailable
@@ -41,6 +41,10 @@ class SqsQueues:
     def bury(self, delivery_id: str, tenant: str) -> None:
         """A delivery that is given up goes to the dead letters, where an alarm looks. Raises Unavailable."""
         self._send("deliveries-dead", {"id": delivery_id, "tenant": tenant})
+
+    def scan(self, network: NetworkId, name: str) -> None:
+        """Ask for a range of a backlog to be scanned. Raises Unavailable."""
+        self._send("scans", {"network": network, "range": name})
 
     def _send(self, name: str, body: dict[str, str], **extra: Any) -> None:
         try:

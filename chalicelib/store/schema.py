@@ -176,6 +176,7 @@ RECORDS: dict[str, Kind] = {
     "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),
     "Reconciled": Kind("chain", lambda r: f"reconciled#{r.network}"),
     "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
+    "ScanRange": Kind("chain", lambda r: f"range#{r.network}", lambda r: r.name),
     "Rescan": Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
     "Stake": Kind("chain", lambda r: f"stake#{r.network}", lambda r: r.id),
     "DemoState": Kind("chain", lambda r: f"demo#{r.id}"),

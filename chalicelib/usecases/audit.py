@@ -14,6 +14,7 @@ from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
@@ -47,6 +48,7 @@ def read_books(store: Store, now_ms: int) -> Books:
         held=list(store.every(HeldCoins)),
         work=list(store.every_work()),
         rescans=list(store.every(Rescan)),
+        ranges=list(store.every(ScanRange)),
         outbox=[row.id for row in rows],
         events_since=since,
         aged=any(merchant.created_at < since for merchant in store.every(Merchant)),

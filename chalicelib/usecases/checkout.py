@@ -15,7 +15,7 @@ from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
 from chalicelib.usecases.ports import Clock, Listed, Store
-from chalicelib.usecases.views import payment_uri, without_none
+from chalicelib.usecases.views import depth, payment_uri, without_none
 
 INVOICE_ID = re.compile(r"inv_[0-9a-hjkmnp-tv-z]{26}", re.ASCII)
 _PAYABLE = ("pending", "partial")
@@ -36,7 +36,7 @@ class Checkout:
     def confirmations(self) -> int:
         """Blocks on the payment that has the fewest: the one that is waited for. 0 where nothing is paid."""
         counted = [
-            max(self.network.confirmations if payment.confirmed else 1, (self.tip or payment.block) - payment.block + 1)
+            max(self.network.confirmations if payment.confirmed else 0, depth(payment.block, self.tip))
             for payment in self.invoice.payments
         ]
         return min(counted, default=0)

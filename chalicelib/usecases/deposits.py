@@ -24,20 +24,19 @@ from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
-from chalicelib.domain.coin_settings import NoFreshRate, in_usd, limit_units
-from chalicelib.domain.deposits import BELOW_MINIMUM, GREY_LISTED, HELD, Deposit, deposit_id
+from chalicelib.domain.deposits import GREY_LISTED, HELD, Deposit, deposit_id
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, network_parts
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.rates import Rates, RatesOf, no_rates
-from chalicelib.domain.work import Work
+from chalicelib.domain.rates import RatesOf, no_rates
+from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.booked import booked_already
 from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Post, Save
-from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.hot_coins import confirmed, taken_back
 from chalicelib.usecases.invoice_changes import changed, paid
+from chalicelib.usecases.judging import Judge, anew, same_payment
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports import AddressRules, Clock, Listed, Store
 from chalicelib.usecases.trying import until_settled
@@ -49,13 +48,16 @@ _MOST_NAMED = 20
 
 
 def deposit_work(deposit: Deposit) -> Work:
-    """The obligation to confirm a deposit, found by network and height."""
+    """The obligation to confirm a deposit, found by network and height; while it is in no block, to look what becomes of it."""
+    if deposit.block_number is None:
+        return Work("glimpse", deposit.network, time_order(deposit.glimpsed_at or 0), deposit.id)
     return Work("deposit", deposit.network, f"{deposit.block_number:015d}", deposit.id)
 
 
 class Deposits:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
+        self._judge = Judge(store, rules, clock, rates)
 
     @property
     def rates(self) -> RatesOf:
@@ -72,45 +74,68 @@ class Deposits:
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
-            seen = self._seen(key, network, coin, block, transfer, watched)
+            seen = self._seen(network, coin, transfer, watched, block)
             if known is None:
                 if booked_already(self._store, network, block, transfer):
                     return key
-                self._first_seen(network, self._judged(network, coin, seen), epoch)
+                self._first_seen(network, self._judge.judged(network, coin, seen), epoch)
             elif known.block_hash == block.hash and known.status != "orphaned":
                 pass  # that very one
             elif known.status == "confirmed":
-                if not _same_payment(known, seen):
+                if not same_payment(known, seen):
                     # Deeper than reorganisations are followed: what is credited is not taken back on one node's word.
                     log.error("ALARM %s: %s was credited, and block %d says something else of it", network.id, key, block.number)
             elif known.status == "pending" and self._passed(network, known):
                 log.info("%s: %s is in a block that was scanned after block %s", network.id, key, block.hash)
-            elif not _same_payment(known, seen):
+            elif not same_payment(known, seen):
                 if known.status == "pending":
                     # Two transactions: whoever dies between them leaves an orphaned one, which the next scan finds as such.
                     known = self._orphan(network, known, epoch)
-                self._first_seen(network, self._judged(network, coin, _anew(known, seen)), epoch)
+                self._first_seen(network, self._judge.judged(network, coin, anew(known, seen)), epoch)
             elif known.status == "orphaned":
-                back = replace(
-                    known,
-                    status="pending",
-                    flags=self._flags(network, known),
-                    block_number=block.number,
-                    block_hash=block.hash,
-                    block_time=block.time,
-                    version=known.version + 1,
-                )
-                self._first_seen(network, back, epoch)
+                back = replace(known, status="pending", flags=self._judge.flags(network, known))
+                self._first_seen(network, _in_block(back, block), epoch)
             else:
                 self._moved(network, known, block, epoch)
             return key
 
         return until_settled(decide)
 
-    def _seen(self, key: str, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched) -> Deposit:
+    def glimpse(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched) -> str:
+        """Record a movement to a merchant that waits to be in a block; the deposit's id. It is told, and credits nothing.
+
+        What is in a block already, or was, stays what it is. Raises Conflict, Unavailable.
+        """
+        key = deposit_id(network.id, transfer.txid, transfer.position)
+
+        def decide() -> str:
+            known = self._store.get(Deposit, id=key)
+            now = self._clock.now_ms()
+            if known is None:
+                seen = replace(self._seen(network, coin, transfer, watched, None), glimpsed_at=now)
+                self._first_seen(network, self._judge.judged(network, coin, seen), None)
+            elif known.status == "orphaned":
+                at = now if known.glimpsed_at is None else known.glimpsed_at
+                back = replace(known, status="pending", flags=self._judge.flags(network, known), glimpsed_at=at)
+                self._first_seen(network, _in_block(back, None), None)
+            return key
+
+        return until_settled(decide)
+
+    def vanish(self, network: Network, key: str) -> None:
+        """What was seen waiting is neither waiting nor in a block any more: it goes. Raises Conflict, Unavailable."""
+
+        def decide() -> None:
+            before = self._store.get(Deposit, id=key)
+            if before is not None and before.status == "pending" and before.block_number is None:
+                self._orphan(network, before)
+
+        until_settled(decide)
+
+    def _seen(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, block: Block | None) -> Deposit:
         """What the chain says of it, before anybody has judged it."""
-        return Deposit(
-            id=key,
+        seen = Deposit(
+            id=deposit_id(network.id, transfer.txid, transfer.position),
             network=network.id,
             asset=coin.asset,
             tenant=watched.tenant,
@@ -119,53 +144,29 @@ class Deposits:
             sender=self._spelled(network, transfer.sender),
             address=self._spelled(network, transfer.recipient),
             amount=transfer.amount,
-            block_number=block.number,
-            block_hash=block.hash,
-            block_time=block.time,
+            block_number=None,
+            block_hash=None,
+            block_time=0,
             created_at=self._clock.now_ms(),
             address_id=watched.address_id,
             invoice_id=watched.invoice_id,
+            version=0,
         )
-
-    def _judged(self, network: Network, coin: Coin, deposit: Deposit) -> Deposit:
-        if deposit.tenant is not None and deposit.amount < self._minimum(network, coin):
-            deposit = replace(deposit, invoice_id=None, flags=(*deposit.flags, BELOW_MINIMUM))
-        return replace(deposit, flags=self._flags(network, deposit))
-
-    def _minimum(self, network: Network, coin: Coin) -> int:
-        """Units below which a deposit is not the merchant's."""
-        rates = self._rates(network.realm) if in_usd(coin) else Rates()
-        if in_usd(coin) and not rates.constant:
-            return 0
-        try:
-            return limit_units(coin, "minDepositAmount", rates, self._clock.now_ms()) or 0
-        except NoFreshRate:
-            return 0  # a payment can not be sent back: doubt is for the merchant
-
-    def _flags(self, network: Network, deposit: Deposit) -> tuple[str, ...]:
-        """Its flags, with GREY_LISTED where its sender is on the list now. A sender that the chain does not tell is on none."""
-        if GREY_LISTED in deposit.flags or not deposit.sender:
-            return deposit.flags
-        listed = grey_listed(self._store, self._rules, network.id, deposit.sender)
-        return (*deposit.flags, GREY_LISTED) if listed else deposit.flags
+        return _in_block(seen, block)
 
     def _passed(self, network: Network, deposit: Deposit) -> bool:
         """Whether the scan has passed its block and stands on it: another block that has it is out of date, or not followed yet."""
+        if deposit.block_number is None:
+            return False
         cursor = self._store.get(Cursor, network=network.id)
         return cursor is not None and cursor.recent.get(str(deposit.block_number)) == deposit.block_hash
 
     def _moved(self, network: Network, known: Deposit, block: Block, epoch: int) -> None:
-        """The old block of `known` is gone and nobody told us before the new one came: the place changes, and with the block's
-        time perhaps whether it came in time."""
+        """It was seen before it was in a block; or its old block is gone and nobody told us before the new one came. The place
+        changes, and with the block's time perhaps whether it came in time. Its owner knows of it already."""
         invoice = self._invoice(known.tenant, known.invoice_id)
-        moved = replace(
-            known,
-            block_number=block.number,
-            block_hash=block.hash,
-            block_time=block.time,
-            late=_late(block.time, invoice),
-            version=known.version + 1,
-        )
+        moved = _in_block(known, block)
+        moved = replace(moved, late=_late(moved, invoice))
         news = News(self._clock.now_ms())
         changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch)]
         if deposit_work(moved) != deposit_work(known):
@@ -174,14 +175,14 @@ class Deposits:
             changes += changed(invoice, paid(news, invoice, known, moved, Views(self._store.catalogue(network.realm))))
         self._store.commit([*changes, *news.emit()])
 
-    def _first_seen(self, network: Network, deposit: Deposit, epoch: int) -> None:
+    def _first_seen(self, network: Network, deposit: Deposit, epoch: int | None) -> None:
         news = News(self._clock.now_ms())
-        changes: list[Change] = [Open(deposit_work(deposit)), AtEpoch(network.id, epoch)]
+        changes: list[Change] = [Open(deposit_work(deposit)), *([] if epoch is None else [AtEpoch(network.id, epoch)])]
         tenant = deposit.tenant
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))
             before = self._invoice(tenant, deposit.invoice_id)
-            deposit = replace(deposit, late=_late(deposit.block_time, before))
+            deposit = replace(deposit, late=_late(deposit, before))
             deposit = self._told(news, deposit, "transaction.detected", views, deposit.block_number)
             if before is not None:
                 changes += changed(before, paid(news, before, None, deposit, views))
@@ -203,7 +204,7 @@ class Deposits:
                 return
             now = self._clock.now_ms()
             news = News(now)
-            flags = self._flags(network, before)
+            flags = self._judge.flags(network, before)
             if GREY_LISTED in flags and before.tenant is not None and not before.below_minimum and before.released_at is None:
                 flags = (*flags, HELD)
             after = replace(before, status="confirmed", confirmed_at=now, flags=flags, version=before.version + 1)
@@ -370,25 +371,13 @@ def _why_not_held(deposit: Deposit) -> str:
     return "it is not held"
 
 
-def _same_payment(known: Deposit, seen: Deposit) -> bool:
-    """Whether another block tells of the same payment. A contract call that is run again after a reorganisation may log
-    something else under the same transaction and position: that is another payment, and judged as such."""
-
-    def facts(deposit: Deposit) -> tuple[object, ...]:
-        to = (deposit.address, deposit.tenant, deposit.address_id)
-        return (deposit.asset, deposit.amount, deposit.sender, *to)
-
-    # What was below the minimum is for no invoice, whatever its address is for.
-    return facts(known) == facts(seen) and (known.below_minimum or known.invoice_id == seen.invoice_id)
+def _late(deposit: Deposit, invoice: Invoice | None) -> bool:
+    """Judged anew for each block that a payment is in (`Deposit.paid_at`)."""
+    at = deposit.paid_at
+    return invoice is not None and at is not None and at > invoice.expires_at
 
 
-def _anew(known: Deposit, seen: Deposit) -> Deposit:
-    """`seen` in the place of `known`, which the chain tells otherwise now. Of what was decided about that one nothing is left
-    but that its sender was on the grey list, where it is the same sender."""
-    flags = (GREY_LISTED,) if GREY_LISTED in known.flags and known.sender == seen.sender else ()
-    return replace(seen, flags=flags, round=known.round, emitted=known.emitted, version=known.version + 1)
-
-
-def _late(block_time: int, invoice: Invoice | None) -> bool:
-    """Judged by the block's own time (milliseconds since 1970), and anew for each block that a payment is in."""
-    return invoice is not None and block_time > invoice.expires_at
+def _in_block(deposit: Deposit, block: Block | None) -> Deposit:
+    """The next version of `deposit`, which is in `block` now; in none where that is None."""
+    number, hash_, time = (None, None, 0) if block is None else (block.number, block.hash, block.time)
+    return replace(deposit, block_number=number, block_hash=hash_, block_time=time, missing_since=None, version=deposit.version + 1)

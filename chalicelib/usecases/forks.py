@@ -22,6 +22,11 @@ BATCH_BLOCKS = 50
 """Blocks asked for at once."""
 
 
+def batch_blocks(network: Network) -> int:
+    """Blocks asked for at once: those of bitcoin and litecoin have thousands of outputs, and a function half a gigabyte."""
+    return min(BATCH_BLOCKS, 5) if network.family == "utxo" and not network.simulated else BATCH_BLOCKS
+
+
 class Forks:
     def __init__(self, network: Network, reader: ChainReader, store: Store, deposits: Deposits, clock: Clock) -> None:
         self._network, self._reader, self._store = network, reader, store
@@ -30,9 +35,10 @@ class Forks:
     def standing_at(self, number: int, tip: int) -> Cursor:
         """A cursor at block `number` that remembers as many blocks before it as a reorganisation is followed."""
         blocks: list[Block] = []
-        low = max(0, number - self._network.reorg_depth)
-        for start in range(low, number + 1, BATCH_BLOCKS):
-            blocks += self._reader.blocks(start, min(number, start + BATCH_BLOCKS - 1), ())
+        low, step = max(0, number - self._network.reorg_depth), batch_blocks(self._network)
+        for start in range(low, number + 1, step):
+            found = self._reader.blocks(start, min(number, start + step - 1), ())
+            blocks += [replace(block, transfers=[]) for block in found]
         if not blocks or blocks[-1].number != number:
             raise Unavailable(f"the node of {self._network.id} does not have block {number}")
         at, recent = blocks[-1], {str(block.number): block.hash for block in blocks}
@@ -51,7 +57,7 @@ class Forks:
         oldest = min(int(number) for number in cursor.recent)
         number = max(0, oldest - 1) if from_block is None else from_block
         fresh = self.standing_at(number, self._reader.tip())
-        after = replace(fresh, epoch=cursor.epoch + 1, version=cursor.version + 1)
+        after = replace(fresh, epoch=cursor.epoch + 1, ranges_to=cursor.ranges_to, version=cursor.version + 1)
         self._store.commit([Save(after)])
         return after
 

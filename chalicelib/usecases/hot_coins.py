@@ -25,7 +25,7 @@ def confirmed(store: Store, network: Network, deposit: Deposit) -> list[Change]:
     held = _held(store, network, deposit)
     if held is None:
         return []
-    return [Save(held.came(HeldCoin(_outpoint(deposit), deposit.amount, deposit.block_number)).next())]
+    return [Save(held.came(HeldCoin(_outpoint(deposit), deposit.amount, deposit.block[0])).next())]
 
 
 def taken_back(store: Store, network: Network, deposit: Deposit) -> list[Change]:

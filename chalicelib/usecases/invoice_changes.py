@@ -65,7 +65,7 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
     share, had = share_of(new), share_of(old)
     sums = {name: getattr(before, name) + share.get(name, 0) - had.get(name, 0) for name in SUMS}
     comes_late = "late_unconfirmed" in share and not {"late", "late_unconfirmed"} & had.keys()
-    if comes_late and not before.expired:
+    if comes_late and not before.expired and new.block_number is not None:
         without = replace(before, unconfirmed=before.unconfirmed - had.get("unconfirmed", 0))
         # A block after its time is in the chain: nobody has to wait for the clock.
         sums["expired"] = without.settled_status() in ("pending", "partial")

@@ -50,7 +50,7 @@ class LargePayments:
             log.error("ALARM %s: %s waits for finality, which nothing here can tell", self._network.id, deposit.id)
             return False
         try:
-            return deposit.block_number <= self._reader.final(tag)
+            return deposit.block[0] <= self._reader.final(tag)
         except Unavailable as error:
             log.warning("%s: %s waits, since nobody says which blocks are %s: %s", self._network.id, deposit.id, tag, error)
             return False
@@ -69,7 +69,7 @@ class LargePayments:
             recipient=form(slug, deposit.address),
             amount=deposit.amount,
         )
-        block = Block(deposit.block_number, deposit.block_hash, "", deposit.block_time, [transfer])
+        block = Block(*deposit.block, "", deposit.block_time, [transfer])
         try:
             agreed = self._reader.agreed(block, [transfer])
         except Unavailable:

@@ -184,6 +184,14 @@ class Queues(Protocol):
         ...
 
 
+class RangeQueue(Protocol):
+    """Wake-up calls for whoever scans ranges of a backlog. Losing one delays, it never loses."""
+
+    def scan(self, network: NetworkId, name: str) -> None:
+        """Ask for the range of that name. Raises Unavailable."""
+        ...
+
+
 class ChainReader(Protocol):
     """One network, as the scanner needs it. Every method raises Unavailable."""
 

@@ -19,7 +19,7 @@ from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.rescans import MOST_BLOCKS, Rescan, rescan_work
 from chalicelib.usecases.addresses import Also, nothing_more
 from chalicelib.usecases.changes import Close, Open, Save
-from chalicelib.usecases.forks import BATCH_BLOCKS
+from chalicelib.usecases.forks import batch_blocks
 from chalicelib.usecases.ports import ChainReader, Clock, Store, Unavailable
 from chalicelib.usecases.scan import Scanner
 
@@ -89,7 +89,7 @@ class Rescanner:
         if cursor is None or cursor.rewind_to is not None or cursor.halted is not None or cursor.number < rescan.next_block:
             # A reorganisation is being followed: it decides first what the chain is.
             raise Unavailable(f"{self._network.id} is not scanned as far as {rescan.id} wants to look")
-        last = min(rescan.to_block, rescan.next_block + BATCH_BLOCKS - 1, cursor.number)
+        last = min(rescan.to_block, rescan.next_block + batch_blocks(self._network) - 1, cursor.number)
         blocks = self._reader.blocks(rescan.next_block, last, self._scanner.contracts())
         self._check(blocks, rescan.next_block, last, cursor)
         self._scanner.record(blocks, cursor.epoch)

@@ -17,9 +17,9 @@ from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParame
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts, tenant_parts
 from chalicelib.domain.money import format_units
 from chalicelib.domain.withdrawals import FINAL, Withdrawal
+from chalicelib.usecases.matching import MOST_UNITS
 from chalicelib.usecases.mining import MiningBudget
 from chalicelib.usecases.ports import AddressRules, Refused, Store, TokenFacts, Unavailable
-from chalicelib.usecases.scan import MOST_UNITS
 
 log = logging.getLogger(__name__)
 

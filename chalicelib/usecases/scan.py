@@ -17,22 +17,19 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.chain import Block, BlockDeposits, Cursor, Transfer
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.chain import Block, Cursor
+from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.work import Work
-from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.backlog import Backlog
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.deposits import Deposits
-from chalicelib.usecases.forks import BATCH_BLOCKS, Forks
+from chalicelib.usecases.forks import Forks, batch_blocks
 from chalicelib.usecases.large_payments import LargePayments
-from chalicelib.usecases.own_transactions import from_others
-from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Store, Unavailable
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, RangeQueue, Store, Unavailable
+from chalicelib.usecases.recording import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +37,6 @@ CONFIRM_AT_ONCE = 100
 CHANGES_MET = 5
 STARTED_AGO = 300
 """Seconds that may lie between a network's activation and its first poll, with room for slow blocks."""
-MOST_UNITS = 10**34
-"""Sums of amounts must stay exact: DynamoDB keeps 38 digits."""
 
 
 class Halted(Exception):
@@ -52,12 +47,22 @@ class Scanner:
     """Scans one network. Two at once on the same network waste work and harm nothing: the cursor's version lets one pass."""
 
     def __init__(
-        self, network: Network, reader: ChainReader, store: Store, deposits: Deposits, rules: AddressRules, clock: Clock
+        self,
+        network: Network,
+        reader: ChainReader,
+        store: Store,
+        deposits: Deposits,
+        rules: AddressRules,
+        clock: Clock,
+        queue: RangeQueue | None = None,
     ) -> None:
+        """With a `queue` a backlog is shared out; without, the poll scans all of it."""
         self._network, self._reader, self._store = network, reader, store
-        self._deposits, self._rules, self._clock = deposits, rules, clock
+        self._deposits, self._clock = deposits, clock
+        self._recorder = Recorder(network, reader, store, deposits, rules)
         self._forks = Forks(network, reader, store, deposits, clock)
         self._large = LargePayments(network, reader, store, rules, deposits.rates, clock)
+        self.backlog = Backlog(network, reader, store, self._recorder, clock, queue)
 
     def start(self, seconds_ago: int = 0) -> Cursor:
         """The network's cursor, set to the chain's tip when there is none yet: what came before can not be ours.
@@ -99,7 +104,13 @@ class Scanner:
                 continue
             if cursor.number >= tip:
                 break
-            blocks = self._reader.blocks(cursor.number + 1, min(tip, cursor.number + BATCH_BLOCKS), self._contracts())
+            if cursor.ranges_to is not None or self.backlog.far(cursor, tip):
+                cursor = self.backlog.advance(cursor, tip, more)
+                if cursor.ranges_to is not None:
+                    break  # the next blocks are with somebody else
+                continue
+            last = min(tip, cursor.number + batch_blocks(self._network))
+            blocks = self._reader.blocks(cursor.number + 1, last, self._recorder.contracts())
             linked = self._linked(cursor, blocks)
             if linked is None:
                 changed += 1
@@ -141,100 +152,21 @@ class Scanner:
             parent, number = block.hash, block.number
         return blocks
 
-    def _contracts(self) -> dict[str, Coin]:
-        catalogue = self._store.catalogue(self._network.realm)
-        return {
-            self._rules.storage_form(self._network.slug, coin.contract): coin
-            for coin in catalogue.coins_of(self._network.slug)
-            if coin.contract is not None
-        }
-
     def _pass(self, cursor: Cursor, blocks: Sequence[Block], tip: int) -> Cursor:
         """Store what is ours in `blocks`, then let the cursor pass them."""
         self.record(blocks, cursor.epoch)
-        last = blocks[-1]
-        recent = {**cursor.recent, **{str(b.number): b.hash for b in blocks}}
-        keep = last.number - self._network.reorg_depth
-        after = replace(
-            cursor,
-            number=last.number,
-            hash=last.hash,
-            block_time=last.time,
-            tip=max(tip, last.number),
-            updated_at=self._clock.now_ms(),
-            recent={number: hash_ for number, hash_ in recent.items() if int(number) >= keep},
-            version=cursor.version + 1,
-        )
+        hashes = {str(b.number): b.hash for b in blocks}
+        after = cursor.behind(hashes, blocks[-1].time, tip, self._network.reorg_depth, self._clock.now_ms())
         self._store.commit([Save(after)])
         return after
 
     def contracts(self) -> dict[str, Coin]:
         """The tokens of the network by the storage form of their contracts."""
-        return self._contracts()
+        return self._recorder.contracts()
 
     def record(self, blocks: Sequence[Block], epoch: int) -> None:
-        """Store what is ours in `blocks`, which the chain holds at `epoch`; what is stored already stays as it is.
-
-        Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Unavailable.
-        """
-        watched = self._ours(blocks)
-        contracts = self._contracts()
-        native = self._store.catalogue(self._network.realm).native(self._network.slug)
-        for block in blocks:
-            mine = [t for t in block.transfers if t.recipient in watched and self._bookable(t, contracts)]
-            mine = from_others(self._store, self._network, mine, watched)
-            if mine:
-                self._store_block(block, mine, watched, contracts, native, epoch)
-
-    def _ours(self, blocks: Sequence[Block]) -> dict[str, Watched]:
-        """The watched addresses among all recipients, by batch reads: the cost does not depend on how many are watched."""
-        recipients = sorted({t.recipient for block in blocks for t in block.transfers})
-        found = self._store.get_many([watched_key(self._network, address) for address in recipients])
-        ours = {address: watched for address, watched in zip(recipients, found, strict=True) if watched is not None}
-        for address, watched in ours.items():
-            if self._network.slug not in watched.networks:
-                log.error("ALARM %s: a payment to %s, which receives on %s", self._network.id, address, ", ".join(watched.networks))
-        return {address: watched for address, watched in ours.items() if self._network.slug in watched.networks}
-
-    def _bookable(self, transfer: Transfer, contracts: dict[str, Coin]) -> bool:
-        """Whether it is of a coin of ours, and an amount that sums of it can be kept of: no coin has as much as this."""
-        if transfer.contract is not None and transfer.contract not in contracts:
-            return False
-        if transfer.amount > MOST_UNITS:
-            log.error("ALARM %s: %s moves %d units, which is set aside", self._network.id, transfer.txid, transfer.amount)
-            return False
-        return True
-
-    def _store_block(
-        self,
-        block: Block,
-        mine: list[Transfer],
-        watched: dict[str, Watched],
-        contracts: dict[str, Coin],
-        native: Coin,
-        epoch: int,
-    ) -> None:
-        proven = self._reader.proven(block, mine)
-        if not proven:
-            return
-        ids = [deposit_id(self._network.id, t.txid, t.position) for t in proven]
-        # The list first: whoever drops the block finds everything that may have been stored of it, also where we die half-way
-        # and somebody else credits what we did store.
-        self._list(block, ids)
-        for t in proven:
-            coin = native if t.contract is None else contracts[t.contract]
-            self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch)
-
-    def _list(self, block: Block, ids: list[str]) -> None:
-        def decide() -> None:
-            known = self._store.get(BlockDeposits, network=self._network.id, hash=block.hash)
-            if known is None:
-                self._store.commit([Save(BlockDeposits(self._network.id, block.hash, tuple(ids)))])
-            elif not set(ids) <= set(known.deposits):
-                both = tuple(dict.fromkeys((*known.deposits, *ids)))
-                self._store.commit([Save(replace(known, deposits=both, version=known.version + 1))])
-
-        until_settled(decide)
+        """See `Recorder.record`."""
+        self._recorder.record(blocks, epoch)
 
     def _confirm_due(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> None:
         """Credit the pending deposits that are deep enough and still in the chain."""

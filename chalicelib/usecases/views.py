@@ -90,11 +90,11 @@ class Views:
 
     def _payment(self, invoice: Invoice, payment: Payment, coin: Coin, tip: int | None) -> dict[str, Any]:
         network = self._catalogue.networks[network_parts(invoice.network)[1]]
-        counted = 1 if tip is None else tip - payment.block + 1
+        counted = depth(payment.block, tip)
         return {
             "hash": payment.hash,
             "amount": format_units(payment.amount, coin.decimals),
-            "confirmations": confirmations(network, payment.confirmed, max(1, counted)),
+            "confirmations": confirmations(network, payment.confirmed, counted),
         }
 
     def deposit(self, deposit: Deposit, tip: int | None = None) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Views:
         coin = self._coin(deposit.asset)
         slug = network_parts(deposit.network)[1]
         network = self._catalogue.networks[slug]
-        counted = 0 if tip is None or deposit.status == "orphaned" else tip - deposit.block_number + 1
+        counted = 0 if tip is None or deposit.status == "orphaned" else depth(deposit.block_number, tip)
         return {
             "id": deposit.id,
             "hash": deposit.txid,
@@ -269,6 +269,13 @@ class Views:
             "frozen": amount(held),
             "available": amount(units - held),
         }
+
+
+def depth(block: int | None, tip: int | None) -> int:
+    """Blocks on what is in `block`, itself among them, where the chain is `tip` high; 1 where nobody knows, 0 in no block."""
+    if block is None:
+        return 0
+    return 1 if tip is None else max(1, tip - block + 1)
 
 
 def confirmations(network: Network, confirmed: bool, counted: int) -> int:

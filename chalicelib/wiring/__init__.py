@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.demo import DemoResets
     from chalicelib.usecases.deposits import Deposits
     from chalicelib.usecases.expansion import Expansion
+    from chalicelib.usecases.glimpses import Looks
     from chalicelib.usecases.grey_list import GreyList
     from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
     from chalicelib.usecases.invoices import Invoices
@@ -82,6 +83,7 @@ class Services(WorkerServices):
         self._lock = threading.Lock()
         self._clients: dict[str, Any] = {}
         self._chains: dict[tuple[str, str], Any] = {}
+        self._looks: dict[str, Looks] = {}
 
     def _client(self, service: str) -> Any:
         with self._lock:  # botocore's client creation is not thread-safe

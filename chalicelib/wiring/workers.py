@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from chalicelib.usecases.bundle_settlement import BundleSettlement
     from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.deposits import Deposits
+    from chalicelib.usecases.glimpses import Glimpses, Looks
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
-    from chalicelib.usecases.ports import Clock, Signer
+    from chalicelib.usecases.ports import Clock, RangeQueue, Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.reconcile import Reconciler
     from chalicelib.usecases.relay import Relay
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 class WorkerServices(ChainServices):
     """The part of `Services` that no request needs."""
+
+    _looks: dict[str, Looks]
 
     def _client(self, service: str) -> Any:
         raise NotImplementedError
@@ -60,7 +63,24 @@ class WorkerServices(ChainServices):
         from chalicelib.usecases.scan import Scanner
 
         clock = self.clock_of(network.realm)
-        return Scanner(network, self.reader(network), self.store, self.deposits(network.realm), self.rules, clock)
+        queue = self.range_queue(network)
+        return Scanner(network, self.reader(network), self.store, self.deposits(network.realm), self.rules, clock, queue)
+
+    def range_queue(self, network: Network) -> RangeQueue | None:
+        """Who helps with a backlog. A simulated chain is read as fast as our own tables: nobody has to."""
+        return None if network.simulated else self.queues
+
+    def glimpses(self, network: Network) -> Glimpses | None:
+        """What looks into a network's mempool; None for one whose payments are first seen in blocks."""
+        from chalicelib.usecases.glimpses import Glimpses, Looks
+        from chalicelib.usecases.hot_coins import pays_from_coins
+
+        if not pays_from_coins(network):
+            return None
+        mempool = self.mempool(network)
+        looks = self._looks.setdefault(network.id, Looks())
+        deposits, clock = self.deposits(network.realm), self.clock_of(network.realm)
+        return Glimpses(network, mempool, self.store, deposits, self.rules, clock, looks)
 
     def rescanner(self, network: Network) -> Rescanner:
         from chalicelib.usecases.rescan import Rescanner
@@ -134,7 +154,8 @@ class WorkerServices(ChainServices):
 
     @cached_property
     def payout_sweep(self) -> PayoutSweep:
-        from chalicelib.usecases.payout_sweep import PayoutSweep
+        from chalicelib.usecases.glimpses import Glimpses, Looks
+    from chalicelib.usecases.payout_sweep import PayoutSweep
 
         return PayoutSweep(self.store, self.queues, self.realm_clock)
 

@@ -63,7 +63,8 @@ def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
         wired.simulated(network.id).catch_up()
 
     def scan() -> None:
-        cursor = wired.scanner(network).poll(more)
+        scanner, glimpses = wired.scanner(network), wired.glimpses(network)
+        cursor = scanner.poll(more) if glimpses is None else glimpses.look(lambda: scanner.poll(more), more)
         wired.invoices.expire_due(
             network.id, wired.clock_of(network.realm).now_ms() if cursor.number >= cursor.tip else cursor.block_time
         )

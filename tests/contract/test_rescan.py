@@ -11,6 +11,7 @@ from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.chain import BlockDeposits, Cursor
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.rescans import MOST_BLOCKS, Rescan
+from chalicelib.usecases import forks
 from chalicelib.usecases import rescan as module
 from chalicelib.usecases.changes import Save
 from chalicelib.wiring import services
@@ -152,7 +153,7 @@ def test_a_node_that_has_other_blocks_than_were_scanned_is_not_believed(shop, mo
 
 
 def test_it_goes_on_where_it_stopped(shop, monkeypatch):
-    monkeypatch.setattr(module, "BATCH_BLOCKS", 4)
+    monkeypatch.setattr(forks, "BATCH_BLOCKS", 4)
     shop.mine(30)
     shop.turn()
     asked = order(shop, 2, 20).json

@@ -66,7 +66,7 @@ def test_consumers_hand_over_each_message_and_let_failures_through(monkeypatch: 
 
     import app
 
-    for name, worker in (("relay", "relay"), ("deliver", "deliver"), ("payout", "payout")):
+    for name, worker in (("relay", "relay"), ("deliver", "deliver"), ("scan_range", "scan_range"), ("payout", "payout")):
         seen: list[str] = []
 
         def handle(body: str, seen: list[str] = seen) -> None:

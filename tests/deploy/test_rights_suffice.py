@@ -118,6 +118,18 @@ class Journey:
         assert answer.status == status, answer.body
         return answer.body if answer.json is None else answer.json
 
+    def fall_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A backlog that is shared out, with a payment in it."""
+        monkeypatch.setattr(services(), "range_queue", lambda _: services().queues)
+        monkeypatch.setattr("chalicelib.usecases.forks.BATCH_BLOCKS", 5)
+        monkeypatch.setattr("chalicelib.usecases.backlog.FAR", 0)
+        invoice = self.api("POST", "/v1/invoices", {"currency": "eth", "amount": "1", "network": "ethereum"}, 201)
+        paid = {"network": "ethereum", "coin": "eth", "address": invoice["address"], "amount": "1"}
+        self.api("POST", "/v1/sandbox/deposits", paid, 201)
+        self.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 100}, 201)
+        self.settle()
+        assert self.api("GET", f"/v1/invoices?id={invoice['id']}")["status"] == "completed"
+
     def read_everything(self, ids: Mapping[str, str]) -> None:
         """Every GET route; pages and files touch no AWS. `ids` is what stands in the place of a path's parameter, or follows the
         path, by the route's path."""
@@ -188,7 +200,7 @@ def test_policies_are_read() -> None:
 
 
 @pytest.mark.slow
-def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
+def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     journey = Journey(stack, recorder)
     services().__dict__["rate_providers"] = [Kraken()]
     journey.api("GET", "/v1/auth/test")
@@ -258,6 +270,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder) -> None:
     journey.settle()
     journey.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 30}, 201)
     journey.settle()
+    journey.fall_behind(monkeypatch)
 
     at_work = {function for function, _, _ in recorder.calls}
     assert at_work == set(functions())

@@ -14,7 +14,6 @@ from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.rescans import Rescan
-from chalicelib.usecases import rescan as module
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save
 from chalicelib.wiring import services
@@ -76,7 +75,7 @@ def test_a_rescan_may_die_at_any_write(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
-    monkeypatch.setattr(module, "BATCH_BLOCKS", 20)
+    monkeypatch.setattr("chalicelib.usecases.forks.BATCH_BLOCKS", 20)
     monkeypatch.setattr("tests.support.world.HANDLERS", (f"poll_{NETWORK}",))
     world = missed(stack, cutter, stack.keys["admin_test"])
     start, memo = stack.snapshot(), dict(world.memo)

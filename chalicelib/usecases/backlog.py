@@ -1,0 +1,189 @@
+"""A backlog: blocks far below the tip, cut into ranges that many scan at once, and that the cursor passes one after the other.
+
+1. *Cut.* The poll stores ranges of blocks behind the cursor, each with an obligation, in the transactions that note on the
+   cursor how far they reach; then it sends a message for each. None reaches into the blocks that a reorganisation may still change.
+2. *Scan.* Whoever gets a message records the range's blocks as the poll would, under the epoch that the cursor had, and keeps
+   their hashes. It goes on where the last one stopped. Twice or at once harms nothing: what is stored is found by its id,
+   and of two only one can note that a part is done.
+3. *Pass.* Only the poll moves the cursor, over a range that is complete, of the cursor's epoch, and whose first block names the
+   cursor's hash as its parent. Nothing is credited above the cursor: `Scanner._confirm_due`.
+4. *Drop.* A reorganisation raises the epoch: every range of the old one is void. So is all that does not link up. It is
+   cut and scanned again.
+
+A lost message delays: what nobody has touched for `IDLE_MS` the poll scans itself, the oldest first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block, Cursor
+from chalicelib.domain.ranges import ScanRange, range_work
+from chalicelib.usecases.changes import Change, Close, Delete, Open, Save
+from chalicelib.usecases.forks import batch_blocks
+from chalicelib.usecases.ports import ChainReader, Clock, RangeQueue, Store, Unavailable
+from chalicelib.usecases.recording import Recorder
+
+log = logging.getLogger(__name__)
+
+BATCHES = 4
+"""A range is this many reads of the node: seconds of work, so that little is done twice and no function runs out of time."""
+FAR = 3
+"""A poll that is no more than this many ranges behind goes on by itself."""
+MOST_OUT = 20
+"""Ranges of one network that are shared out at once."""
+IDLE_MS = 60_000
+_CUT_AT_ONCE = 4
+"""Two items for each range, and the cursor: within ten."""
+
+
+class Backlog:
+    def __init__(
+        self, network: Network, reader: ChainReader, store: Store, recorder: Recorder, clock: Clock, queue: RangeQueue | None
+    ) -> None:
+        self._network, self._reader, self._store = network, reader, store
+        self._recorder, self._clock, self._queue = recorder, clock, queue
+
+    @property
+    def _size(self) -> int:
+        return BATCHES * batch_blocks(self._network)
+
+    def far(self, cursor: Cursor, tip: int) -> bool:
+        """Whether so much is behind that it is to be shared out."""
+        return self._queue is not None and tip - self._network.reorg_depth - cursor.number > FAR * self._size
+
+    def advance(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> Cursor:
+        """Pass what is complete, drop what is void, share out what is next, and scan what nobody gets on with.
+
+        The cursor's `ranges_to` is None afterwards where nothing is shared out any more. Raises Conflict, Unavailable.
+        """
+        while True:
+            cursor, out = self._settled(cursor, tip)
+            cursor, out = self._shared_out(cursor, tip, out)
+            now = self._clock.now_ms()
+            idle = next((each for each in out if not each.done and now - each.touched_at >= IDLE_MS), None)
+            if idle is None or not more():
+                return cursor
+            self._scan(idle, more)
+
+    def work(self, name: str, more: Callable[[], bool]) -> bool:
+        """Scan the range of that name, until `more` says that the time is over; whether nothing is left to do for this message.
+
+        Raises Conflict (somebody else got on with it, or a reorganisation was followed meanwhile), Unavailable.
+        """
+        found = self._store.get(ScanRange, network=self._network.id, name=name)
+        cursor = self._store.get(Cursor, network=self._network.id)
+        if found is None or cursor is None or found.epoch != cursor.epoch:
+            return True
+        return self._scan(found, more).done
+
+    def _settled(self, cursor: Cursor, tip: int) -> tuple[Cursor, list[ScanRange]]:
+        """Pass and drop; the cursor, and the ranges that are out behind it without a gap."""
+        out = self._out()
+        while out and out[0].follows(cursor.number, cursor.hash, cursor.epoch):
+            first, *out = out
+            now = self._clock.now_ms()
+            after = cursor.behind(first.hashes, first.block_time, tip, self._network.reorg_depth, now)
+            after = replace(after, ranges_to=cursor.ranges_to if out else None)
+            self._store.commit([Save(after), *_gone(first)])
+            cursor = after
+        expected = cursor.number + 1
+        void = bool(out) and out[0].done  # complete, and does not continue the cursor's chain
+        for each in out:
+            void = void or each.first != expected or each.epoch != cursor.epoch
+            expected = each.last + 1
+        if void:
+            log.warning("%s: %d ranges behind block %d are void", self._network.id, len(out), cursor.number)
+            for each in out:
+                self._store.commit(_gone(each))
+            out = []
+        if not out and cursor.ranges_to is not None:
+            after = replace(cursor, ranges_to=None, version=cursor.version + 1)
+            self._store.commit([Save(after)])
+            cursor = after
+        return cursor, out
+
+    def _out(self) -> list[ScanRange]:
+        works = self._store.open_work("range", self._network.id, limit=2 * MOST_OUT)
+        found = self._store.get_many([(ScanRange, {"network": self._network.id, "name": work.id}) for work in works])
+        if None in found:
+            raise LookupError(f"a range of {self._network.id} is open and not there")
+        return found
+
+    def _shared_out(self, cursor: Cursor, tip: int, out: list[ScanRange]) -> tuple[Cursor, list[ScanRange]]:
+        """Cut further ranges where there is room for them and enough is left, and send for them."""
+        end = tip - self._network.reorg_depth
+        first = (out[-1].last if out else cursor.number) + 1
+        if self._queue is None or (not out and not self.far(cursor, tip)):
+            return cursor, out
+        made: list[ScanRange] = []
+        now = self._clock.now_ms()
+        while len(out) + len(made) < MOST_OUT and first + self._size - 1 <= end:
+            made.append(ScanRange(self._network.id, first, first + self._size - 1, cursor.epoch, first, now))
+            first += self._size
+        for start in range(0, len(made), _CUT_AT_ONCE):
+            some = made[start : start + _CUT_AT_ONCE]
+            after = replace(cursor, ranges_to=some[-1].last, version=cursor.version + 1)
+            changes: list[Change] = [Save(after)]
+            for each in some:
+                changes += [Save(each), Open(range_work(each))]
+            self._store.commit(changes)
+            cursor = after
+            for each in some:
+                self._send(each)
+        return cursor, out + made
+
+    def _send(self, found: ScanRange) -> None:
+        if self._queue is None:
+            return
+        try:
+            self._queue.scan(self._network.id, found.name)
+        except Unavailable:
+            log.warning("%s: no message for the range at %d: a poll scans it", self._network.id, found.first)
+
+    def _scan(self, found: ScanRange, more: Callable[[], bool]) -> ScanRange:
+        # Coins that were registered before a block was mined count in it, and these blocks are mined already.
+        self._store.catalogue(self._network.realm, fresh=True)
+        while not found.done and more():
+            found = self._part(found)
+        return found
+
+    def _part(self, found: ScanRange) -> ScanRange:
+        """The next blocks of a range: stored, then noted."""
+        last = min(found.last, found.next_block + batch_blocks(self._network) - 1)
+        blocks = self._reader.blocks(found.next_block, last, self._recorder.contracts())
+        before = found.hashes.get(str(found.next_block - 1))
+        self._check(found, blocks)
+        if before is not None and blocks[0].parent_hash != before:
+            log.warning("%s: the chain changed within the range at %d", self._network.id, found.first)
+            after = replace(found, next_block=found.first, parent=None, hashes={}, block_time=0)
+        else:
+            self._recorder.record(blocks, found.epoch)
+            after = replace(
+                found,
+                next_block=blocks[-1].number + 1,
+                parent=blocks[0].parent_hash if found.next_block == found.first else found.parent,
+                hashes={**found.hashes, **{str(block.number): block.hash for block in blocks}},
+                block_time=blocks[-1].time,
+            )
+        after = replace(after, touched_at=self._clock.now_ms(), version=found.version + 1)
+        self._store.commit([Save(after)])
+        return after
+
+    def _check(self, found: ScanRange, blocks: Sequence[Block]) -> None:
+        """Raise Unavailable unless `blocks` are the next ones, and form a chain."""
+        if not blocks:
+            raise Unavailable(f"the node of {self._network.id} does not have block {found.next_block}")
+        for place, block in enumerate(blocks):
+            if block.number != found.next_block + place:
+                raise Unavailable(f"the node of {self._network.id} answered block {block.number} for {found.next_block + place}")
+            if place and block.parent_hash != blocks[place - 1].hash:
+                raise Unavailable(f"the blocks of {self._network.id} do not form a chain")
+
+
+def _gone(found: ScanRange) -> list[Change]:
+    """What removes a range that is passed, or void."""
+    return [Delete(ScanRange, {"network": found.network, "name": found.name}), Close(range_work(found))]

@@ -1,0 +1,60 @@
+"""What a deposit is judged by when it is seen: is it enough, is its sender on the grey list, is it the payment that is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.coin_settings import NoFreshRate, in_usd, limit_units
+from chalicelib.domain.deposits import BELOW_MINIMUM, GREY_LISTED, Deposit
+from chalicelib.domain.rates import Rates, RatesOf
+from chalicelib.usecases.grey_list import grey_listed
+from chalicelib.usecases.ports import AddressRules, Clock, Store
+
+
+class Judge:
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf) -> None:
+        self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
+
+    def judged(self, network: Network, coin: Coin, deposit: Deposit) -> Deposit:
+        """`deposit`, which nobody has judged yet, with its flags; for no invoice where it is too little."""
+        if deposit.tenant is not None and deposit.amount < self._minimum(network, coin):
+            deposit = replace(deposit, invoice_id=None, flags=(*deposit.flags, BELOW_MINIMUM))
+        return replace(deposit, flags=self.flags(network, deposit))
+
+    def _minimum(self, network: Network, coin: Coin) -> int:
+        """Units below which a deposit is not the merchant's."""
+        rates = self._rates(network.realm) if in_usd(coin) else Rates()
+        if in_usd(coin) and not rates.constant:
+            return 0
+        try:
+            return limit_units(coin, "minDepositAmount", rates, self._clock.now_ms()) or 0
+        except NoFreshRate:
+            return 0  # a payment can not be sent back: doubt is for the merchant
+
+    def flags(self, network: Network, deposit: Deposit) -> tuple[str, ...]:
+        """Its flags, with GREY_LISTED where its sender is on the list now. A sender that the chain does not tell is on none."""
+        if GREY_LISTED in deposit.flags or not deposit.sender:
+            return deposit.flags
+        listed = grey_listed(self._store, self._rules, network.id, deposit.sender)
+        return (*deposit.flags, GREY_LISTED) if listed else deposit.flags
+
+
+def same_payment(known: Deposit, seen: Deposit) -> bool:
+    """Whether another block tells of the same payment. A contract call that is run again after a reorganisation may log
+    something else under the same transaction and position: that is another payment, and judged as such."""
+
+    def facts(deposit: Deposit) -> tuple[object, ...]:
+        return (deposit.asset, deposit.amount, deposit.address, deposit.tenant, deposit.address_id)
+
+    if known.sender != seen.sender and known.sender and seen.sender:
+        return False
+    # What was below the minimum is for no invoice, whatever its address is for.
+    return facts(known) == facts(seen) and (known.below_minimum or known.invoice_id == seen.invoice_id)
+
+
+def anew(known: Deposit, seen: Deposit) -> Deposit:
+    """`seen` in the place of `known`, which the chain tells otherwise now. Of what was decided about that one nothing is left
+    but that its sender was on the grey list, where it is the same sender."""
+    flags = (GREY_LISTED,) if GREY_LISTED in known.flags and known.sender == seen.sender else ()
+    return replace(seen, flags=flags, round=known.round, emitted=known.emitted, version=known.version + 1)

@@ -1,0 +1,57 @@
+"""Which movements on a chain are for us: watched recipients among all, coins of ours, amounts that can be kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from chalicelib.domain.addresses import Watched
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import Transfer
+from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.ports import AddressRules, Store
+
+log = logging.getLogger(__name__)
+
+MOST_UNITS = 10**34
+"""Sums of amounts must stay exact: DynamoDB keeps 38 digits."""
+
+
+class Matcher:
+    def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
+        self._network, self._store, self._rules = network, store, rules
+
+    def contracts(self) -> dict[str, Coin]:
+        """The tokens of the network by the storage form of their contracts."""
+        catalogue = self._store.catalogue(self._network.realm)
+        return {
+            self._rules.storage_form(self._network.slug, coin.contract): coin
+            for coin in catalogue.coins_of(self._network.slug)
+            if coin.contract is not None
+        }
+
+    def native(self) -> Coin:
+        return self._store.catalogue(self._network.realm).native(self._network.slug)
+
+    def ours(self, transfers: Iterable[Transfer]) -> dict[str, Watched]:
+        """The watched addresses among all recipients, by batch reads: the cost does not depend on how many are watched.
+
+        Strongly consistent, and nothing is remembered of those that are not watched: an address is watched from the commit that
+        gives it out, and a payment to it may be in the very next block.
+        """
+        recipients = sorted({t.recipient for t in transfers})
+        found = self._store.get_many([watched_key(self._network, address) for address in recipients])
+        ours = {address: watched for address, watched in zip(recipients, found, strict=True) if watched is not None}
+        for address, watched in ours.items():
+            if self._network.slug not in watched.networks:
+                log.error("ALARM %s: a payment to %s, which receives on %s", self._network.id, address, ", ".join(watched.networks))
+        return {address: watched for address, watched in ours.items() if self._network.slug in watched.networks}
+
+    def bookable(self, transfer: Transfer, contracts: dict[str, Coin]) -> bool:
+        """Whether it is of a coin of ours, and an amount that sums of it can be kept of: no coin has as much as this."""
+        if transfer.contract is not None and transfer.contract not in contracts:
+            return False
+        if transfer.amount > MOST_UNITS:
+            log.error("ALARM %s: %s moves %d units, which is set aside", self._network.id, transfer.txid, transfer.amount)
+            return False
+        return True

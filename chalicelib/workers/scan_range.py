@@ -1,0 +1,41 @@
+"""A message that a range of a backlog wants to be scanned."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+
+from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.clocks import in_realm
+from chalicelib.wiring import services
+
+log = logging.getLogger(__name__)
+
+SECONDS = 30.0
+"""How long one call may begin new work; what it has begun ends well within the function's 60 seconds."""
+
+
+def handle(body: str) -> None:
+    """Scan the range as far as there is time, and ask for the rest. Safe to be asked any number of times.
+
+    Raises Unavailable where a node or the store did not answer: the message comes again. A range that nobody gets on with is
+    the poll's.
+    """
+    message = json.loads(body)
+    network_id = NetworkId(message["network"])
+    realm, slug = network_parts(network_id)
+    wired = services()
+    network = wired.store.catalogue(realm).network(slug)
+    if network is None or network.status != "active":
+        return
+    until = time.monotonic() + SECONDS
+    try:
+        with in_realm(realm):
+            done = wired.scanner(network).backlog.work(message["range"], lambda: time.monotonic() < until)
+    except Conflict:
+        log.info("%s: somebody else is at the range %s, or it is void", network_id, message["range"])
+        return
+    if not done:
+        wired.queues.scan(network_id, message["range"])

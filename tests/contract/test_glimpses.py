@@ -1,0 +1,327 @@
+"""Payments at first sight: what waits in a mempool is told and shown, completes nothing, and is what its block says later.
+
+The mempool is one of our own here: it holds what the test puts there. A real node's is in `tests/nodes`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.deposits import WAITS_IN_TIME_MS, Deposit, deposit_id
+from chalicelib.usecases import glimpses as module
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.ports import Unavailable
+from chalicelib.wiring import services
+from tests.support.shop import Node, Shop, bent_node
+from tests.support.stack import Stack
+
+SATOSHIS = 10**8
+CONFIRMATIONS = 6
+NOTHING = {"available": "0", "frozen": "0", "pending": "0"}
+
+
+class Pool:
+    """A mempool in memory; `asked` counts the transactions that were fetched."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, list[Transfer]] = {}
+        self.asked: list[str] = []
+        self.away = False
+
+    def waiting(self) -> frozenset[str]:
+        if self.away:
+            raise Unavailable("the mempool can not be read")
+        return frozenset(self.held)
+
+    def transfers_of(self, txids: Sequence[str]) -> list[Transfer]:
+        self.asked += txids
+        return [t for txid in txids for t in self.held.get(txid, [])]
+
+
+class Coins:
+    """A merchant on a simulated bitcoin whose node has a mempool."""
+
+    def __init__(self, shop: Shop, node: Node, pool: Pool) -> None:
+        self.shop, self.node, self.pool = shop, node, pool
+        self.mined: dict[str, list[Transfer]] = {}
+        node.bend(blocks=self._blocks, proven=lambda real, block, asked: [*real, *(t for t in asked if t in self._in(block.hash))])
+
+    def _in(self, block_hash: str) -> list[Transfer]:
+        return self.mined.get(block_hash, [])
+
+    def _blocks(self, real: list[Block], *_: Any) -> list[Block]:
+        return [replace(b, transfers=[*b.transfers, *self._in(b.hash)]) for b in real]
+
+    def send(self, address: str, amount: int, txid: str = "ab" * 32, place: int = 0) -> Transfer:
+        """A transaction comes into the mempool."""
+        sent = Transfer(txid, f"out:{place}", None, "", address, amount)
+        self.pool.held.setdefault(txid, []).append(sent)
+        return sent
+
+    def mine(self, *sent: Transfer) -> None:
+        """A block with `sent`, which wait no more."""
+        self.shop.mine(1)
+        (block,) = self.node._real.blocks(self.node._real.tip(), self.node._real.tip(), {})
+        self.mined[block.hash] = list(sent)
+        for transfer in sent:
+            self.pool.held.pop(transfer.txid, None)
+
+    def look(self) -> None:
+        """One poll, and what it has to tell."""
+        self.shop.stack.drain(only=("poll_bitcoin", "relay"), rounds=1)
+
+    def record(self, transfer: Transfer) -> Deposit:
+        found = services().store.get(Deposit, id=self.id(transfer))
+        assert found is not None
+        return found
+
+    def id(self, transfer: Transfer) -> str:
+        return deposit_id(self.shop.realm_network().id, transfer.txid, transfer.position)
+
+    def told(self, object_id: str) -> list[str]:
+        events = self.shop.get("/v1/events", objectId=object_id)["data"]
+        return [e["event"] for e in sorted(events, key=lambda e: int(e["sequence"]))]
+
+    def confirm(self) -> None:
+        self.shop.mine(CONFIRMATIONS)
+        self.look()
+
+
+@pytest.fixture
+def coins(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Coins]:
+    shop = Shop(stack, network="bitcoin")
+    shop.turn()
+    pool = Pool()
+    monkeypatch.setattr(services(), "mempool", lambda network: pool if network.slug == "bitcoin" else None)
+    yield Coins(shop, bent_node(shop, monkeypatch), pool)
+    assert audit(services().store) == []
+
+
+def test_first_seen_then_mined_then_credited(coins: Coins) -> None:
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc")
+    sent = coins.send(invoice["address"], SATOSHIS)
+    coins.look()
+    shown = shop.get(f"/v1/transactions/{coins.id(sent)}")["data"]
+    assert {name: shown[name] for name in ("status", "blockNumber", "blockHash", "confirmations")} == {
+        "status": "pending", "blockNumber": None, "blockHash": None, "confirmations": 0,
+    }  # fmt: skip
+    assert shop.balance("btc") == {**NOTHING, "pending": "1"}
+    seen = shop.shown(invoice)
+    assert (seen["status"], seen["unconfirmed"], seen["received"]) == ("confirming", "1", "0")
+    assert [t["confirmations"] for t in seen["transactions"]] == [0]
+    payer = shop.stack.call("GET", f"/pay/{invoice['id']}", headers={"Accept": "application/json"})
+    assert payer.status == 200
+    coins.look()
+    coins.mine(sent)
+    coins.look()
+    in_block = coins.record(sent)
+    assert (in_block.status, in_block.block_number is None) == ("pending", False)
+    assert shop.shown(invoice)["transactions"][0]["confirmations"] == 1
+    coins.confirm()
+    assert (shop.balance("btc"), shop.status(invoice)) == ({**NOTHING, "available": "1"}, "completed")
+    assert coins.told(coins.id(sent)) == ["transaction.detected", "transaction.confirmed"]
+    assert coins.told(invoice["id"]) == ["invoice.created", "invoice.confirming", "invoice.completed"]
+    assert not [w for w in services().store.every_work() if w.kind == "glimpse"]
+    assert coins.pool.asked == [sent.txid]
+
+
+def test_what_needs_a_block_is_not_completed_before(coins: Coins) -> None:
+    """autoConfirmThreshold: as soon as the payment is in a block (decisions), and not sooner."""
+    shop = coins.shop
+    answer = shop.stack.call(
+        "PUT", "/v1/invoices/configureSettings", shop.key, json={"settings": {"autoConfirmThreshold": 1_000_000}}
+    )
+    assert answer.status == 201, answer.body
+    invoice = shop.invoice("0.01", "btc")
+    sent = coins.send(invoice["address"], SATOSHIS // 100)
+    coins.look()
+    assert shop.status(invoice) == "confirming"
+    coins.mine(sent)
+    coins.look()
+    assert (shop.status(invoice), shop.balance("btc")["available"]) == ("completed", "0")
+
+
+def test_replaced_with_a_higher_fee(coins: Coins) -> None:
+    """The old transaction is gone after a while; the new one is the payment, and only that one is credited."""
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc")
+    old = coins.send(invoice["address"], SATOSHIS, "aa" * 32)
+    coins.look()
+    coins.pool.held.clear()
+    new = coins.send(invoice["address"], SATOSHIS, "bb" * 32)
+    coins.look()
+    assert [coins.record(t).status for t in (old, new)] == ["pending", "pending"]
+    shop.wait(module.GONE_MS // 1000)
+    coins.look()
+    assert [coins.record(t).status for t in (old, new)] == ["orphaned", "pending"]
+    assert (shop.shown(invoice)["unconfirmed"], shop.balance("btc")["pending"]) == ("1", "1")
+    assert coins.told(coins.id(old)) == ["transaction.detected", "transaction.orphaned"]
+    coins.mine(new)
+    coins.confirm()
+    assert (shop.balance("btc"), shop.status(invoice)) == ({**NOTHING, "available": "1"}, "completed")
+    assert [p["hash"] for p in shop.shown(invoice)["transactions"]] == [new.txid]
+
+
+def test_double_spent_and_gone(coins: Coins) -> None:
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc")
+    sent = coins.send(invoice["address"], SATOSHIS)
+    coins.look()
+    coins.pool.held.clear()
+    coins.mine()
+    coins.look()
+    shop.wait(module.GONE_MS // 1000 - 60)
+    coins.look()
+    assert coins.record(sent).status == "pending"
+    shop.wait(60)
+    coins.look()
+    assert (coins.record(sent).status, shop.balance("btc"), shop.status(invoice)) == ("orphaned", NOTHING, "pending")
+    assert coins.told(invoice["id"]) == ["invoice.created", "invoice.confirming", "invoice.reverted"]
+    # It comes back after all, and is mined.
+    back = coins.send(invoice["address"], SATOSHIS)
+    coins.look()
+    assert coins.record(back).status == "pending"
+    coins.mine(back)
+    coins.confirm()
+    assert (shop.balance("btc"), shop.status(invoice)) == ({**NOTHING, "available": "1"}, "completed")
+    assert coins.told(coins.id(sent)) == [
+        "transaction.detected", "transaction.orphaned", "transaction.detected", "transaction.confirmed",
+    ]  # fmt: skip
+
+
+def test_away_for_a_moment_is_not_gone(coins: Coins) -> None:
+    """Another provider, or one that was restarted, does not have everything in its mempool."""
+    sent = coins.send(coins.shop.invoice("1", "btc")["address"], SATOSHIS)
+    coins.look()
+    for _ in range(3):
+        held, coins.pool.held = coins.pool.held, {}
+        coins.look()
+        assert coins.record(sent).missing_since is not None
+        coins.pool.held = held
+        coins.shop.wait(module.GONE_MS // 1000 - 1)
+        coins.look()
+        assert coins.record(sent).missing_since is None
+    assert coins.told(coins.id(sent)) == ["transaction.detected"]
+
+
+def test_reorganised_into_the_mempool_and_mined_again(coins: Coins) -> None:
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc")
+    sent = coins.send(invoice["address"], SATOSHIS)
+    coins.look()
+    coins.mine(sent)
+    coins.confirm()
+    assert shop.balance("btc")["available"] == "1"
+    coins.mined.clear()
+    coins.pool.held[sent.txid] = [sent]
+    shop.chain().reorganise(CONFIRMATIONS + 1, False)
+    coins.look()
+    coins.look()
+    assert (coins.record(sent).status, coins.record(sent).block_number) == ("pending", None)
+    assert shop.balance("btc") == {**NOTHING, "pending": "1"}
+    coins.mine(sent)
+    coins.confirm()
+    assert (shop.balance("btc"), shop.status(invoice)) == ({**NOTHING, "available": "1"}, "completed")
+    assert coins.told(coins.id(sent)) == [
+        "transaction.detected", "transaction.confirmed", "transaction.orphaned", "transaction.detected", "transaction.confirmed",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("waits_ms", "status"), [(3600 * 1000, "completed"), (WAITS_IN_TIME_MS + 3600 * 1000, "expired")])
+def test_seen_in_time_is_in_time(coins: Coins, waits_ms: int, status: str) -> None:
+    """A payer who paid in time is not late because blocks are slow; who offers too little to be mined holds no price open."""
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc", expiresIn=1800)
+    sent = coins.send(invoice["address"], SATOSHIS)
+    coins.look()
+    shop.wait(waits_ms // 1000)
+    shop.mine(1)
+    coins.look()
+    assert shop.status(invoice) == "confirming"
+    coins.mine(sent)
+    coins.confirm()
+    assert (shop.status(invoice), shop.balance("btc")["available"]) == (status, "1")
+    assert ("invoice.late_payment" in coins.told(invoice["id"])) is (status == "expired")
+
+
+def test_seen_too_late(coins: Coins) -> None:
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc", expiresIn=1800)
+    shop.wait(1801)
+    shop.mine(1)
+    coins.look()
+    assert shop.status(invoice) == "expired"
+    sent = coins.send(invoice["address"], SATOSHIS)
+    coins.look()
+    assert (shop.status(invoice), coins.record(sent).late) == ("expired", True)
+    coins.mine(sent)
+    coins.confirm()
+    assert (shop.status(invoice), shop.shown(invoice)["received"]) == ("expired", "1")
+    assert coins.told(invoice["id"]) == ["invoice.created", "invoice.expired", "invoice.late_payment"]
+
+
+def test_a_flood_is_read_bit_by_bit_and_what_is_new_first(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_FETCHED", 4)
+    monkeypatch.setattr(module, "FETCHED_AT_ONCE", 2)
+    for number in range(10):
+        coins.pool.held[f"{number:064x}"] = []
+    coins.look()
+    assert len(coins.pool.asked) == 4
+    sent = coins.send(coins.shop.invoice("1", "btc")["address"], SATOSHIS)
+    coins.look()
+    assert coins.pool.asked[4] == sent.txid
+    assert coins.record(sent).status == "pending"
+    coins.look()
+    coins.look()
+    assert sorted(coins.pool.asked) == sorted(set(coins.pool.asked)) == sorted(coins.pool.held)
+
+
+def test_what_waits_for_the_operators_wallets_is_left_to_its_block(coins: Coins) -> None:
+    sent = coins.send(coins.shop.hot().address, SATOSHIS)
+    coins.look()
+    assert services().store.get(Deposit, id=coins.id(sent)) is None
+    coins.mine(sent)
+    coins.look()
+    assert coins.record(sent).tenant is None
+
+
+def test_a_mempool_that_can_not_be_read_holds_up_no_block(coins: Coins, caplog: pytest.LogCaptureFixture) -> None:
+    shop = coins.shop
+    sent = coins.send(shop.invoice("1", "btc")["address"], SATOSHIS)
+    coins.pool.away = True
+    coins.mine(sent)
+    shop.mine(CONFIRMATIONS)
+    with caplog.at_level(logging.WARNING):
+        shop.stack.drain(only=("poll_bitcoin", "relay"), rounds=2, failures="count")
+    assert shop.balance("btc")["available"] == "1"
+    assert "the mempool can not be read" in caplog.text
+
+
+def test_two_outputs_of_one_transaction_and_dust(coins: Coins) -> None:
+    shop = coins.shop
+    first, second = shop.invoice("1", "btc"), shop.invoice("2", "btc")
+    sent = [coins.send(first["address"], SATOSHIS, place=0), coins.send(second["address"], 2 * SATOSHIS, place=1)]
+    coins.look()
+    assert shop.balance("btc")["pending"] == "3"
+    coins.mine(*sent)
+    coins.confirm()
+    assert [shop.status(i) for i in (first, second)] == ["completed", "completed"]
+
+
+def test_a_payment_seen_by_two_at_once_is_one(coins: Coins) -> None:
+    """The block and the mempool of another process: whoever is second finds what the first one stored."""
+    shop = coins.shop
+    sent = coins.send(shop.invoice("1", "btc")["address"], SATOSHIS)
+    coins.mine(sent)
+    coins.look()
+    coins.pool.held[sent.txid] = [sent]  # a lagging node still has it
+    coins.look()
+    assert coins.record(sent).block_number is not None
+    assert coins.told(coins.id(sent)) == ["transaction.detected"]
