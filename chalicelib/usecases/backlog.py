@@ -36,7 +36,7 @@ FAR = 3
 MOST_OUT = 20
 """Ranges of one network that are shared out at once."""
 IDLE_MS = 60_000
-_CUT_AT_ONCE = 4
+CUT_AT_ONCE = 4
 """Two items for each range, and the cursor: within ten."""
 
 
@@ -124,8 +124,8 @@ class Backlog:
         while len(out) + len(made) < MOST_OUT and first + self._size - 1 <= end:
             made.append(ScanRange(self._network.id, first, first + self._size - 1, cursor.epoch, first, now))
             first += self._size
-        for start in range(0, len(made), _CUT_AT_ONCE):
-            some = made[start : start + _CUT_AT_ONCE]
+        for start in range(0, len(made), CUT_AT_ONCE):
+            some = made[start : start + CUT_AT_ONCE]
             after = replace(cursor, ranges_to=some[-1].last, version=cursor.version + 1)
             changes: list[Change] = [Save(after)]
             for each in some:

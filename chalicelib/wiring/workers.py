@@ -154,8 +154,7 @@ class WorkerServices(ChainServices):
 
     @cached_property
     def payout_sweep(self) -> PayoutSweep:
-        from chalicelib.usecases.glimpses import Glimpses, Looks
-    from chalicelib.usecases.payout_sweep import PayoutSweep
+        from chalicelib.usecases.payout_sweep import PayoutSweep
 
         return PayoutSweep(self.store, self.queues, self.realm_clock)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits import WAITS_IN_TIME_MS, Deposit, deposit_id
 from chalicelib.usecases import glimpses as module
@@ -98,7 +99,15 @@ def coins(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Coins]:
     shop = Shop(stack, network="bitcoin")
     shop.turn()
     pool = Pool()
-    monkeypatch.setattr(services(), "mempool", lambda network: pool if network.slug == "bitcoin" else None)
+    wired, looks = services(), module.Looks()
+
+    def glimpses(network: Network) -> module.Glimpses | None:
+        if network.slug != "bitcoin":
+            return None
+        deposits, clock = wired.deposits(network.realm), wired.clock_of(network.realm)
+        return module.Glimpses(network, pool, wired.store, deposits, wired.rules, clock, looks)
+
+    monkeypatch.setattr(wired, "glimpses", glimpses)
     yield Coins(shop, bent_node(shop, monkeypatch), pool)
     assert audit(services().store) == []
 
