@@ -1,0 +1,146 @@
+"""Payments at first sight on Litecoin Core: waiting, replaced, double-spent, mined, and mined again after a reorganisation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib import wiring
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import network_id
+from chalicelib.usecases import glimpses
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.scan import Halted
+from chalicelib.wiring import services
+from infra.bootstrap import NodeInfo
+from infra.local.aws import LocalAws
+from infra.local.nodes import Litecoin
+from tests.support.stack import Stack, first_stack
+
+pytestmark = pytest.mark.nodes
+
+COIN = 10**8
+CONFIRMATIONS = 6
+
+
+class Shop:
+    """A live merchant on litecoin."""
+
+    def __init__(self, stack: Stack, node: Litecoin) -> None:
+        self.stack, self.node, self.key = stack, node, stack.keys["client_live"]
+        self.network = services().catalogue("live").networks["litecoin"]
+
+    def look(self) -> None:
+        self.stack.drain(only=("poll_litecoin", "relay"), rounds=1)
+
+    def wait(self, seconds: int) -> None:
+        services().clock.shift_ms += seconds * 1000
+
+    def invoice(self, amount: str = "1") -> dict[str, Any]:
+        body = {"currency": "ltc", "amount": amount, "network": "litecoin"}
+        made = self.stack.call("POST", "/v1/invoices", self.key, json=body)
+        assert made.status == 201, made.body
+        return dict(made.json)
+
+    def status(self, invoice: dict[str, Any]) -> str:
+        return str(self.stack.call("GET", "/v1/invoices", self.key, query={"id": invoice["id"]}).json["status"])
+
+    def balance(self) -> tuple[str, str]:
+        """Available and pending."""
+        found = self.stack.call("GET", "/v1/balances", self.key).json["data"]
+        return next(((b["available"], b["pending"]) for b in found if b["coin"] == "ltc"), ("0", "0"))
+
+    def deposits(self, address: str) -> list[Deposit]:
+        return sorted((d for d in services().store.every(Deposit) if d.address == address), key=lambda d: d.created_at)
+
+
+@pytest.fixture
+def shop(aws: LocalAws, litecoin: Litecoin, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    monkeypatch.setenv("LIVE_CHAINS", "litecoin=regtest")
+    wiring.forget()
+    made = Shop(first_stack(aws, {"litecoin": NodeInfo(litecoin.url)}), litecoin)
+    made.look()
+    yield made
+    assert audit(services().store) == []
+    wiring.forget()
+
+
+def test_waiting_mined_reorganised_and_mined_again(shop: Shop) -> None:
+    invoice = shop.invoice()
+    txid = shop.node.send(invoice["address"], COIN)
+    shop.look()
+    (seen,) = shop.deposits(invoice["address"])
+    assert (seen.txid, seen.status, seen.block_number) == (txid, "pending", None)
+    assert (shop.status(invoice), shop.balance()) == ("confirming", ("0", "1"))
+    shop.node.mine(1)
+    shop.look()
+    (mined,) = shop.deposits(invoice["address"])
+    assert (mined.id, mined.status, mined.block_number is not None) == (seen.id, "pending", True)
+    shop.node.mine(CONFIRMATIONS - 1)
+    shop.look()
+    assert (shop.status(invoice), shop.balance()) == ("completed", ("1", "0"))
+    shop.node.reorg(CONFIRMATIONS)
+    shop.look()
+    shop.look()
+    assert shop.balance()[0] == "0"
+    shop.node.mine(CONFIRMATIONS)
+    shop.look()
+    assert (shop.status(invoice), shop.balance()) == ("completed", ("1", "0"))
+    events = shop.stack.call("GET", "/v1/events", shop.key, query={"objectId": seen.id}).json["data"]
+    told = [e["event"].removeprefix("transaction.") for e in sorted(events, key=lambda e: int(e["sequence"]))]
+    assert told == ["detected", "confirmed", "orphaned", "detected", "confirmed"]
+
+
+def test_replaced_by_a_higher_fee(shop: Shop) -> None:
+    """The wallet of Litecoin Core bumps its fee (BIP-125): of the two only the one that is mined is credited."""
+    invoice = shop.invoice()
+    old = shop.node.rpc.call("sendtoaddress", [invoice["address"], 1, "", "", False, True])
+    shop.look()
+    new = shop.node.rpc.call("bumpfee", [old])["txid"]
+    shop.look()
+    assert {d.txid: d.status for d in shop.deposits(invoice["address"])} == {old: "pending", new: "pending"}
+    shop.wait(glimpses.GONE_MS // 1000)
+    shop.look()
+    assert {d.txid: d.status for d in shop.deposits(invoice["address"])} == {old: "orphaned", new: "pending"}
+    shop.node.mine(CONFIRMATIONS)
+    shop.look()
+    assert (shop.status(invoice), shop.balance()) == ("completed", ("1", "0"))
+
+
+def test_double_spent(shop: Shop) -> None:
+    """What it spent is spent by another transaction, which pays nobody here and is mined."""
+    invoice = shop.invoice()
+    txid = shop.node.send(invoice["address"], COIN)
+    shop.look()
+    assert shop.status(invoice) == "confirming"
+    shop.node.conflict(txid)
+    shop.node.mine(CONFIRMATIONS)
+    shop.look()
+    shop.wait(glimpses.GONE_MS // 1000)
+    shop.look()
+    assert [d.status for d in shop.deposits(invoice["address"])] == ["orphaned"]
+    assert (shop.status(invoice), shop.balance()) == ("pending", ("0", "0"))
+
+
+def test_deeper_than_is_followed(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """More blocks fall out than the cursor remembers: crediting stops, loudly, until an operator looks."""
+    invoice = shop.invoice()
+    shop.node.send(invoice["address"], COIN)
+    shop.node.mine(shop.network.reorg_depth + 2)
+    shop.look()
+    assert shop.balance() == ("1", "0")
+    shop.node.reorg(shop.network.reorg_depth + 2)
+    shop.node.mine(2)
+    with pytest.raises(ExceptionGroup) as failed:
+        shop.look()
+    assert failed.group_contains(Halted)
+    assert "ALARM live:litecoin: the chain changed deeper" in caplog.text
+    cursor = services().store.get(Cursor, network=network_id("live", "litecoin"))
+    assert cursor is not None and cursor.halted is not None
+    services().scanner(shop.network).resume(None)
+    shop.node.mine(CONFIRMATIONS)
+    shop.look()
+    assert shop.balance() == ("1", "0")
