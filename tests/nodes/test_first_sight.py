@@ -116,7 +116,7 @@ def test_double_spent(shop: Shop) -> None:
     txid = shop.node.send(invoice["address"], COIN)
     shop.look()
     assert shop.status(invoice) == "confirming"
-    shop.node.conflict(txid)
+    shop.node.mine_block([shop.node.conflict(txid)])
     shop.node.mine(CONFIRMATIONS)
     shop.look()
     shop.wait(glimpses.GONE_MS // 1000)
