@@ -151,6 +151,31 @@ def test_one_block_that_can_not_be_traced_stops_nobody(chain: Chain, stranger: s
         strict.blocks(height + 1, height + 3, ())
 
 
+def test_a_node_that_traces_too_slowly_holds_up_no_payment(chain: Chain, stranger: str, caplog: pytest.LogCaptureFixture) -> None:
+    relay = deploy(chain.rpc, "Relay")
+    height = chain.reader.tip()
+    for _ in range(3):
+        send(chain.rpc, relay, call_data("forward(address)", stranger), value=7, gas=200_000)
+
+    class Slow(Without):
+        def batch(self, requests: Sequence[Request]) -> list[Any]:
+            answers = super().batch(requests)
+            if requests[0][0] in GETH:
+                raise Unavailable("the node does not answer in time")
+            return answers
+
+    slow = Slow(chain.node.url, ())
+    reader = EvmReader(chain.network, slow)
+    assert reader.traces is None
+    for _ in range(2):
+        assert seen(reader, height, stranger) == []
+    assert slow.asked.count(GETH[0]) == 2, "one batch of two blocks, and then left in peace"
+    assert reader.traces is False, "balances are compared meanwhile"
+    assert "ALARM ethereum" in caplog.text
+    with pytest.raises(Unavailable, match="in time"):
+        EvmReader(replace(chain.network, tracing="on"), slow).blocks(height + 1, height + 1, ())
+
+
 def test_a_trace_that_a_node_made_up_is_not_proven(chain: Chain, stranger: str) -> None:
     relay = deploy(chain.rpc, "Relay")
     height = chain.reader.tip()

@@ -11,8 +11,9 @@ would differ between nodes (some leave out calls of precompiled contracts); the 
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chalicelib.chains.evm.parsing import MOST_UNITS
@@ -26,8 +27,11 @@ log = logging.getLogger(__name__)
 POSITION = "trace:"
 _CALL_TRACER = {"tracer": "callTracer", "tracerConfig": {"onlyTopCall": False, "withLog": False}}
 _MOVING = frozenset({"CALL", "CREATE", "CREATE2", "SELFDESTRUCT"})
-_AT_ONCE = 4
-"""Traces asked in one batch: one of a full block has megabytes."""
+_AT_ONCE = 2
+"""Traces asked in one batch: one of a full block has megabytes, and takes a node seconds."""
+REST = 600.0
+"""Seconds for which a node is not asked again that did not trace in time: a slow tracer must not hold up every payment. Meanwhile
+`usecases/reconcile.py` compares balances."""
 
 
 class Moved(NamedTuple):
@@ -42,15 +46,18 @@ class Moved(NamedTuple):
 class Tracer:
     """`must`: what can not be traced is not read at all; else it is read without, and where that is news it is said."""
 
-    def __init__(self, slug: str, rpc: Transport, must: bool = False) -> None:
-        self._slug, self._rpc, self._must = slug, rpc, must
+    def __init__(self, slug: str, rpc: Transport, must: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
+        self._slug, self._rpc, self._must, self._clock = slug, rpc, must, clock
+        self._rests_until = 0.0
         self._method: str | None = None
         self._can = True
 
     @property
     def works(self) -> bool | None:
         """Whether the node traces; None while it was not asked."""
-        return False if not self._can else True if self._method else None
+        if not self._can or self._clock() < self._rests_until:
+            return False
+        return True if self._method else None
 
     def add(self, blocks: Sequence[Block], answers: Sequence[Any]) -> None:
         """Put the internal transfers into `blocks`, which were parsed from `answers`. Raises Garbled, RpcError, Unavailable."""
@@ -74,7 +81,7 @@ class Tracer:
 
     def _traced(self, blocks: Sequence[Block]) -> list[Any] | None:
         """A trace of each block, None where the node can not trace."""
-        if not self._can:
+        if self.works is False:
             return None
         known = self._method
         for method in (known,) if known else ("debug_traceBlockByHash", "trace_block"):
@@ -84,6 +91,13 @@ class Tracer:
                 if known:
                     return self._one_by_one(blocks, error)
                 log.info("%s: no %s: %s", self._slug, method, error)
+            except Unavailable as error:
+                if self._must:
+                    raise
+                # The node has just told these blocks: it is the tracing that it does not do in time.
+                self._rests_until = self._clock() + REST
+                log.error("ALARM %s: block %d is not traced in time, and was read without: %s", self._slug, blocks[0].number, error)
+                return None
             else:
                 self._method = method
                 return answers
