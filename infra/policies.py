@@ -93,6 +93,8 @@ FUNCTIONS: dict[str, Rights] = {
             # UpdateItem: what waits at an address. Nothing is credited here, but a deposit may have to give way to another.
             "ledger": (*GET, *PUT, "UpdateItem"),
             "chain": (*READ, *PUT, "ConditionCheckItem"),
+            # Whether a payment to a service wallet is our own change.
+            "payouts": ("BatchGetItem",),
             "work": (*PUT, "DeleteItem"),
         },
         log_names=("-scan_range",),
