@@ -15,11 +15,12 @@ from chalicelib.chains.evm.abi import parse_transfer_call, transfer_call
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.transactions import Unsigned, assemble, decode_payload, signer
 from chalicelib.chains.rpc import JsonRpc
+from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.ports import Explained, Signature
 
-CASES = 600
+CASES = 1_000
 RECIPIENT = "0x" + "35" * 20
 TOKEN = "0x" + "70" * 20
 
@@ -27,11 +28,6 @@ TOKEN = "0x" + "70" * 20
 def payer(slug: str = "ethereum") -> EvmPayer:
     network = next(network for network in default_networks("live") if network.slug == slug)
     return EvmPayer(network, JsonRpc("http://127.0.0.1:1"))
-
-
-def sign(key: PrivateKey, digest: bytes) -> Signature:
-    compact = key.sign_recoverable(digest, hasher=None)
-    return Signature(int.from_bytes(compact[:32]), int.from_bytes(compact[32:64]), compact[64])
 
 
 def typed(**changes: object) -> Unsigned:
@@ -59,7 +55,7 @@ def test_the_example_of_eip155() -> None:
         46948507304638947509940763649030358759909902576025900602547168820602576006531,
         0,
     )
-    assert sign(PrivateKey(b"\x46" * 32), digest) == signature
+    assert sign_with(PrivateKey(b"\x46" * 32), digest) == signature
     assert payer().assemble(payload, signature).raw == (
         "0xf86c098504a817c800825208943535353535353535353535353535353535353535880de0b6b3a76400008025a028ef61340bd939bc2195fe537567866003"
         "e1a15d3c71ff63e1590620aa636276a067cbe9d8997f761aecb703304b3800ccf555c9f3dc64214b297fb1966a3b6d83"
@@ -100,7 +96,7 @@ def test_signed_bytes_ids_and_digests_are_eth_accounts(kind: str) -> None:
         digest = keccak256(unsigned.payload())
         if kind == "typed":
             assert digest == TypedTransaction.from_dict(theirs).hash()
-        signature = sign(key, digest)
+        signature = sign_with(key, digest)
         done = assemble(unsigned, signature)
         assert done.raw == "0x" + expected.raw_transaction.hex().removeprefix("0x")
         assert done.txid == "0x" + expected.hash.hex().removeprefix("0x")

@@ -9,6 +9,7 @@ import pytest
 from coincurve import PrivateKey
 from eth_keys.datatypes import PublicKey
 from eth_keys.datatypes import Signature as EthSignature
+from tronpy.keys import PrivateKey as TronKey
 
 from chalicelib.chains.tron import protobuf
 from chalicelib.chains.tron.building import built_by_tronpy
@@ -23,6 +24,7 @@ from chalicelib.chains.tron.transactions import (
     reference_to,
 )
 from chalicelib.chains.tron.values import Garbled, address, hex_address, raw_address
+from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
@@ -184,14 +186,15 @@ def test_signatures_are_by_the_owners_key_and_nobody_elses():
         point = key.public_key.format(compressed=False)[1:]
         unsigned = some_transfer(tron_address(point))
         digest = bytes.fromhex(unsigned.txid)
-        made = key.sign_recoverable(digest, hasher=None)
-        signed = assemble(unsigned.encode(), signature_of(made.hex()))
+        made = sign_with(key, digest)
+        signed = assemble(unsigned.encode(), made)
         _, kept = disassemble(signed.raw)
+        assert kept.hex() == TronKey(key.secret).sign_msg_hash(digest).hex()
         recovered: PublicKey = EthSignature(kept).recover_public_key_from_msg_hash(digest)
         assert recovered.to_bytes() == point
         assert sha256(unsigned.encode()).hexdigest() == signed.txid
         with pytest.raises(ValueError, match="not by the key"):
-            assemble(some_transfer().encode(), signature_of(made.hex()))
+            assemble(some_transfer().encode(), made)
 
 
 def test_signatures_out_of_range_are_refused():
