@@ -38,11 +38,11 @@ class LogReader:
         """
         logs = self._asked(blocks, contracts)
         topic, masks = self._mask(TRANSFER_TOPIC), [self._mask(contract) for contract in contracts]
-        likely = [n for n in range(len(blocks)) if may_have_logs(answers[n], topic, masks)]
-        self._ask_again([n for n in likely if logs[n] == []], blocks, contracts, logs)
+        empty = [n for n in range(len(blocks)) if logs[n] == [] and may_have_logs(answers[n], topic, masks)]
+        self._ask_again(empty, blocks, contracts, logs)
         for n, block in enumerate(blocks):
             transfers = parse_logs(logs[n], block, contracts)
-            if n in likely and self._draw() < self._audited:
+            if self._draw() < self._audited and may_have_logs(answers[n], topic, masks):
                 self._audit(block, contracts, transfers)
             block.transfers.extend(transfers)
 
