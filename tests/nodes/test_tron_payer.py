@@ -59,6 +59,16 @@ def test_usdt_that_returns_false_is_paid(tron: TronChain):
     assert receipt.fee < estimated <= receipt.fee * 1.25
 
 
+def test_a_quote_without_a_recipient_is_that_of_a_new_one(tron: TronChain):
+    """Which is what settlement asks for: accounts and first tokens cost more, and must not be a surprise."""
+    key = tron.funded(usdt=5)
+    assert tron.payer.estimate(tron.payment(key, key.address, 1)).fee == ACCOUNT
+    holder = tron.funded(usdt=1).address
+    quoted = tron.payer.estimate(tron.payment(key, key.address, 1, USDT)).fee
+    assert quoted == tron.payer.estimate(tron.payment(key, stranger(), 1, USDT)).fee
+    assert quoted > 1.5 * tron.payer.estimate(tron.payment(key, holder, 1, USDT)).fee
+
+
 def test_what_the_bytes_say(tron: TronChain):
     key, to = tron.funded(usdt=5), stranger()
     payer = tron.payer

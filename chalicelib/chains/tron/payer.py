@@ -7,7 +7,7 @@ tronpy is imported there alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -16,7 +16,7 @@ from chalicelib.chains.tron import fees, refusals, transactions
 from chalicelib.chains.tron.building import built_by_tronpy
 from chalicelib.chains.tron.reader import MAINNET, Node, balance_of, call_failed, constant_call
 from chalicelib.chains.tron.sending import Sending
-from chalicelib.chains.tron.values import Garbled, hex_address, row, whole
+from chalicelib.chains.tron.values import Garbled, hex_address, row, text_address, whole
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.usecases.ports import Explained, FeeEstimate, InsufficientFunds, Payment, Refused, Signature, Signed
@@ -48,8 +48,12 @@ class TronPayer:
     def estimate(self, payment: Payment) -> FeeEstimate:
         """The most that the payment would burn now, in sun, after what the sender has of bandwidth and energy.
 
-        Raises Refused when it would fail on the chain, Unavailable.
+        A payment to the sender itself stands for one to an address that nobody has used, which is the dearest: who asks so does
+        not know yet who will be paid. Raises Refused when it would fail on the chain, Unavailable.
         """
+        if payment.recipient == payment.sender:
+            unused = sha256(f"unused|{payment.sender}".encode()).digest()[:20]
+            payment = replace(payment, recipient=text_address(b"\x41" + unused))
         return FeeEstimate(self._sending.sure(lambda: self._plan(payment)).fee)
 
     def prepare(self, payment: Payment) -> str:
