@@ -324,6 +324,9 @@ class Deposits:
         after = replace(before.after(entry), pending=before.pending + pending)
         if after.available == before.available:  # into the purse `held`, or out of it
             return [Save(after)]
+        if after.available < 0 and after.available < before.available:
+            # Spent before it fell out: the merchant owes it, and nothing is paid out for them until it is there again.
+            log.error("ALARM %s: %s fell out of the chain and is spent: %d %s", tenant, deposit.id, after.available, after.asset)
         after = replace(after, emitted=after.emitted + 1)
         news.tell(tenant, "balance.updated", f"{tenant}:{after.asset}", after.emitted, views.balance(after))
         return [Save(after)]
