@@ -105,10 +105,11 @@ class Scanner:
             if cursor.number >= tip:
                 break
             if cursor.ranges_to is not None or self.backlog.far(cursor, tip):
-                cursor = self.backlog.advance(cursor, tip, more)
+                before, cursor = cursor, self.backlog.advance(cursor, tip, more)
                 if cursor.ranges_to is not None:
                     break  # the next blocks are with somebody else
-                continue
+                if cursor != before:
+                    continue
             last = min(tip, cursor.number + batch_blocks(self._network))
             blocks = self._reader.blocks(cursor.number + 1, last, self._recorder.contracts())
             linked = self._linked(cursor, blocks)
