@@ -104,12 +104,11 @@ class Scanner:
                 continue
             if cursor.number >= tip:
                 break
-            if cursor.ranges_to is not None or self.backlog.far(cursor, tip):
-                before, cursor = cursor, self.backlog.advance(cursor, tip, more)
-                if cursor.ranges_to is not None:
-                    break  # the next blocks are with somebody else
-                if cursor != before:
-                    continue
+            before, cursor = cursor, self._shared(cursor, tip, more)
+            if cursor.ranges_to is not None:
+                break  # the next blocks are with somebody else
+            if cursor is not before:
+                continue
             last = min(tip, cursor.number + batch_blocks(self._network))
             blocks = self._reader.blocks(cursor.number + 1, last, self._recorder.contracts())
             linked = self._linked(cursor, blocks)
@@ -127,6 +126,12 @@ class Scanner:
             raise Halted(f"{self._network.id} is halted: {cursor.halted}")
         self._confirm_due(cursor, tip, more)
         return cursor
+
+    def _shared(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> Cursor:
+        """The cursor as it stands once others have helped with a backlog; the same one where there is nothing to share out."""
+        if cursor.ranges_to is None and not self.backlog.far(cursor, tip):
+            return cursor
+        return self.backlog.advance(cursor, tip, more)
 
     def _still_there(self, cursor: Cursor, tip: int) -> bool:
         """Whether the chain still holds the cursor's block.
