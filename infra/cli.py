@@ -216,7 +216,7 @@ def _settings_of(args: argparse.Namespace) -> dict[str, Any]:
 
 def reconcile(args: argparse.Namespace) -> int:
     """Compare the balance of every deposit address of a live EVM network with the ledger, and book what contracts sent unseen."""
-    from chalicelib.usecases.ports import Unavailable
+    from chalicelib.usecases.ports.failures import Unavailable
 
     wired = _services()
     network = _network(wired, "live", args.slug)
@@ -321,7 +321,7 @@ def main(words: Sequence[str] | None = None) -> int:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from chalicelib.usecases.changes import Conflict
-    from chalicelib.usecases.ports import Unavailable
+    from chalicelib.usecases.ports.failures import Unavailable
 
     try:
         result: int = args.run(args)

@@ -23,7 +23,7 @@ from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, ServiceError
 from chalicelib.usecases.changes import Conflict
-from chalicelib.usecases.clocks import in_realm
+from chalicelib.usecases.realm_time import in_realm
 
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue import Catalogue

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from chalicelib.chains.rpc import Request, RpcError, TooMuch, Transport
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 log = logging.getLogger(__name__)
 

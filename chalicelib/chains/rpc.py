@@ -17,7 +17,7 @@ import orjson
 import urllib3
 
 from chalicelib.chains.places import ForbiddenPlace, pools
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 Request = tuple[str, Sequence[Any]]
 

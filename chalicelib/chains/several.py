@@ -18,7 +18,8 @@ from typing import TypeVar
 from chalicelib.chains.providers import Contradiction, Health, in_order
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
-from chalicelib.usecases.ports import Balances, ChainReader, Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import Balances, ChainReader
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import address_key, unlock_seed
 from chalicelib.custody.signatures import check_digest, sign_with
 from chalicelib.settings import Settings
-from chalicelib.usecases.ports import Signature
+from chalicelib.usecases.ports.signing import Signature
 
 
 class DerivedSigner:

@@ -20,7 +20,7 @@ from chalicelib.custody.signatures import check_digest, sign_with
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.settings import Settings
-from chalicelib.usecases.ports import Signature
+from chalicelib.usecases.ports.signing import Signature
 
 _TAG_BYTES = 16
 _NONCE_BYTES = 12

@@ -7,7 +7,8 @@ from typing import Any
 from chalicelib.custody.aws import call
 from chalicelib.custody.signatures import NotSigned, check_digest, finish, parse_der
 from chalicelib.domain.addresses import Wallet
-from chalicelib.usecases.ports import Signature, Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.signing import Signature
 
 # SubjectPublicKeyInfo of an uncompressed secp256k1 point: SEQUENCE { SEQUENCE { id-ecPublicKey, secp256k1 }, BIT STRING 04... }
 # (RFC 5480). The whole head is fixed, so comparing it is a complete parser.

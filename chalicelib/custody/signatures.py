@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coincurve import PrivateKey, PublicKey
 
-from chalicelib.usecases.ports import Signature
+from chalicelib.usecases.ports.signing import Signature
 
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 

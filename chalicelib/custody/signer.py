@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chalicelib.domain.addresses import Wallet
-from chalicelib.usecases.ports import Signature, Signer
+from chalicelib.usecases.ports.signing import Signature, Signer
 
 
 class WalletSigner:

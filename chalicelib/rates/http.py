@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import urllib3
 
 from chalicelib.encoding.json_depth import deeper_than
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 MOST_BYTES = 2 * 1024 * 1024
 MOST_DEPTH = 32

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from chalicelib.rates.http import JsonGet
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.rates import Pair, Quote
 
 URL = "https://api.kraken.com"

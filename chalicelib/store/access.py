@@ -44,7 +44,7 @@ from chalicelib.usecases.access import (
     may_come_from,
     source_number,
 )
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 _WINDOWS = tuple(Window(name, seconds, 0) for name, seconds in WINDOW_SECONDS.items())
 _SECONDS = {window.name: window.seconds for window in (*_WINDOWS, *CLASS_WINDOWS.values())}

@@ -6,7 +6,7 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.exceptions import BotoCoreError
 from pynamodb.connection import Connection
@@ -14,15 +14,17 @@ from pynamodb.exceptions import PynamoDBException
 
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.ids import Realm
-from chalicelib.domain.rates import Rate, Rates
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import Settings
-from chalicelib.store import commit as commits
 from chalicelib.store import lists
 from chalicelib.store.models import Models
 from chalicelib.store.schema import INDEXES, key_of, kind_at, listed_under, partition_of, prefix_of, where_is
 from chalicelib.usecases.changes import Change, Conflict, Emit
-from chalicelib.usecases.ports import EVERYWHERE, Counted, Listed, Page, Place, Places, Span, Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
+
+if TYPE_CHECKING:
+    from chalicelib.domain.rates import Rate, Rates
 
 R = TypeVar("R")
 
@@ -135,6 +137,8 @@ class DynamoStore:
         A clash with another transaction on the same items (TransactionConflict) says nothing about the conditions: it is
         tried again a few times, then given up as Conflict(None).
         """
+        from chalicelib.store import commit as commits  # a function that only reads never loads it
+
         token = str(uuid.uuid4())
         for attempt in range(_BUSY_TRIES):
             try:
@@ -214,6 +218,8 @@ class DynamoStore:
 
     def rates(self) -> Rates:
         """The stored rates, those of the live realm; read at most 30 seconds ago. Raises Unavailable."""
+        from chalicelib.domain.rates import Rates
+
         known, now = self._rates, time.monotonic()
         if known is None or now - known[0] > CATALOGUE_SECONDS:
             known = (now, Rates(self.stored_rates()))
@@ -222,6 +228,8 @@ class DynamoStore:
 
     def stored_rates(self) -> list[Rate]:
         """The stored rates as they are now. Raises Unavailable."""
+        from chalicelib.domain.rates import Rate
+
         rates: list[Rate] = []
         after: str | None = None
         while True:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.usecases.ports import Counted, Span
+from chalicelib.usecases.ports.store import Counted, Span
 
 Call = Callable[[str, dict[str, Any]], dict[str, Any]]
 

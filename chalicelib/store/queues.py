@@ -11,7 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.work import Command
 from chalicelib.settings import Settings
-from chalicelib.usecases.ports import Clock, Unavailable
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from chalicelib.domain.ids import network_parts, place_in_time
-from chalicelib.domain.withdrawals import transaction_status
 from chalicelib.domain.work import Work
 
 Key = Callable[[Any], str]
@@ -112,6 +111,8 @@ def _withdrawal_lists(r: Any) -> dict[str, str | None]:
     }
     if r.txid is None:
         return lists
+    from chalicelib.domain.withdrawals import transaction_status  # loaded already, since there is a withdrawal
+
     return lists | _transaction_lists(r, transaction_status(r.status), r.to_address, r.txid)
 
 

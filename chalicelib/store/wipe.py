@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.domain.demo import OPERATOR, SHOP
 from chalicelib.domain.ids import tenant_id
 from chalicelib.settings import APP, Settings
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 WIPED = ("sandbox", "records", "ledger", "payouts", "work", "events", "webhooks", "chain")
 """`tenants` and `custody` stay: keys that were published go on working, and the seed belongs to the addresses. Of `tenants` only

@@ -13,13 +13,13 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, new_id, tenant_parts
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.usecases.changes import Change, Save
-from chalicelib.usecases.ports import AddressRules, Clock, Deriver, Store
+from chalicelib.usecases.changes import Also, Change, Save, nothing_more
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.keys import Deriver
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Holdings, coins_on
-
-Also = Callable[[Any], Sequence[Change]]
-"""More changes for the same transaction, given the new record: the caller's stored answer, for instance."""
 
 INDEX_RANGE = 50
 """Indexes taken out of a pool at once: one write for fifty addresses, and a gap of at most fifty when a function dies."""
@@ -35,10 +35,6 @@ class Unchanged(Enum):
 
 
 UNCHANGED: Final = Unchanged.UNCHANGED
-
-
-def nothing_more(_: object) -> Sequence[Change]:
-    return ()
 
 
 class Addresses:

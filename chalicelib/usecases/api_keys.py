@@ -18,7 +18,8 @@ from chalicelib.domain.merchants import ApiKey, Level, Tally
 from chalicelib.domain.times import iso
 from chalicelib.usecases.access import alive, issue_key, limits_of, networks_of
 from chalicelib.usecases.changes import Change, Enforce, Save, Still
-from chalicelib.usecases.ports import Clock, Store
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import without_none
 

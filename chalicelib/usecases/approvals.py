@@ -17,7 +17,9 @@ from chalicelib.encoding.ed25519 import read_bytes, verify
 from chalicelib.usecases.changes import Open, Save
 from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import AddressRules, Clock, Page, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Page, Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_steps import given_back, payout_command, payout_parts, payout_work, purse_of, waited_for

@@ -19,7 +19,7 @@ from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases.ports import Store
+from chalicelib.usecases.ports.store import Store
 
 
 def read_books(store: Store, now_ms: int) -> Books:

@@ -24,7 +24,11 @@ from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.ranges import ScanRange, range_work
 from chalicelib.usecases.changes import Change, Close, Delete, Open, Save
 from chalicelib.usecases.forks import batch_blocks
-from chalicelib.usecases.ports import ChainReader, Clock, RangeQueue, Store, Unavailable
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.queues import RangeQueue
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.recording import Recorder
 
 log = logging.getLogger(__name__)

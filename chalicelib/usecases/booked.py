@@ -8,7 +8,7 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.reconciliation import POSITION, BalanceBooking
-from chalicelib.usecases.ports import Store
+from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 

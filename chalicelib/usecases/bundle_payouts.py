@@ -41,20 +41,13 @@ from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
 from chalicelib.usecases.payouts import OrderMismatch, Outcome, order_id
-from chalicelib.usecases.ports import (
-    AddressRules,
-    ChainReader,
-    Clock,
-    CoinPayer,
-    CoinPlan,
-    InsufficientFunds,
-    Output,
-    Refused,
-    Signer,
-    Store,
-    Unavailable,
-    Unspent,
-)
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output, Unspent
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.signing import Signer
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_parts, payout_work, sent_work, stepped
 

@@ -8,7 +8,9 @@ from chalicelib.domain.chain import Receipt
 from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Change
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import CoinPayer, Refused, Store
+from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.store import Store
 
 PLAIN_VSIZE = 141
 """Virtual bytes of a payment with one input, one recipient and change, all P2WPKH (BIP-141)."""

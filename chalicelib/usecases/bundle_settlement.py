@@ -32,7 +32,12 @@ from chalicelib.usecases.bundle_sent import SentTogether
 from chalicelib.usecases.changes import Change, Close, Conflict, Save
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, CoinPayer, Refused, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.withdrawal_steps import catalogue_views, moved, payout_command, purse_of, sent_work, stepped, unspent

@@ -5,14 +5,15 @@ Keep a transaction at ten items or fewer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chalicelib.domain.ids import AssetId, NetworkId
-from chalicelib.domain.ledger import JournalEntry
-from chalicelib.domain.merchants import ApiKey
-from chalicelib.domain.work import OutboxRow, Work
+if TYPE_CHECKING:
+    from chalicelib.domain.ids import AssetId, NetworkId
+    from chalicelib.domain.ledger import JournalEntry
+    from chalicelib.domain.merchants import ApiKey
+    from chalicelib.domain.work import OutboxRow, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,13 @@ class Enforce:
 
 
 Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Still | Enforce
+
+Also = Callable[[Any], Sequence[Change]]
+"""More changes for the same transaction, given the new record: the caller's stored answer, for instance."""
+
+
+def nothing_more(_: object) -> Sequence[Change]:
+    return ()
 
 
 class Conflict(Exception):

@@ -14,7 +14,8 @@ from chalicelib.domain.ids import Realm, asset_parts, network_parts
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
-from chalicelib.usecases.ports import Clock, Listed, Store
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Listed, Store
 from chalicelib.usecases.views import depth, payment_uri, without_none
 
 INVOICE_ID = re.compile(r"inv_[0-9a-hjkmnp-tv-z]{26}", re.ASCII)

@@ -17,9 +17,11 @@ from chalicelib.domain.catalogue import Catalogue, Coin, Network, TokenContract,
 from chalicelib.domain.coin_settings import merged
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import NetworkId, Realm, network_parts
-from chalicelib.usecases.addresses import Also, nothing_more
-from chalicelib.usecases.changes import Change, Conflict, Save
-from chalicelib.usecases.ports import AddressRules, NoToken, Store, TokenFacts, TokenReader, Unavailable
+from chalicelib.usecases.changes import Also, Change, Conflict, Save, nothing_more
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.ports.tokens import NoToken, TokenFacts, TokenReader
 from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)

@@ -28,7 +28,10 @@ from chalicelib.domain.webhooks import (
 )
 from chalicelib.domain.work import LANES, Work, time_order
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
-from chalicelib.usecases.ports import Clock, Queues, Store, Unavailable
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.queues import Queues
+from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 

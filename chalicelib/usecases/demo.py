@@ -13,7 +13,8 @@ from dataclasses import replace
 from chalicelib.domain.demo import DemoState
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.ports import Clock, Store
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
 
 REMEMBERED_SECONDS = 2.0
 

@@ -38,7 +38,9 @@ from chalicelib.usecases.hot_coins import confirmed, taken_back
 from chalicelib.usecases.invoice_changes import changed, paid
 from chalicelib.usecases.judging import Judge, anew, same_payment
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import AddressRules, Clock, Listed, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Listed, Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 

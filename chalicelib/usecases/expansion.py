@@ -12,7 +12,8 @@ from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.domain.work import time_order
 from chalicelib.usecases.changes import Change, Close, Conflict
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import Clock, Store
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views

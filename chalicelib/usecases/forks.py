@@ -14,7 +14,10 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, BlockDeposits, Cursor
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.deposits import Deposits
-from chalicelib.usecases.ports import ChainReader, Clock, Store, Unavailable
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 

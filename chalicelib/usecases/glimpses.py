@@ -24,7 +24,10 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.matching import Matcher
-from chalicelib.usecases.ports import AddressRules, Clock, Mempool, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.readers import Mempool
+from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 

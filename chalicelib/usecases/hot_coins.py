@@ -7,7 +7,7 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.coins_held import HeldCoin, HeldCoins
 from chalicelib.domain.deposits import Deposit
 from chalicelib.usecases.changes import Change, Save
-from chalicelib.usecases.ports import Store
+from chalicelib.usecases.ports.store import Store
 
 
 def pays_from_coins(network: Network) -> bool:

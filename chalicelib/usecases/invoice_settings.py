@@ -11,7 +11,7 @@ from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId, TenantId
 from chalicelib.domain.invoice_settings import InvoiceSettings
 from chalicelib.usecases.changes import Save
-from chalicelib.usecases.ports import Store
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
 KEPT_SECONDS = 30.0

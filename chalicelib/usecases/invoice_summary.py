@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts, tenant_parts
 from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, by_asset
 from chalicelib.domain.money import format_units
-from chalicelib.usecases.ports import Store
+from chalicelib.usecases.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,13 @@ from chalicelib.domain.invoices import ExternalId, Invoice, Quote
 from chalicelib.domain.money import MAX_DIGITS
 from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.work import Work
-from chalicelib.usecases.addresses import Addresses, Also, nothing_more
-from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
+from chalicelib.usecases.addresses import Addresses
+from chalicelib.usecases.changes import Also, Change, Close, Conflict, Open, Save, nothing_more
 from chalicelib.usecases.invoice_changes import changed, expired, set_by_hand
 from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import Clock, Page, Store
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Page, Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 

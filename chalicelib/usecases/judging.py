@@ -9,7 +9,9 @@ from chalicelib.domain.coin_settings import NoFreshRate, in_usd, limit_units
 from chalicelib.domain.deposits import BELOW_MINIMUM, GREY_LISTED, Deposit
 from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.usecases.grey_list import grey_listed
-from chalicelib.usecases.ports import AddressRules, Clock, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
 
 
 class Judge:

@@ -13,7 +13,11 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.rates import RatesOf
-from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Finality, Store, Unavailable, Witness
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import ChainReader, Finality, Witness
+from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 

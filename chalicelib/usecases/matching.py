@@ -9,7 +9,8 @@ from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Transfer
 from chalicelib.usecases.addresses import watched_key
-from chalicelib.usecases.ports import AddressRules, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 

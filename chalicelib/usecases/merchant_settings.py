@@ -19,7 +19,8 @@ from chalicelib.domain.times import iso
 from chalicelib.encoding.ed25519 import check_public_key
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.guarding import Signatures, check_signed
-from chalicelib.usecases.ports import Clock, Store
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
 MOST_SIGNERS = 20

@@ -10,7 +10,8 @@ from chalicelib.domain.chain import MinedBlocks
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
 from chalicelib.usecases.changes import Save
-from chalicelib.usecases.ports import Clock, Store
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
 BLOCKS_A_CALL = 1_000

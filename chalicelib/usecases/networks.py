@@ -18,7 +18,7 @@ from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.node_urls import may_be_a_node, never_a_node
-from chalicelib.usecases.ports import Store
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
 MOST_CONFIRMATIONS = 10_000

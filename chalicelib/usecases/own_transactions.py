@@ -12,7 +12,7 @@ from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Transfer
 from chalicelib.domain.coins_held import OwnTransaction
-from chalicelib.usecases.ports import Store
+from chalicelib.usecases.ports.store import Store
 
 
 def from_others(store: Store, network: Network, transfers: Sequence[Transfer], watched: Mapping[str, Watched]) -> list[Transfer]:

@@ -12,7 +12,9 @@ from chalicelib.domain.withdrawals import PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.grey_list import grey_listed
-from chalicelib.usecases.ports import AddressRules, Clock, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_steps import catalogue_views, given_back, purse_of, sent_back
 

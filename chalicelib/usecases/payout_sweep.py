@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.ports import Clock, Queues, Store
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.queues import Queues
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.withdrawal_steps import payout_command, payout_parts
 

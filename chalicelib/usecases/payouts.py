@@ -35,19 +35,13 @@ from chalicelib.usecases.changes import Close, Open, Post, Save
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
-from chalicelib.usecases.ports import (
-    AddressRules,
-    ChainPayer,
-    ChainReader,
-    Clock,
-    Explained,
-    InsufficientFunds,
-    Payment,
-    Refused,
-    Signer,
-    Store,
-    Unavailable,
-)
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Payment
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.signing import Signer
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,

@@ -20,7 +20,9 @@ from typing import Protocol
 
 from chalicelib.domain.rates import FIATS, STALE_MS, ConstantRates, Rate
 from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.ports import Clock, Store, Unavailable
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 

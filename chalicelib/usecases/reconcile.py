@@ -32,7 +32,10 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.changes import AtEpoch, Save
 from chalicelib.usecases.invoices import work_key
-from chalicelib.usecases.ports import AddressRules, Balances, ChainReader, Store, Unavailable
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import Balances, ChainReader
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scan import Scanner
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,9 @@ from chalicelib.usecases.changes import Save
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.matching import Matcher
 from chalicelib.usecases.own_transactions import from_others
-from chalicelib.usecases.ports import AddressRules, ChainReader, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
 

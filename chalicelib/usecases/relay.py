@@ -17,7 +17,9 @@ from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint, delivery_for, delivery_work, event_record
 from chalicelib.domain.work import LANES, OutboxRow, Work, outbox_work, time_order
 from chalicelib.usecases.changes import Change, Close, Conflict, Delete, Open, Save
-from chalicelib.usecases.ports import Clock, Queues, Store
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.queues import Queues
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhooks import endpoints_of
 
 log = logging.getLogger(__name__)

@@ -17,10 +17,12 @@ from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.rescans import MOST_BLOCKS, Rescan, rescan_work
-from chalicelib.usecases.addresses import Also, nothing_more
-from chalicelib.usecases.changes import Close, Open, Save
+from chalicelib.usecases.changes import Also, Close, Open, Save, nothing_more
 from chalicelib.usecases.forks import batch_blocks
-from chalicelib.usecases.ports import ChainReader, Clock, Store, Unavailable
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scan import Scanner
 
 OPEN_AT_ONCE = 20

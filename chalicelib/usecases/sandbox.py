@@ -19,7 +19,10 @@ from chalicelib.domain.money import format_units
 from chalicelib.domain.withdrawals import FINAL, Withdrawal
 from chalicelib.usecases.matching import MOST_UNITS
 from chalicelib.usecases.mining import MiningBudget
-from chalicelib.usecases.ports import AddressRules, Refused, Store, TokenFacts, Unavailable
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.failures import Refused, Unavailable
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.ports.tokens import TokenFacts
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,12 @@ from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.forks import Forks, batch_blocks
 from chalicelib.usecases.large_payments import LargePayments
-from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, RangeQueue, Store, Unavailable
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.queues import RangeQueue
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.recording import Recorder
 
 log = logging.getLogger(__name__)

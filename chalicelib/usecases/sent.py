@@ -15,7 +15,8 @@ from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import ChainPayer, ChainReader, Payment
+from chalicelib.usecases.ports.accounts import ChainPayer, Payment
+from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.withdrawal_steps import payout_command
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,11 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payouts import order_id
-from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Refused, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sent import Sent
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled

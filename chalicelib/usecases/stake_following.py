@@ -14,7 +14,12 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.stakes import Stake, stake_command, stake_work
 from chalicelib.usecases.changes import Change, Close, Post, Save
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import AddressRules, ChainReader, Clock, Refused, StakingNode, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.staking import StakingNode
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.staking import OPEN_AT_ONCE
 from chalicelib.usecases.trying import until_settled
 

@@ -18,7 +18,12 @@ from chalicelib.domain.stakes import Stake, stake_work
 from chalicelib.domain.withdrawals import Attempt
 from chalicelib.usecases.changes import Close, Save
 from chalicelib.usecases.payouts import OrderMismatch
-from chalicelib.usecases.ports import ChainReader, Clock, Refused, Signer, StakingNode, Store, Unavailable
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Refused, Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.signing import Signer
+from chalicelib.usecases.ports.staking import StakingNode
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)

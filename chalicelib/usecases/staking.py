@@ -20,19 +20,14 @@ from chalicelib.domain.ids import new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount, format_units
 from chalicelib.domain.stakes import Resource, Stake, stake_command, stake_work
-from chalicelib.usecases.addresses import Also, nothing_more
-from chalicelib.usecases.changes import Close, Open, Post, Save
+from chalicelib.usecases.changes import Also, Close, Open, Post, Save, nothing_more
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import (
-    AddressRules,
-    ChainReader,
-    Clock,
-    InsufficientFunds,
-    Refused,
-    StakingNode,
-    Store,
-    Unavailable,
-)
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.staking import StakingNode
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
 OPEN_AT_ONCE = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chalicelib.domain.work import Work, WorkKind
-from chalicelib.usecases.ports import Store
+from chalicelib.usecases.ports.store import Store
 
 PAGE = 200
 

@@ -16,9 +16,12 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.usecases.addresses import Also, family_key, nothing_more, watched_key
-from chalicelib.usecases.changes import Change, Conflict, Save
-from chalicelib.usecases.ports import AddressRules, Clock, Store, WalletKeys
+from chalicelib.usecases.addresses import family_key, watched_key
+from chalicelib.usecases.changes import Also, Change, Conflict, Save, nothing_more
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.keys import WalletKeys
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Holdings
 

@@ -30,9 +30,11 @@ from chalicelib.domain.webhooks import (
     new_secret,
     secret_problem,
 )
-from chalicelib.usecases.addresses import Also, nothing_more
-from chalicelib.usecases.changes import Change, Close, Delete, Open, Save
-from chalicelib.usecases.ports import Clock, Queues, Store, Unavailable
+from chalicelib.usecases.changes import Also, Change, Close, Delete, Open, Save, nothing_more
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.queues import Queues
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import without_none
 

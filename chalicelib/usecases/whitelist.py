@@ -15,10 +15,11 @@ from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound
 from chalicelib.domain.ids import TenantId, network_parts
 from chalicelib.domain.merchant_settings import MerchantSettings
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id
-from chalicelib.usecases.addresses import Also, nothing_more
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.changes import Also, Save, nothing_more
 from chalicelib.usecases.guarding import Signatures, check_signed
-from chalicelib.usecases.ports import AddressRules, Clock, Page, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Page, Store
 from chalicelib.usecases.trying import until_settled
 
 

@@ -25,7 +25,8 @@ from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id, limit_of
 from chalicelib.domain.withdrawals import Priority, fee_at
-from chalicelib.usecases.ports import AddressRules, Store
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.store import Store
 
 _EXACT = Context(prec=120)
 

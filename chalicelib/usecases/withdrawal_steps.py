@@ -16,7 +16,7 @@ from chalicelib.domain.withdrawals import Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import Store
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.views import Views
 
 _SEPARATOR = "|"

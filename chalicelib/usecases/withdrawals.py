@@ -14,11 +14,13 @@ from chalicelib.domain.ids import TenantId, group_id, network_parts, new_id
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf, no_rates
 from chalicelib.domain.withdrawals import Priority, Withdrawal
-from chalicelib.usecases.addresses import Also, nothing_more
-from chalicelib.usecases.changes import Conflict, Open, Save
+from chalicelib.usecases.changes import Also, Conflict, Open, Save, nothing_more
 from chalicelib.usecases.expansion import Expansion
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports import AddressRules, Clock, Page, Store, Unavailable
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.store import Page, Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_rules import Output, Rules

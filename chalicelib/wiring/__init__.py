@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from chalicelib.usecases.invoices import Invoices
     from chalicelib.usecases.merchant_settings import MerchantSettingsDesk
     from chalicelib.usecases.networks import Networks
-    from chalicelib.usecases.ports import Clock, StakingNode
+    from chalicelib.usecases.ports.clock import Clock
+    from chalicelib.usecases.ports.staking import StakingNode
     from chalicelib.usecases.rescan import Rescans
     from chalicelib.usecases.sandbox import Sandbox
     from chalicelib.usecases.staking import Staking
@@ -219,13 +220,13 @@ class Services(WorkerServices):
     @cached_property
     def realm_clock(self) -> Clock:
         """The time of the realm that is at work. `clock` is the machine's, for all that is not a realm's."""
-        from chalicelib.usecases.clocks import RealmClock
+        from chalicelib.usecases.realm_time import RealmClock
 
         return RealmClock(self.clock, self._ahead_ms)
 
     def clock_of(self, realm: Realm) -> Clock:
         """The time of one realm."""
-        from chalicelib.usecases.clocks import RealmClock
+        from chalicelib.usecases.realm_time import RealmClock
 
         return RealmClock(self.clock, self._ahead_ms, realm)
 

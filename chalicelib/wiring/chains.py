@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from chalicelib.domain.renewals import RenewalRules
     from chalicelib.settings import Settings
     from chalicelib.store.dynamo import DynamoStore
-    from chalicelib.usecases.ports import ChainPayer, ChainReader, Clock, CoinPayer, Mempool, StakingNode, TokenReader
+    from chalicelib.usecases.ports.accounts import ChainPayer
+    from chalicelib.usecases.ports.clock import Clock
+    from chalicelib.usecases.ports.coins import CoinPayer
+    from chalicelib.usecases.ports.readers import ChainReader, Mempool
+    from chalicelib.usecases.ports.staking import StakingNode
+    from chalicelib.usecases.ports.tokens import TokenReader
     from chalicelib.usecases.sent import Sent
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from chalicelib.usecases.glimpses import Glimpses, Looks
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
-    from chalicelib.usecases.ports import Clock, RangeQueue, Signer
+    from chalicelib.usecases.ports.clock import Clock
+    from chalicelib.usecases.ports.queues import RangeQueue
+    from chalicelib.usecases.ports.signing import Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.reconcile import Reconciler
     from chalicelib.usecases.relay import Relay

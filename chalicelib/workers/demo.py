@@ -16,8 +16,8 @@ from chalicelib.domain.catalogue import Coin, Network, default_coins, default_ne
 from chalicelib.domain.demo import SHOP
 from chalicelib.domain.ids import tenant_id
 from chalicelib.usecases.changes import Change, Delete, Save
-from chalicelib.usecases.clocks import in_realm
 from chalicelib.usecases.invoices import Wishes
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import Services, services
 from chalicelib.workers import poll
 

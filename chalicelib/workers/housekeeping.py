@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.usecases.clocks import in_realm
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import services
 
 log = logging.getLogger(__name__)

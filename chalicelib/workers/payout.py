@@ -7,8 +7,8 @@ import logging
 
 from chalicelib.domain.ids import network_parts, tenant_parts
 from chalicelib.usecases.changes import Conflict
-from chalicelib.usecases.clocks import in_realm
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import services
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from typing import Any
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.changes import Conflict
-from chalicelib.usecases.clocks import in_realm
 from chalicelib.usecases.hot_coins import pays_from_coins
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.usecases.scan import Halted
 from chalicelib.wiring import services
 

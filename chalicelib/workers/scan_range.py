@@ -8,7 +8,7 @@ import time
 
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.usecases.changes import Conflict
-from chalicelib.usecases.clocks import in_realm
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import services
 
 log = logging.getLogger(__name__)

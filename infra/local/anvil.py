@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from chalicelib.chains.rpc import JsonRpc
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.keeper import NODES_FOLDER, Kept, NodeMissing, installing, npm_install
 
 ANVIL_VERSION = "1.7.1"

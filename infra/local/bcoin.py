@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from chalicelib.chains.rpc import JsonRpc, RpcError
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.keeper import NODES_FOLDER, NodeMissing, find_node_js, installing, npm_install
 from infra.local.utxo import UtxoNode
 

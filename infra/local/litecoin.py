@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from chalicelib.chains.rpc import JsonRpc, RpcError
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.keeper import NODES_FOLDER, NodeMissing, installing
 from infra.local.utxo import UtxoNode
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib.chains.rpc import RpcError
 from chalicelib.encoding.public_keys import p2wpkh_address, spelling
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.keeper import Kept
 
 UNITS = 10**8

@@ -19,7 +19,7 @@ from chalicelib.domain.ranges import ScanRange
 from chalicelib.usecases import backlog as module
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Conflict
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
 from chalicelib.workers import scan_range
 from tests.support.cuts import Died

@@ -24,9 +24,9 @@ from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases import bundle_payouts
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.bundle_payouts import BundlePayouts
-from chalicelib.usecases.clocks import in_realm
 from chalicelib.usecases.payouts import OrderMismatch
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import Services, services
 from chalicelib.wiring.chains import ChainServices
 from chalicelib.workers import poll

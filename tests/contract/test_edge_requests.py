@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chalicelib import wiring
 from chalicelib.api.routes import Route
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from tests.contract.test_edge_auth import path_of, routes
 from tests.support.edge import PREPARED, Edge
 

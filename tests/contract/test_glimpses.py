@@ -17,7 +17,7 @@ from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits import WAITS_IN_TIME_MS, Deposit, deposit_id
 from chalicelib.usecases import glimpses as module
 from chalicelib.usecases.audit import audit
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
 from tests.support.shop import Node, Shop, bent_node
 from tests.support.stack import Stack

@@ -11,7 +11,7 @@ from chalicelib import wiring
 from chalicelib.domain.rates import STALE_MS, Rate
 from chalicelib.settings import Settings
 from chalicelib.usecases.changes import Save
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.rates import ALARM_AFTER_MS, Pair, Quote, RateKeeper
 from infra.local.aws import LocalAws
 from tests.support.sandbox import HandClock

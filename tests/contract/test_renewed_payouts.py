@@ -18,9 +18,9 @@ from chalicelib.domain.withdrawals import PaymentOrder
 from chalicelib.store.queues import SqsQueues
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save
-from chalicelib.usecases.clocks import in_realm
 from chalicelib.usecases.payouts import OrderMismatch
-from chalicelib.usecases.ports import Refused, Unavailable
+from chalicelib.usecases.ports.failures import Refused, Unavailable
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, Died, install
 from tests.support.shop import CONFIRMATIONS, ETHER, THIRST, Kms, Shop, open_shop

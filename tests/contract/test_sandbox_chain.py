@@ -13,7 +13,7 @@ from chalicelib.chains.sandbox.chain import SandboxChain
 from chalicelib.chains.sandbox.reader import SandboxReader
 from chalicelib.domain.catalogue import NETWORK_ORDER, default_networks
 from chalicelib.domain.chain import Transfer
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.sandbox import TooDeep
 from tests.support.sandbox import START_MS, USDT, Lab, lab_of
 

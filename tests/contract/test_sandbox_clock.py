@@ -13,7 +13,8 @@ from chalicelib.domain.webhooks import Delivery
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save
-from chalicelib.usecases.clocks import MOST_AT_ONCE, MOST_IN_ALL, RealmClock, SandboxTime, in_realm
+from chalicelib.usecases.clocks import MOST_AT_ONCE, MOST_IN_ALL, SandboxTime
+from chalicelib.usecases.realm_time import RealmClock, in_realm
 from chalicelib.wiring import forget, services
 from infra.local.queues import consumers
 from tests.support.sandbox import lab_of

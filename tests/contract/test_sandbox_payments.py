@@ -11,7 +11,9 @@ import pytest
 
 from chalicelib.chains.sandbox.payload import SignedPayment
 from chalicelib.domain.catalogue import NETWORK_ORDER
-from chalicelib.usecases.ports import Payment, Refused, Signature, Signed
+from chalicelib.usecases.ports.accounts import Payment
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.signing import Signature, Signed
 from chalicelib.usecases.sandbox import Decided
 from tests.support.sandbox import NETWORKS, USDT, Lab, Wallet, lab_of
 

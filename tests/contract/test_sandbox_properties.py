@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from chalicelib.usecases.ports import Refused
+from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.sandbox import Decided
 from tests.support.sandbox import USDT, lab_of
 

@@ -14,7 +14,7 @@ from chalicelib.domain.catalogue import Catalogue, default_coins, default_networ
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParameter, NotFound
 from chalicelib.domain.ids import MerchantId, NetworkId, Realm, asset_id, network_id, tenant_id
 from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.ports import Payment
+from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.sandbox import Sandbox
 from tests.support.sandbox import USDT, Lab, Wallet, lab_of
 

@@ -19,7 +19,7 @@ from chalicelib.domain.ledger import BURNT, Book, WalletBalance, totals
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.store import commit
 from chalicelib.usecases.payout_sweep import ASKED_AT_ONCE
-from chalicelib.usecases.ports import Refused, Unavailable
+from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.wiring import services
 from tests.support.shop import ETHER, PAYEE, THIRST, Kms, Shop, bent_node, open_shop
 from tests.support.stack import Stack

@@ -18,7 +18,7 @@ from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.encoding.public_keys import evm_address
-from chalicelib.usecases.ports import Signature
+from chalicelib.usecases.ports.signing import Signature
 from infra.local import nodes, tokens
 from infra.local.nodes import Anvil, Bcoin, Litecoin, UtxoNode, deploy_token, dev_account, mine, mined
 from infra.local.tron.process import TronNode

@@ -12,7 +12,7 @@ from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID
 from chalicelib.domain.addresses import Xpub
 from chalicelib.domain.ids import Realm, network_id
-from chalicelib.usecases.ports import Unspent
+from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.wiring import services
 from infra.local.nodes import Litecoin
 from tests.nodes.test_utxo_reader import network_of, reader_of, stranger

@@ -13,7 +13,7 @@ import pytest
 
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local import tokens
 from infra.local.nodes import mine
 from infra.local.tokens import call_data

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.chains.rpc import JsonRpc
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.nodes import Anvil, NodeMissing, find_anvil, mine
 
 pytestmark = pytest.mark.nodes

@@ -14,7 +14,9 @@ from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.transactions import decode_payload
 from chalicelib.chains.rpc import JsonRpc, RpcError
 from chalicelib.domain.catalogue import default_networks
-from chalicelib.usecases.ports import Explained, InsufficientFunds, Payment, Refused, Signed, Unavailable
+from chalicelib.usecases.ports.accounts import Explained, Payment
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.signing import Signed
 from infra.local import tokens
 from infra.local.nodes import mine, mined
 from infra.local.tokens import call_data, deploy

@@ -10,7 +10,8 @@ from chalicelib.chains.evm.abi import TRANSFER_TOPIC, bloom_mask
 from chalicelib.chains.evm.parsing import careful_native, careful_tokens
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.domain.catalogue import default_networks
-from chalicelib.usecases.ports import Payment, Unavailable
+from chalicelib.usecases.ports.accounts import Payment
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local import tokens
 from infra.local.nodes import Anvil, mine, mined
 from infra.local.tokens import call_data, deploy

@@ -12,7 +12,7 @@ from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.evm.tracing import internal
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
 from chalicelib.domain.chain import Transfer
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local import tokens
 from infra.local.nodes import mined
 from infra.local.tokens import call_data, deploy

@@ -14,7 +14,7 @@ import pytest
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.nodes import mine, mined, send_native, send_token
 from infra.local.tokens import call_data
 from infra.local.tron.process import Http

@@ -21,7 +21,9 @@ from chalicelib.chains.rpc import JsonRpc
 from chalicelib.chains.several import Seen, SeveralReaders
 from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.audit import audit
-from chalicelib.usecases.ports import ChainReader, Payment, Unavailable
+from chalicelib.usecases.ports.accounts import Payment
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.reconcile import Reconciler
 from chalicelib.usecases.scan import Scanner
 from chalicelib.wiring import services

@@ -13,7 +13,7 @@ from chalicelib.chains.tron.payer import TronPayer
 from chalicelib.chains.tron.reader import MAINNET
 from chalicelib.chains.tron.sending import AFTERWARDS_MS, LIFE_MS
 from chalicelib.chains.tron.transactions import decode
-from chalicelib.usecases.ports import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from tests.support.tron_chain import TRX, USDT, TronChain, TronKey, stranger
 
 pytestmark = pytest.mark.nodes

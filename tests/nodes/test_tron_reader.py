@@ -12,7 +12,7 @@ import pytest
 from chalicelib.chains.tron.reader import MAINNET, TronReader
 from chalicelib.chains.tron.values import hex_address
 from chalicelib.domain.chain import Transfer
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.tron.tokens import selector
 from tests.support.tron_chain import TRX, USDT, TronChain, stranger
 

@@ -20,7 +20,7 @@ from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Post, Save
 from chalicelib.usecases.payouts import order_id
-from chalicelib.usecases.ports import Signature
+from chalicelib.usecases.ports.signing import Signature
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

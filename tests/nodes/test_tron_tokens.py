@@ -6,7 +6,8 @@ import pytest
 
 from chalicelib.chains.tron.reader import MAINNET
 from chalicelib.chains.tron.tokens import TronTokens
-from chalicelib.usecases.ports import NoToken, TokenFacts, Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
 from tests.support.tron_chain import USDT, TronChain, stranger
 
 pytestmark = pytest.mark.nodes

@@ -11,7 +11,7 @@ from chalicelib.chains.rpc import JsonRpc, Request, RpcError
 from chalicelib.chains.utxo.mempool import UtxoMempool
 from chalicelib.chains.utxo.payer import UtxoPayer
 from chalicelib.chains.utxo.reader import UtxoReader
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.nodes import Litecoin, UtxoNode
 from tests.nodes.test_utxo_reader import network_of, reader_of, stranger
 

@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib.chains.addresses import parse
 from chalicelib.chains.rpc import JsonRpc, RpcError
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.keeper import alive
 from infra.local.nodes import Bcoin, Litecoin, NodeMissing, UtxoNode, find_bcoin, find_litecoind
 from infra.local.utxo import units_of

@@ -14,7 +14,9 @@ from chalicelib.chains.utxo.payer import UtxoPayer
 from chalicelib.chains.utxo.scripts import address_of
 from chalicelib.custody.signatures import finish, parse_der
 from chalicelib.encoding.public_keys import hash160
-from chalicelib.usecases.ports import CoinPlan, InsufficientFunds, Output, Refused, Signature, Unavailable, Unspent
+from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.signing import Signature
 from infra.local.nodes import Litecoin, UtxoNode
 from tests.nodes.test_utxo_reader import mempool_of, network_of, reader_of, seen, stranger
 

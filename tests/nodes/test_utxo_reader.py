@@ -13,7 +13,7 @@ from chalicelib.chains.utxo.reader import UtxoReader
 from chalicelib.domain.catalogue import Network, default_networks
 from chalicelib.domain.chain import Transfer
 from chalicelib.encoding.public_keys import p2wpkh_address, spelling
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.nodes import Litecoin, UtxoNode
 
 pytestmark = pytest.mark.nodes

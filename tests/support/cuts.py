@@ -21,7 +21,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from chalicelib.chains.rpc import JsonRpc
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 How = Literal["error", "death"]
 When = Literal["before", "after"]

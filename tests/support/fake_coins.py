@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.domain.withdrawals import Priority
-from chalicelib.usecases.ports import CoinPlan, InsufficientFunds, Output, Refused, Signature, Signed, Unavailable, Unspent
+from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.signing import Signature, Signed
 
 DUST = 294
 PER_INPUT, PER_OUTPUT, FIXED = 68, 31, 11

@@ -14,7 +14,8 @@ from chalicelib.domain.merchants import Tally
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work
 from chalicelib.usecases.changes import Add, Change, Close, Conflict, Delete, Emit, Open, Save
-from chalicelib.usecases.ports import Page, Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.store import Page
 
 KEYS: dict[type, tuple[str, ...]] = {
     WebhookEndpoint: ("tenant", "id"),

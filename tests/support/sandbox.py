@@ -19,7 +19,8 @@ from chalicelib.chains.sandbox.reader import SandboxReader
 from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.domain.catalogue import Network, default_networks
 from chalicelib.encoding.public_keys import address_of
-from chalicelib.usecases.ports import Payment, Signature, Signed
+from chalicelib.usecases.ports.accounts import Payment
+from chalicelib.usecases.ports.signing import Signature, Signed
 from infra.local import repairs
 from tests.support.custody import CREDENTIALS
 

@@ -18,7 +18,8 @@ from chalicelib.domain.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
-from chalicelib.usecases.ports import Payment, Signature, Signed
+from chalicelib.usecases.ports.accounts import Payment
+from chalicelib.usecases.ports.signing import Signature, Signed
 from infra.local.tron.process import TronNode
 
 TRX = 10**6

@@ -46,6 +46,21 @@ def test_a_request_loads_its_resource_alone() -> None:
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, check=True, timeout=60)
 
 
+def test_the_edge_and_the_store_load_no_use_case_and_no_record_of_what_was_not_asked_for() -> None:
+    program = (
+        "import sys, app; from chalicelib import wiring\n"
+        "wired = wiring.services(); wired.gate, wired.store\n"
+        "kept = ('access', 'changes', 'idempotency', 'ports', 'ports.store', 'ports.failures', 'ports.clock', 'realm_time')\n"
+        "loaded = {name.removeprefix('chalicelib.usecases.') for name in sys.modules if name.startswith('chalicelib.usecases.')}\n"
+        "assert loaded <= set(kept), loaded - set(kept)\n"
+        "money = {'invoices', 'withdrawals', 'approvals', 'deposits', 'ledger', 'rates', 'chain'}\n"
+        "assert not (found := {name for name in money if f'chalicelib.domain.{name}' in sys.modules}), found\n"
+        "assert 'chalicelib.store.commit' not in sys.modules\n"
+    )
+    environment = {"STAGE": "local", "AWS_DEFAULT_REGION": "eu-central-1", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, check=True, timeout=60)
+
+
 def test_records_are_known_by_names_that_are_theirs() -> None:
     """Two types of one name would share a place; a listed one must be found by its key again."""
     for name, where in RECORDS.items():

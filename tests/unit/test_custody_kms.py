@@ -21,7 +21,8 @@ from chalicelib.custody.wallets import new_kms_wallet
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.settings import Settings
-from chalicelib.usecases.ports import Signature, Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.signing import Signature
 from infra.local.repairs.kms import repair_kms
 from tests.support.custody import CREDENTIALS, kms_of, unreachable_kms
 

@@ -25,7 +25,7 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import NETWORK_ORDER
 from chalicelib.domain.ids import NetworkId, network_id
 from chalicelib.settings import Settings
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from tests.support.custody import kms_of, unreachable_kms
 
 SETTINGS = Settings(stage="prod")

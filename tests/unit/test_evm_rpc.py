@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.rpc import JsonRpc, RpcError, TooMuch
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 SECRET = "k3yOfTheProvider77"
 

@@ -18,7 +18,8 @@ from chalicelib.chains.rpc import JsonRpc
 from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding.keccak import keccak256
-from chalicelib.usecases.ports import Explained, Signature
+from chalicelib.usecases.ports.accounts import Explained
+from chalicelib.usecases.ports.signing import Signature
 
 CASES = 1_000
 RECIPIENT = "0x" + "35" * 20

@@ -28,7 +28,7 @@ from chalicelib.domain.ids import first_id, place_in_time
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.store.schema import INDEXES, listed_under, partition_of, where_is
-from chalicelib.usecases.ports import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
+from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
 
 TENANT = "mch_a:test"
 CATALOGUE = Catalogue("test", default_networks("test"), default_coins("test"))

@@ -12,7 +12,7 @@ from chalicelib.chains.rpc import RpcError, TooMuch
 from chalicelib.chains.several import Seen, SeveralReaders
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 NETWORK = next(network for network in default_networks("live") if network.slug == "ethereum")
 

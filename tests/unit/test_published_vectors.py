@@ -19,7 +19,7 @@ from chalicelib.custody.seed import account_xpubs
 from chalicelib.encoding import base58check
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.encoding.public_keys import address_of
-from chalicelib.usecases.ports import Signature
+from chalicelib.usecases.ports.signing import Signature
 
 # ethereum/tests, TransactionTests/EIP155/ttTransactionTestEip155VitaliksTests.json: Vitalik_1 to 6 and 8 to 11 (7 is 6 again).
 # The nth has nonce n, 21,000 (n + 1) gas at 20 Gwei + n, and moves n ** 3. Signed bytes, id, sender.

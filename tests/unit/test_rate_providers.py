@@ -17,7 +17,7 @@ from chalicelib.rates.coingecko import CoinGecko
 from chalicelib.rates.fixed import PAIRS, Fixed
 from chalicelib.rates.http import MOST_BYTES, JsonGet
 from chalicelib.rates.kraken import Kraken
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.rates import Quote, RateProvider, constant_rates
 
 NOW = 1_711_356_330_000

@@ -11,7 +11,7 @@ import pytest
 from chalicelib.domain.webhooks import Attempt, Delivery, EventRecord, delivery_work
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
 from chalicelib.usecases.changes import Close, Emit, Open, Save
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.relay import Relay, Swept
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
 from tests.support.webhooks import NOW, OTHER, SHOP, a_row, an_endpoint, an_event

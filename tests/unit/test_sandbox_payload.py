@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chalicelib.chains.sandbox.payload import HALF_ORDER, SignedPayment, Unsigned, digest_of, fee_of, recover, txid_of
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding.public_keys import evm_address
-from chalicelib.usecases.ports import Signature
+from chalicelib.usecases.ports.signing import Signature
 
 NETWORKS = {network.slug: network for network in default_networks("test")}
 # Chain id 1, which JSON's true would pass for.

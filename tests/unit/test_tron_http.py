@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib.chains.rpc import RpcError
 from chalicelib.chains.tron.http import TronHttp
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 KEY = "0e5b6f0c-secret-key-of-ours"
 Answer = tuple[int, bytes]

@@ -28,7 +28,7 @@ from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
-from chalicelib.usecases.ports import Signature
+from chalicelib.usecases.ports.signing import Signature
 
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 

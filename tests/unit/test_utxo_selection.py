@@ -16,7 +16,8 @@ from chalicelib.chains.utxo.scripts import INPUT_WEIGHT, dust_of, script_of
 from chalicelib.chains.utxo.selection import branch_and_bound, fee_for
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding import bech32
-from chalicelib.usecases.ports import CoinPlan, InsufficientFunds, Output, Refused, Unspent
+from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 
 WALLET = bech32.encode_segwit("bc", 0, b"\x01" * 20)
 PAYEES = [

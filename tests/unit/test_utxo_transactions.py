@@ -28,7 +28,7 @@ from chalicelib.chains.utxo.transactions import (
 from chalicelib.custody.signatures import parse_der, sign_with
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding.public_keys import hash160
-from chalicelib.usecases.ports import Output
+from chalicelib.usecases.ports.coins import Output
 
 CASES = 1_000
 

@@ -22,7 +22,7 @@ from chalicelib.domain.webhooks import (
 )
 from chalicelib.usecases.changes import Delete, Open, Save
 from chalicelib.usecases.deliveries import Answer, Deliveries
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
 from tests.support.webhooks import NOW, OTHER, SECRET, SHOP, an_endpoint, an_event_record
 

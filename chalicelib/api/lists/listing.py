@@ -20,7 +20,7 @@ from chalicelib.api.lists.query import DEEPEST, Order, PageQuery, Shortcut, quer
 from chalicelib.api.lists.sources import Indexed, Partition, Source
 from chalicelib.api.lists.walking import Entries, behind, counted, everything, looked_through
 from chalicelib.domain.errors import InvalidParameter
-from chalicelib.usecases.ports import Listed, Span
+from chalicelib.usecases.ports.store import Listed, Span
 
 if TYPE_CHECKING:
     from chalicelib.api.context import Ctx

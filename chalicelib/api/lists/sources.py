@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from chalicelib.api.lists.query import DEEPEST
-from chalicelib.usecases.ports import Listed, Place, Span, Store
+from chalicelib.usecases.ports.store import Listed, Place, Span, Store
 
 _KEYS, _MOST_AT_ONCE = 1000, 6000
 """Keys of the first read while several lists are compared, and of later ones: what a query gives at once (1 MB)."""

@@ -11,7 +11,7 @@ from chalicelib.api.lists.query import Shortcut
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.ids import asset_parts, first_id
 from chalicelib.domain.withdrawals import PendingReason, Priority, Withdrawal, WithdrawalStatus
-from chalicelib.usecases.ports import Listed
+from chalicelib.usecases.ports.store import Listed
 from chalicelib.usecases.views import confirmations
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from chalicelib.usecases.clocks import MOST_AT_ONCE
 from chalicelib.usecases.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
 from chalicelib.usecases.mining import BLOCKS_A_CALL
 from chalicelib.usecases.networks import MOST_CONFIRMATIONS
-from chalicelib.usecases.ports import TokenFacts
+from chalicelib.usecases.ports.tokens import TokenFacts
 
 
 class SandboxDeposit(MoneyRequest):

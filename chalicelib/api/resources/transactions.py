@@ -15,7 +15,7 @@ from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import NetworkId, asset_parts, place_in_time
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.withdrawals import Withdrawal, transaction_status
-from chalicelib.usecases.ports import Listed
+from chalicelib.usecases.ports.store import Listed
 from chalicelib.usecases.views import transaction_id, withdrawal_of
 
 Transaction = Deposit | Withdrawal

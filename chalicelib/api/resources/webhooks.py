@@ -16,7 +16,7 @@ from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.events import EVENT_NAMES
 from chalicelib.domain.ids import place_in_time
 from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS
-from chalicelib.usecases.ports import Listed
+from chalicelib.usecases.ports.store import Listed
 from chalicelib.usecases.webhooks import delivery_view, endpoint_view
 
 _URL = Field(

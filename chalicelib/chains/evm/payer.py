@@ -15,7 +15,9 @@ from chalicelib.chains.rpc import JsonRpc, RpcError
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.keccak import keccak256
-from chalicelib.usecases.ports import Explained, FeeEstimate, InsufficientFunds, Payment, Refused, Signature, Signed, Unavailable
+from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.signing import Signature, Signed
 
 log = logging.getLogger(__name__)
 

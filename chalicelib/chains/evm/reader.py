@@ -19,7 +19,7 @@ from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.domain.reconciliation import POSITION as BALANCE
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 T = TypeVar("T")
 

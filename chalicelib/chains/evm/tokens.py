@@ -10,7 +10,8 @@ from chalicelib.chains.evm.quantities import Garbled, data, quantity
 from chalicelib.chains.evm.refusals import would_fail
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
 from chalicelib.domain.catalogue import Network
-from chalicelib.usecases.ports import NoToken, TokenFacts, Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
 
 _MOST_BYTES = 4_096
 """Of one answer. A symbol or a name that is longer is none."""

@@ -20,7 +20,7 @@ from chalicelib.chains.evm.parsing import MOST_UNITS
 from chalicelib.chains.evm.quantities import Garbled, address, hash32, member, quantity
 from chalicelib.chains.rpc import NotServed, RpcError, TooMuch, Transport
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 log = logging.getLogger(__name__)
 

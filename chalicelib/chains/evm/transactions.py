@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from chalicelib.chains.evm.abi import parse_transfer_call
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.encoding.public_keys import evm_address
-from chalicelib.usecases.ports import Explained, Signature, Signed
+from chalicelib.usecases.ports.accounts import Explained
+from chalicelib.usecases.ports.signing import Signature, Signed
 
 _TYPE_2 = b"\x02"
 _ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141

@@ -17,7 +17,8 @@ from chalicelib.chains.sandbox.session import Write
 from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.domain.catalogue import Network
 from chalicelib.encoding.public_keys import address_of
-from chalicelib.usecases.ports import Clock, Refused, Unavailable
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.sandbox import Decided, MinedTx, Outcome, Reorganised, State, TooDeep
 
 _FAUCET = hashlib.sha512(b"the outside of the simulated networks").digest()

@@ -13,7 +13,9 @@ from chalicelib.chains.sandbox.payload import SignedPayment, Unsigned, digest_of
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.public_keys import address_of
-from chalicelib.usecases.ports import Explained, FeeEstimate, Payment, Refused, Signature, Signed
+from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.signing import Signature, Signed
 
 
 class SandboxPayer:

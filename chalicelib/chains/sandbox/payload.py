@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib.domain.catalogue import Family, Network
 from chalicelib.domain.withdrawals import Priority
-from chalicelib.usecases.ports import Signature
+from chalicelib.usecases.ports.signing import Signature
 
 HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 """Half of secp256k1's order: the highest s that is taken (EIP-2, BIP-62)."""

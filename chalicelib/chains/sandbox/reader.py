@@ -11,7 +11,7 @@ from chalicelib.chains.sandbox.reads import Ahead, Mined, Reads, not_ahead
 from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
-from chalicelib.usecases.ports import Clock
+from chalicelib.usecases.ports.clock import Clock
 
 
 class SandboxReader:

@@ -13,7 +13,7 @@ from chalicelib.chains.sandbox.branch import Head, Stretch, View
 from chalicelib.chains.sandbox.ledger import Account, Place, TxState
 from chalicelib.chains.sandbox.reads import Mined, Reads
 from chalicelib.chains.sandbox.table import Contended, Delete, Put, pause
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 TRIES = 24
 

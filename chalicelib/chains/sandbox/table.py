@@ -14,7 +14,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 Key = tuple[str, str]
 MOST_CHANGES = 9

@@ -16,7 +16,8 @@ from chalicelib.chains.sandbox.session import Write
 from chalicelib.chains.sandbox.table import Key, Put, SandboxTable
 from chalicelib.domain.catalogue import Network, default_coins
 from chalicelib.encoding.public_keys import address_of
-from chalicelib.usecases.ports import Clock, NoToken, TokenFacts
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
 
 
 class SandboxTokens:

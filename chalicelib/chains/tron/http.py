@@ -21,7 +21,7 @@ import urllib3
 from chalicelib.chains.places import ForbiddenPlace, pools
 from chalicelib.chains.rpc import RpcError, secrets_of
 from chalicelib.chains.tron.values import words
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 Request = tuple[str, Mapping[str, Any] | Sequence[Any]]
 

@@ -19,7 +19,9 @@ from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import Garbled, hex_address, row, text_address, whole
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
-from chalicelib.usecases.ports import Explained, FeeEstimate, InsufficientFunds, Payment, Refused, Signature, Signed
+from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
+from chalicelib.usecases.ports.signing import Signature, Signed
 
 _SOME_REFERENCE = transactions.Reference(b"\xff\xff", b"\xff" * 8, 2**42, 2**42)
 """For the size of a transaction before it is built: as long as any until the year 2109."""

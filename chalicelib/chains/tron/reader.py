@@ -23,7 +23,7 @@ from chalicelib.chains.tron.transactions import native_transfers
 from chalicelib.chains.tron.values import Garbled, data, hash32, hex_address, row, whole, words
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 T = TypeVar("T")
 

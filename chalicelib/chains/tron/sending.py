@@ -15,7 +15,7 @@ from chalicelib.chains.tron.parsing import block_number, block_time
 from chalicelib.chains.tron.reader import MAINNET, Node, header_of
 from chalicelib.chains.tron.values import Garbled, hash32, row
 from chalicelib.domain.catalogue import Network
-from chalicelib.usecases.ports import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 
 T = TypeVar("T")
 

@@ -14,7 +14,9 @@ from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, whole
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.stakes import Resource
-from chalicelib.usecases.ports import ExplainedStake, InsufficientFunds, Signature, Signed
+from chalicelib.usecases.ports.failures import InsufficientFunds
+from chalicelib.usecases.ports.signing import Signature, Signed
+from chalicelib.usecases.ports.staking import ExplainedStake
 
 
 class TronStaking:

@@ -8,7 +8,8 @@ from chalicelib.chains.rpc import RpcError
 from chalicelib.chains.tron.reader import MAINNET, Node, call_failed, constant_call, header_of, returned
 from chalicelib.chains.tron.values import Garbled, hex_address, row
 from chalicelib.domain.catalogue import Network
-from chalicelib.usecases.ports import NoToken, TokenFacts, Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
 
 
 class TronTokens:

@@ -19,7 +19,7 @@ from chalicelib.chains.tron import protobuf
 from chalicelib.chains.tron.values import raw_address, text_address
 from chalicelib.domain.stakes import Resource
 from chalicelib.encoding.keccak import keccak256
-from chalicelib.usecases.ports import Signature, Signed
+from chalicelib.usecases.ports.signing import Signature, Signed
 
 Kind = Literal["TransferContract", "TriggerSmartContract", "FreezeBalanceV2Contract"]
 

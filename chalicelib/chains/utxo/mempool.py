@@ -13,7 +13,7 @@ from chalicelib.chains.utxo.refusals import no_such_transaction
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Transfer
 from chalicelib.encoding.public_keys import Chain
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 
 class UtxoMempool:

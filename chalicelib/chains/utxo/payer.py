@@ -31,7 +31,9 @@ from chalicelib.chains.utxo.transactions import (
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.public_keys import Chain
-from chalicelib.usecases.ports import CoinPlan, InsufficientFunds, Output, Refused, Signature, Signed, Unavailable, Unspent
+from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.signing import Signature, Signed
 
 T = TypeVar("T")
 

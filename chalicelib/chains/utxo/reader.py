@@ -20,7 +20,7 @@ from chalicelib.chains.utxo.transactions import PaidTo
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.encoding.public_keys import Chain
-from chalicelib.usecases.ports import Unavailable
+from chalicelib.usecases.ports.failures import Unavailable
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from struct import Struct
 
 from chalicelib.chains.utxo.scripts import INPUT_WEIGHT, Spendable, key_hash_of, script_code
 from chalicelib.encoding.public_keys import hash160
-from chalicelib.usecases.ports import Signature, Signed
+from chalicelib.usecases.ports.signing import Signature, Signed
 
 VERSION = (2).to_bytes(4, "little")
 LOCK_TIME = bytes(4)

@@ -1,0 +1,92 @@
+"""Paying on networks of accounts (EVM, Tron, every simulated one): one payment per transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from chalicelib.domain.withdrawals import Priority
+from chalicelib.usecases.ports.signing import Signature, Signed
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What is to be paid, before the chain's own fields are filled in. `amount` in units; `contract` None for the native coin.
+
+    `reference` is the withdrawal's id: simulated networks write it into the payment, so that an outcome can be planned for it.
+    """
+
+    sender: str
+    recipient: str
+    contract: str | None
+    amount: int
+    nonce: int
+    priority: Priority = "normal"
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What a transaction about to be signed really does, decoded from its bytes. `nonce` is None where the chain has none (Tron).
+
+    `sender` is None where the bytes do not name one (EVM); `fee` is the most that it can cost, in units of the native coin.
+    """
+
+    chain_id: int | None
+    nonce: int | None
+    recipient: str
+    contract: str | None
+    amount: int
+    sender: str | None = None
+    fee: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FeeEstimate:
+    """`fee` is the most that the payment can cost, in units of the native coin."""
+
+    fee: int
+
+
+class ChainPayer(Protocol):
+    """One network of accounts (EVM, Tron, every simulated one), as payments need it."""
+
+    def next_nonce(self, address: str) -> int:
+        """Transactions of `address` that are in blocks (not the mempool). Raises Unavailable."""
+        ...
+
+    def estimate(self, payment: Payment) -> FeeEstimate:
+        """What it would cost now. Raises Refused (InsufficientFunds) when it would fail on the chain, Unavailable."""
+        ...
+
+    def prepare(self, payment: Payment) -> str:
+        """The unsigned transaction, as hex, with fees of now. Raises Refused (InsufficientFunds), Unavailable."""
+        ...
+
+    def explain(self, unsigned: str) -> Explained:
+        """Decode `unsigned`. Raises ValueError for anything but a plain transfer of the native coin or of a token."""
+        ...
+
+    def digest(self, unsigned: str) -> bytes:
+        """The 32 bytes to sign."""
+        ...
+
+    def assemble(self, unsigned: str, signature: Signature) -> Signed:
+        """The signed transaction and its id."""
+        ...
+
+    def broadcast(self, raw: str) -> None:
+        """Hand it to the node. Safe to repeat: known already is done. Raises Refused (the node's words), Unavailable."""
+        ...
+
+    def renew(self, unsigned: str, priority: Priority, sender: str) -> str:
+        """The same payment with the same nonce, in bytes that a node takes in place of `unsigned`: at the fees of now, and at least
+        at what nodes ask of a replacement; where transactions expire, with a new expiry. `sender` is the wallet that pays, which
+        some chains' bytes do not name. Raises Refused (InsufficientFunds), Unavailable, and ValueError as `explain` does."""
+        ...
+
+    def renewable(self, unsigned: str, txid: str) -> bool:
+        """Whether signing a replacement of `unsigned`, whose signed form is `txid`, can never pay twice. Where both have one nonce:
+        always. Where transactions have none: once this one is past its expiry and in no block, both for good. Raises Unavailable.
+        """
+        ...

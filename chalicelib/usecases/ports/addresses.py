@@ -1,0 +1,17 @@
+"""How addresses are written. `chains/addresses.py` fits it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class AddressRules(Protocol):
+    """How addresses of a network are written. Pure: no node is asked. A slug stands for the main chain, a NetworkId for its own."""
+
+    def normalize(self, network: str, text: str) -> str:
+        """The public spelling (EIP-55, bech32 lower case). Raises ValueError with the reason."""
+        ...
+
+    def storage_form(self, network: str, address: str) -> str:
+        """One spelling for comparing and for keys."""
+        ...

@@ -1,0 +1,15 @@
+"""How what is outside fails, as the use cases tell it apart: nothing is known, or it will not be done."""
+
+from __future__ import annotations
+
+
+class Unavailable(Exception):
+    """A node, a queue or a key service did not answer, or answered nonsense. Nothing is known; try again later."""
+
+
+class Refused(Exception):
+    """The chain says that this payment can not be made as it stands (it would revert, no funds). The message says why."""
+
+
+class InsufficientFunds(Refused):
+    """The paying wallet has too little now, for the amount or for the fee. Waiting for more helps."""

@@ -1,0 +1,31 @@
+"""Where keys are kept and addresses come from. `custody` fits these."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from chalicelib.domain.addresses import Role, Wallet
+from chalicelib.domain.ids import NetworkId, Realm
+
+
+class WalletKeys(Protocol):
+    """Keys of service wallets, put away for the payouts. What is put away can be read by nothing that registers wallets."""
+
+    def new(self) -> str:
+        """A fresh private key, as hex."""
+        ...
+
+    def put_away(self, network: NetworkId, role: Role, secret: str, now_ms: int) -> tuple[Wallet, Any]:
+        """The wallet of a private key, and the record that keeps the key encrypted: store both together.
+
+        Raises ValueError, without the key in its message, for what is no private key of that network; Unavailable.
+        """
+        ...
+
+
+class Deriver(Protocol):
+    """Deposit addresses from public keys alone."""
+
+    def derive(self, realm: Realm, network: str, index: int) -> tuple[str, str]:
+        """Address in its public spelling, and its derivation path. Raises LookupError when the realm has no xpub yet."""
+        ...

@@ -1,0 +1,32 @@
+"""Wake-up calls for workers. `store/queues.py` fits them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.work import Command
+
+
+class Queues(Protocol):
+    """Wake-up calls. Losing one delays, it never loses: the work is in the store."""
+
+    def kick(self, outbox_id: str) -> None:
+        """Ask for an outbox row to be told now. Never raises: the sweep finds the row anyway."""
+        ...
+
+    def send(self, command: Command) -> None:
+        """Raises Unavailable."""
+        ...
+
+    def deliver(self, delivery_id: str, tenant: str, delay_seconds: int) -> None:
+        """Ask for a webhook delivery after `delay_seconds` (at most 900). Raises Unavailable."""
+        ...
+
+
+class RangeQueue(Protocol):
+    """Wake-up calls for whoever scans ranges of a backlog. Losing one delays, it never loses."""
+
+    def scan(self, network: NetworkId, name: str) -> None:
+        """Ask for the range of that name. Raises Unavailable."""
+        ...

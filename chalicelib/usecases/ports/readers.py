@@ -1,0 +1,80 @@
+"""What is read of a network: its blocks, receipts and balances, and what some networks' nodes know besides."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol, runtime_checkable
+
+from chalicelib.domain.chain import Block, Receipt, Transfer
+
+
+class ChainReader(Protocol):
+    """One network, as the scanner needs it. Every method raises Unavailable."""
+
+    def tip(self) -> int:
+        """Number of the newest block."""
+        ...
+
+    def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
+        """Blocks `first` to `last` in order, fewer when the chain ends before; transfers of `contracts` and native ones."""
+        ...
+
+    def block_hash(self, number: int) -> str | None:
+        """Hash of the canonical block of that number, None when there is none."""
+        ...
+
+    def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
+        """Those of `transfers` that happened: receipt of that very block, status success, log present (money rule 8)."""
+        ...
+
+    def receipt(self, txid: str) -> Receipt | None:
+        """What became of a transaction, None while it is in no block."""
+        ...
+
+    def balance(self, address: str, contract: str | None = None) -> int:
+        """Units that `address` holds at the newest block, of the native coin or of the token `contract`."""
+        ...
+
+
+@runtime_checkable
+class Witness(Protocol):
+    """A reader that has several nodes."""
+
+    def agreed(self, block: Block, transfers: Sequence[Transfer]) -> bool:
+        """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Of `block`, number and hash count."""
+        ...
+
+
+@runtime_checkable
+class Finality(Protocol):
+    """A reader whose nodes know which blocks can not fall out of the chain."""
+
+    def final(self, tag: str) -> int:
+        """Number of the newest block that is `tag` ("safe", "finalized"). Raises Unavailable."""
+        ...
+
+
+@runtime_checkable
+class Balances(Protocol):
+    """A reader whose nodes know what addresses had at a block."""
+
+    @property
+    def traces(self) -> bool | None:
+        """Whether blocks are read with what contracts sent; None while it is not known."""
+        ...
+
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int | None]:
+        """Units of the native coin at that block; None for an address that has sent something itself. Raises Unavailable."""
+        ...
+
+
+class Mempool(Protocol):
+    """What waits to be mined on a UTXO network. Every method raises Unavailable."""
+
+    def waiting(self) -> frozenset[str]:
+        """The ids of all transactions in the node's mempool."""
+        ...
+
+    def transfers_of(self, txids: Sequence[str]) -> list[Transfer]:
+        """The outputs of those of `txids` that are in the mempool still."""
+        ...

@@ -1,0 +1,47 @@
+"""Staking a wallet's coins on a real network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from chalicelib.domain.stakes import Resource
+from chalicelib.usecases.ports.signing import Signature, Signed
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStake:
+    """What a staking transaction about to be signed really does, decoded from its bytes. `amount` in units of the native coin."""
+
+    owner: str
+    amount: int
+    resource: Resource
+    txid: str
+
+
+class StakingNode(Protocol):
+    """A real network on which coins of a wallet can be staked, by a transaction that the wallet's key signs."""
+
+    def prepare(self, wallet: str, amount: int, resource: Resource, sequence: int) -> str:
+        """The unsigned transaction, as hex. `sequence` makes equal ones differ. Raises InsufficientFunds, Unavailable."""
+        ...
+
+    def explain(self, unsigned: str) -> ExplainedStake:
+        """Decode `unsigned`. Raises ValueError for anything but a plain stake."""
+        ...
+
+    def digest(self, unsigned: str) -> bytes:
+        """The 32 bytes to sign."""
+        ...
+
+    def assemble(self, unsigned: str, signature: Signature) -> Signed:
+        """The signed transaction and its id. Raises ValueError unless the wallet's key signed."""
+        ...
+
+    def broadcast(self, raw: str) -> None:
+        """As `ChainPayer.broadcast`."""
+        ...
+
+    def renewable(self, unsigned: str, txid: str) -> bool:
+        """As `ChainPayer.renewable`: whether no block will ever have it."""
+        ...

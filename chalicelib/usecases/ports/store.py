@@ -1,0 +1,146 @@
+"""Where records lie: by key, in lists, and changed in one transaction. `store/dynamo.py` fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.ids import Realm
+from chalicelib.domain.work import Work, WorkKind
+from chalicelib.usecases.changes import Change
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[R]):
+    """`next` starts the following page; None at the end."""
+
+    items: list[R]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One list that is kept in order of time: what `owner` has of a `family`, or what in it has one value.
+
+    `store/schema.py::INDEXES` says which families there are and what each can be looked up `by`.
+    """
+
+    family: str
+    by: str
+    owner: str
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Sort keys from `low` to `high`, both included; None is open."""
+
+    low: str | None = None
+    high: str | None = None
+
+
+EVERYWHERE = Span()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One entry of a list: its `position` in the list, and the key of its record."""
+
+    position: str
+    pk: str
+    sk: str
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """`more`: there was more than was asked for."""
+
+    places: list[Place]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """`last` is the position of the last one counted where the count stopped before the end; else None."""
+
+    count: int
+    last: str | None
+
+
+class Store(Protocol):
+    """Records by their type and key fields; see `store/schema.py` for which fields make each key."""
+
+    def get(self, kind: type[R], /, **key: str) -> R | None:
+        """One record, strongly consistent, or None."""
+        ...
+
+    def get_many(self, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], /) -> list[Any]:
+        """Records by type and key, in the order asked, None where there is none. Strongly consistent, 100 keys a round trip."""
+        ...
+
+    def page(
+        self,
+        kind: type[R],
+        /,
+        *,
+        limit: int,
+        after: str | None = None,
+        newest_first: bool = False,
+        span: Span = EVERYWHERE,
+        **partition: str,
+    ) -> Page[R]:
+        """The records of one partition in the order of their sort keys (for ids of `new_id`: of creation)."""
+        ...
+
+    def places(
+        self, listed: Listed, /, *, limit: int, after: str | None = None, newest_first: bool = False, span: Span = EVERYWHERE
+    ) -> Places:
+        """Up to `limit` entries of a list behind the position `after`. A change is seen in lists a moment after its commit."""
+        ...
+
+    def at(self, places: Sequence[Place], /) -> list[Any]:
+        """The records at these places, None where one is gone. Strongly consistent, 100 a round trip."""
+        ...
+
+    def count(
+        self,
+        where: Listed | tuple[type[Any], Mapping[str, str]],
+        /,
+        *,
+        most: int,
+        after: str | None = None,
+        newest_first: bool = False,
+        span: Span = EVERYWHERE,
+    ) -> Counted:
+        """How many entries a list, or a partition of records, has behind `after`. Stops at `most`, and says where that is."""
+        ...
+
+    def commit(self, changes: Sequence[Change], /) -> None:
+        """All of `changes`, or none. Raises Conflict."""
+        ...
+
+    def open_work(
+        self, kind: WorkKind, lane: str, *, upto: str | None = None, after: Work | None = None, limit: int = 100
+    ) -> list[Work]:
+        """Open obligations of a lane in order, behind `after`, those whose `order` is at most `upto`. Strongly consistent."""
+        ...
+
+    def reserve_indexes(self, pool: str, count: int) -> int:
+        """Take `count` fresh address indexes out of `pool` for good; the first of them."""
+        ...
+
+    def every(self, kind: type[R], /) -> Iterator[R]:
+        """All records of a kind, by a scan: for the operator's checks, never on a request's path."""
+        ...
+
+    def every_work(self) -> Iterator[Work]:
+        """All open obligations, by a scan: for the operator's checks."""
+        ...
+
+    def catalogue(self, realm: Realm, fresh: bool = False) -> Catalogue:
+        """Networks and coins of a realm; at most 30 seconds old, or `fresh` as they are now."""
+        ...

@@ -1,0 +1,27 @@
+"""What contracts say of the tokens that they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFacts:
+    """What a contract says of itself. Nobody has looked yet whether that makes sense."""
+
+    symbol: str
+    name: str
+    decimals: int
+
+
+class NoToken(Exception):
+    """There is no token at this address: no contract, or one that does not say what it is. The message says which."""
+
+
+class TokenReader(Protocol):
+    """Tokens of one network, as registering them needs it."""
+
+    def facts(self, contract: str) -> TokenFacts:
+        """What `contract` says of itself. Raises NoToken, Unavailable."""
+        ...
