@@ -27,6 +27,18 @@ class Transfer(NamedTuple):
     amount: int
 
 
+class Unmined(NamedTuple):
+    """A transaction that waits to be in a block, of a chain that spends outputs. `spends` names some of those, "txid:n".
+
+    `replaceable`: it says itself that another one may take its place (BIP-125).
+    """
+
+    txid: str
+    transfers: list[Transfer]
+    spends: tuple[str, ...] = ()
+    replaceable: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """`time` in milliseconds since 1970. `transfers`: every native one above zero, every catalogued token's."""

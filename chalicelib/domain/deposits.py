@@ -12,6 +12,7 @@ DepositStatus = Literal["pending", "confirmed", "orphaned"]
 GREY_LISTED = "grey_listed"
 HELD = "held"
 BELOW_MINIMUM = "below_minimum"
+REPLACEABLE = "replaceable"
 WAITS_IN_TIME_MS = 24 * 3600 * 1000
 """How long a payment that was seen in time may wait for its block and still be in time."""
 
@@ -32,7 +33,9 @@ class Deposit:
     id, all of this is decided anew.
 
     A payment that was seen waiting (bitcoin, litecoin) has no block yet: `block_number` and `block_hash` are None, `block_time` 0.
-    `glimpsed_at` is when it was first seen so, and `missing_since` since when it is neither waiting nor in a block.
+    `glimpsed_at` is when it was first seen so, and `missing_since` since when it is neither waiting nor in a block. `spends` has
+    some of the outputs "txid:n" that its transaction spends, those which were in blocks then: once another transaction has spent
+    one of them, it was replaced. REPLACEABLE says that it announces that itself (BIP-125). Both are gone once it is in a block.
 
     `round` counts how often it fell out of the chain, or was gone before it was in it: crediting again is a new journal entry.
     """
@@ -60,6 +63,7 @@ class Deposit:
     confirmed_at: int | None = None
     glimpsed_at: int | None = None
     missing_since: int | None = None
+    spends: tuple[str, ...] = ()
     round: int = 0
     emitted: int = 0
     version: int = 1

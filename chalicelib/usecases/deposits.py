@@ -23,8 +23,8 @@ from dataclasses import replace
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.chain import Block, Cursor, Transfer
-from chalicelib.domain.deposits import GREY_LISTED, HELD, Deposit, deposit_id
+from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
+from chalicelib.domain.deposits import GREY_LISTED, HELD, REPLACEABLE, Deposit, deposit_id
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, network_parts
 from chalicelib.domain.invoices import Invoice
@@ -103,8 +103,9 @@ class Deposits:
 
         return until_settled(decide)
 
-    def glimpse(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched) -> str:
-        """Record a movement to a merchant that waits to be in a block; the deposit's id. It is told, and credits nothing.
+    def glimpse(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, waits: Unmined) -> str:
+        """Record a movement to a merchant by a transaction that `waits` to be in a block; the deposit's id. It is told, and
+        credits nothing.
 
         What is in a block already, or was, stays what it is. Raises Conflict, Unavailable.
         """
@@ -114,12 +115,12 @@ class Deposits:
             known = self._store.get(Deposit, id=key)
             now = self._clock.now_ms()
             if known is None:
-                seen = replace(self._seen(network, coin, transfer, watched, None), glimpsed_at=now)
+                seen = _waiting(self._seen(network, coin, transfer, watched, None), waits, now)
                 self._first_seen(network, self._judge.judged(network, coin, seen), None)
             elif known.status == "orphaned":
                 at = now if known.glimpsed_at is None else known.glimpsed_at
-                back = replace(known, status="pending", flags=self._judge.flags(network, known), glimpsed_at=at)
-                self._first_seen(network, _in_block(back, None), None)
+                back = replace(known, status="pending", flags=self._judge.flags(network, known))
+                self._first_seen(network, _waiting(_in_block(back, None), waits, at), None)
             return key
 
         return until_settled(decide)
@@ -385,4 +386,11 @@ def _late(deposit: Deposit, invoice: Invoice | None) -> bool:
 def _in_block(deposit: Deposit, block: Block | None) -> Deposit:
     """The next version of `deposit`, which is in `block` now; in none where that is None."""
     number, hash_, time = (None, None, 0) if block is None else (block.number, block.hash, block.time)
-    return replace(deposit, block_number=number, block_hash=hash_, block_time=time, missing_since=None, version=deposit.version + 1)
+    deposit = replace(deposit, block_number=number, block_hash=hash_, block_time=time, version=deposit.version + 1)
+    return replace(deposit, missing_since=None, spends=(), flags=tuple(flag for flag in deposit.flags if flag != REPLACEABLE))
+
+
+def _waiting(deposit: Deposit, waits: Unmined, at: int) -> Deposit:
+    """`deposit` as its transaction, seen in no block yet, makes it; it was first seen so `at`."""
+    flags = (*deposit.flags, REPLACEABLE) if waits.replaceable else deposit.flags
+    return replace(deposit, glimpsed_at=at, spends=waits.spends, flags=flags)

@@ -5,8 +5,11 @@ credited or completed by it. The block decides: the scan finds the same movement
 glimpsed it or not. So looking may be incomplete: what a process misses here it learns from the block.
 
 What was glimpsed has an obligation until it is in a block. Where it is neither waiting nor in any block that was scanned since,
-it was replaced, double-spent or dropped. A node that was restarted, or another provider, has not everything in its mempool:
-only what stays away for `GONE_MS` is orphaned. Should it come back, it is pending again.
+it was replaced, double-spent or dropped. The outputs that it spends tell the first two: once another transaction spends one of
+them, waiting or in a block, it is orphaned at once. A node that was restarted, or another provider, has not everything in its
+mempool: what only stays away is orphaned after `GONE_MS`. Should it come back, or be mined after all, it is pending again.
+
+An output that was in no block itself is not remembered: who does not know it now may have lost it, and says nothing by that.
 
 What waits for the operator's own wallets is left to its block: nobody is told of it, and change of our own payments is no news.
 """
@@ -18,7 +21,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Cursor
+from chalicelib.domain.chain import Cursor, Unmined
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Conflict, Save
@@ -26,6 +29,7 @@ from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.matching import Matcher
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Mempool
 from chalicelib.usecases.ports.store import Store
 
@@ -37,6 +41,9 @@ FETCHED_AT_ONCE = 200
 GONE_MS = 10 * 60 * 1000
 """How long a payment may be seen nowhere before it counts as gone."""
 _OPEN_AT_ONCE = 1_000
+_MOST_ASKED = 400
+"""Outputs that one look asks for: payments that are missed at the same moment are few."""
+_ASKED_AT_ONCE = 40
 
 
 @dataclass
@@ -78,9 +85,13 @@ class Glimpses:
             scan()
             raise
         cursor = scan()
-        if cursor.number >= cursor.tip:
-            self._end_gone(waiting, more)
-        self._record_new(waiting, more)
+        # What takes the place of another is there before that one goes: to its invoice it is one payment, not none.
+        known = dict(self._looks.txids)
+        try:
+            self._record_new(waiting, more)
+        finally:
+            if cursor.number >= cursor.tip:
+                self._end_gone(waiting, known, more)
         return cursor
 
     def _record_new(self, waiting: frozenset[str], more: Callable[[], bool]) -> None:
@@ -93,11 +104,12 @@ class Glimpses:
             if start and not more():
                 return
             batch = wanted[start : start + FETCHED_AT_ONCE]
-            self._record(batch)
+            self._record(batch, waiting)
             looks.unread.difference_update(batch)
 
-    def _record(self, txids: Sequence[str]) -> None:
-        transfers = self._mempool.transfers_of(txids)
+    def _record(self, txids: Sequence[str], waiting: Collection[str]) -> None:
+        found = {each.txid: each for each in self._mempool.transactions(txids)}
+        transfers = [transfer for each in found.values() for transfer in each.transfers]
         contracts = self._matcher.contracts()
         watched = self._matcher.ours(transfers)
         for transfer in transfers:
@@ -105,27 +117,57 @@ class Glimpses:
             if payee is None or payee.tenant is None or not self._matcher.bookable(transfer, contracts):
                 continue
             coin = self._matcher.native() if transfer.contract is None else contracts[transfer.contract]
-            found = self._deposits.glimpse(self._network, coin, transfer, payee)
-            self._looks.txids[found] = transfer.txid
+            waits = _settled(found[transfer.txid], waiting)
+            self._looks.txids[self._deposits.glimpse(self._network, coin, transfer, payee, waits)] = transfer.txid
 
-    def _end_gone(self, waiting: Collection[str], more: Callable[[], bool]) -> None:
-        """End what is neither waiting nor in a block. `waiting` is older than the last block that was scanned."""
+    def _end_gone(self, waiting: Collection[str], looked: dict[str, str], more: Callable[[], bool]) -> None:
+        """End what is neither waiting nor in a block. `waiting` is older than the last block that was scanned.
+
+        `looked` has the transactions of those, by deposit, that were well when they were read before.
+        """
         after: Work | None = None
         still: dict[str, str] = {}
+        asked = 0
         while True:
             works = self._store.open_work("glimpse", self._network.id, after=after, limit=_OPEN_AT_ONCE)
             # What waited when it was last read, and waits now, needs no read.
-            known = {work.id: self._looks.txids.get(work.id, "") for work in works}
+            known = {work.id: looked.get(work.id, "") for work in works}
             still |= {key: txid for key, txid in known.items() if txid in waiting}
             unknown = [key for key, txid in known.items() if txid not in waiting]
-            for found in self._store.get_many([(Deposit, {"id": key}) for key in unknown]):
-                awaited = isinstance(found, Deposit) and found.status == "pending" and found.block_number is None
-                if awaited and self._judge(found, found.txid in waiting):
-                    still[found.id] = found.txid
+            found = [d for d in self._store.get_many([(Deposit, {"id": key}) for key in unknown]) if isinstance(d, Deposit)]
+            found = [d for d in found if d.status == "pending" and d.block_number is None]
+            spends = {d.txid: d.spends for d in found if d.spends and d.txid not in waiting}
+            ousted = self._ousted(spends, _MOST_ASKED - asked)
+            asked += sum(map(len, spends.values()))
+            for deposit in found:
+                if deposit.txid in ousted:
+                    log.info("%s: another transaction spends what %s spent", self._network.id, deposit.id)
+                    self._deposits.vanish(self._network, deposit.id)
+                elif self._judge(deposit, deposit.txid in waiting):
+                    still[deposit.id] = deposit.txid
             if len(works) < _OPEN_AT_ONCE or not more():
                 break
             after = works[-1]
         self._looks.txids = still
+
+    def _ousted(self, spends: dict[str, tuple[str, ...]], most: int) -> set[str]:
+        """Those transactions whose place another one has taken. A node that can not tell ends none of them: time does."""
+        ousted: set[str] = set()
+        batch: dict[str, tuple[str, ...]] = {}
+        try:
+            for txid, outpoints in spends.items():
+                if most < len(outpoints):
+                    break
+                most -= len(outpoints)
+                if batch and sum(map(len, batch.values())) + len(outpoints) > _ASKED_AT_ONCE:
+                    ousted |= self._mempool.ousted(batch)
+                    batch = {}
+                batch[txid] = outpoints
+            if batch:
+                ousted |= self._mempool.ousted(batch)
+        except Unavailable as error:
+            log.warning("%s: what became of payments is not known: %s", self._network.id, error)
+        return ousted
 
     def _judge(self, deposit: Deposit, waits: bool) -> bool:
         """Note that it is missing, or waits again; end it when it was missing for too long. Whether all is well with it."""
@@ -144,3 +186,8 @@ class Glimpses:
             log.info("%s: %s has changed meanwhile", self._network.id, deposit.id)
             return False
         return waits
+
+
+def _settled(waits: Unmined, waiting: Collection[str]) -> Unmined:
+    """`waits` with those outputs alone that were in a block when it was seen `waiting`."""
+    return waits._replace(spends=tuple(each for each in waits.spends if each.split(":")[0] not in waiting))

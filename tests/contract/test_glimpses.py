@@ -6,14 +6,14 @@ The mempool is one of our own here: it holds what the test puts there. A real no
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.chain import Block, Transfer, Unmined
 from chalicelib.domain.deposits import WAITS_IN_TIME_MS, Deposit, deposit_id
 from chalicelib.usecases import glimpses as module
 from chalicelib.usecases.audit import audit
@@ -28,21 +28,34 @@ NOTHING = {"available": "0", "frozen": "0", "pending": "0"}
 
 
 class Pool:
-    """A mempool in memory; `asked` counts the transactions that were fetched."""
+    """A mempool in memory; `asked` counts the transactions that were fetched.
+
+    `spends` and `replaceable` are of what may wait or be mined; `spent` are the outputs that blocks have spent.
+    """
 
     def __init__(self) -> None:
         self.held: dict[str, list[Transfer]] = {}
+        self.spends: dict[str, tuple[str, ...]] = {}
+        self.replaceable: set[str] = set()
+        self.spent: set[str] = set()
         self.asked: list[str] = []
-        self.away = False
+        self.away = self.silent = False
 
     def waiting(self) -> frozenset[str]:
         if self.away:
             raise Unavailable("the mempool can not be read")
         return frozenset(self.held)
 
-    def transfers_of(self, txids: Sequence[str]) -> list[Transfer]:
+    def transactions(self, txids: Sequence[str]) -> list[Unmined]:
         self.asked += txids
-        return [t for txid in txids for t in self.held.get(txid, [])]
+        held = [txid for txid in txids if txid in self.held]
+        return [Unmined(txid, self.held[txid], self.spends.get(txid, ()), txid in self.replaceable) for txid in held]
+
+    def ousted(self, spends: Mapping[str, Sequence[str]]) -> set[str]:
+        if self.silent:
+            raise Unavailable("outputs can not be asked for")
+        gone = self.spent | {each for txid in self.held for each in self.spends.get(txid, ())}
+        return {txid for txid, outpoints in spends.items() if gone & set(outpoints)} - set(self.held)
 
 
 class Coins:
@@ -59,10 +72,14 @@ class Coins:
     def _blocks(self, real: list[Block], *_: Any) -> list[Block]:
         return [replace(b, transfers=[*b.transfers, *self._in(b.hash)]) for b in real]
 
-    def send(self, address: str, amount: int, txid: str = "ab" * 32, place: int = 0) -> Transfer:
-        """A transaction comes into the mempool."""
+    def send(
+        self, address: str, amount: int, txid: str = "ab" * 32, place: int = 0, spends: tuple[str, ...] = (), replaces: str = ""
+    ) -> Transfer:
+        """A transaction comes into the mempool, in the place of `replaces`."""
+        self.pool.held.pop(replaces, None)
         sent = Transfer(txid, f"out:{place}", None, "", address, amount)
         self.pool.held.setdefault(txid, []).append(sent)
+        self.pool.spends[txid] = spends
         return sent
 
     def mine(self, *sent: Transfer) -> None:
@@ -72,6 +89,7 @@ class Coins:
         self.mined[block.hash] = list(sent)
         for transfer in sent:
             self.pool.held.pop(transfer.txid, None)
+            self.pool.spent |= set(self.pool.spends.get(transfer.txid, ()))
 
     def look(self) -> None:
         """One poll, and what it has to tell."""
@@ -176,6 +194,95 @@ def test_replaced_with_a_higher_fee(coins: Coins) -> None:
     coins.confirm()
     assert (shop.balance("btc"), shop.status(invoice)) == ({**NOTHING, "available": "1"}, "completed")
     assert [p["hash"] for p in shop.shown(invoice)["transactions"]] == [new.txid]
+
+
+COINS = ("c0" * 32 + ":0", "c1" * 32 + ":7")
+
+
+def test_replaced_is_told_by_the_next_look(coins: Coins) -> None:
+    """Another one spends one of its outputs: the old is gone at once, and to its invoice that was one payment all the time."""
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc")
+    old = coins.send(invoice["address"], SATOSHIS, "aa" * 32, spends=COINS)
+    coins.pool.replaceable.add(old.txid)
+    coins.look()
+    assert shop.get(f"/v1/transactions/{coins.id(old)}")["data"]["flags"] == ["replaceable"]
+    new = coins.send(invoice["address"], SATOSHIS, "bb" * 32, spends=COINS[1:], replaces=old.txid)
+    coins.look()
+    assert [coins.record(t).status for t in (old, new)] == ["orphaned", "pending"]
+    assert coins.record(new).flags == ()
+    assert (shop.balance("btc"), shop.shown(invoice)["unconfirmed"]) == ({**NOTHING, "pending": "1"}, "1")
+    assert coins.told(coins.id(old)) == ["transaction.detected", "transaction.orphaned"]
+    coins.mine(new)
+    coins.confirm()
+    assert (shop.balance("btc"), shop.status(invoice)) == ({**NOTHING, "available": "1"}, "completed")
+    assert coins.told(invoice["id"]) == ["invoice.created", "invoice.confirming", "invoice.completed"]
+    coins.look()
+    assert coins.record(old).status == "orphaned"
+
+
+def test_the_replaced_one_is_mined_after_all(coins: Coins) -> None:
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc")
+    old = coins.send(invoice["address"], SATOSHIS, "aa" * 32, spends=COINS)
+    coins.pool.replaceable.add(old.txid)
+    coins.look()
+    new = coins.send(invoice["address"], SATOSHIS, "bb" * 32, spends=COINS, replaces=old.txid)
+    coins.look()
+    coins.pool.held.clear()
+    coins.mine(old)
+    coins.look()
+    assert [coins.record(t).status for t in (old, new)] == ["pending", "orphaned"]
+    assert (coins.record(old).flags, coins.record(old).spends) == ((), ())
+    coins.confirm()
+    assert (shop.balance("btc"), shop.status(invoice)) == ({**NOTHING, "available": "1"}, "completed")
+    assert coins.told(coins.id(old)) == [
+        "transaction.detected", "transaction.orphaned", "transaction.detected", "transaction.confirmed",
+    ]  # fmt: skip
+
+
+def test_spent_by_a_block_is_told_by_the_next_look(coins: Coins) -> None:
+    """The other transaction pays nobody here, and was never seen waiting."""
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc")
+    sent = coins.send(invoice["address"], SATOSHIS, spends=COINS)
+    coins.look()
+    coins.pool.held.clear()
+    coins.pool.spent.add(COINS[0])
+    coins.pool.silent = True
+    coins.mine()
+    coins.look()
+    assert coins.record(sent).status == "pending"
+    coins.pool.silent = False
+    coins.look()
+    assert (coins.record(sent).status, shop.balance("btc"), shop.status(invoice)) == ("orphaned", NOTHING, "pending")
+
+
+def test_what_hangs_on_an_unconfirmed_one_is_judged_by_time(coins: Coins) -> None:
+    """A node that has lost its mempool knows neither: it does not say that somebody spent it."""
+    coins.pool.held["c0" * 32] = []
+    sent = coins.send(coins.shop.invoice("1", "btc")["address"], SATOSHIS, spends=COINS[:1])
+    coins.look()
+    assert coins.record(sent).spends == ()
+    coins.pool.held.clear()
+    coins.pool.spent.add(COINS[0])
+    coins.look()
+    assert coins.record(sent).status == "pending"
+
+
+def test_more_is_missing_than_is_asked_for(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two questions of two outputs each, and the fifth payment is left to the next look."""
+    monkeypatch.setattr(module, "_ASKED_AT_ONCE", 2)
+    monkeypatch.setattr(module, "_MOST_ASKED", 4)
+    address = coins.shop.invoice("5", "btc")["address"]
+    sent = [coins.send(address, SATOSHIS, f"a{n}" * 32, spends=(f"{n:064x}:0",)) for n in range(5)]
+    coins.look()
+    coins.pool.held.clear()
+    coins.pool.spent |= {f"{n:064x}:0" for n in range(5)}
+    coins.look()
+    assert sorted(coins.record(t).status for t in sent) == ["orphaned"] * 4 + ["pending"]
+    coins.look()
+    assert {coins.record(t).status for t in sent} == {"orphaned"}
 
 
 def test_double_spent_and_gone(coins: Coins) -> None:

@@ -145,12 +145,16 @@ def test_what_the_mempool_and_the_outputs_are_not(litecoin: Litecoin) -> None:
         ("getrawmempool", lambda _: [1]),
         ("getrawtransaction", lambda found: {**found, "txid": "ab" * 32}),
         ("getrawtransaction", lambda found: {**found, "vout": [{}]}),
+        ("getrawtransaction", lambda found: {**found, "vin": [{"txid": "ab" * 32, "sequence": 0}]}),
+        ("getrawtransaction", lambda found: {**found, "vin": [{**found["vin"][0], "txid": "ab"}]}),
+        ("gettxout", raising(RpcError(-28, "Loading block index..."))),
         ("getrawtransaction", raising(RpcError(-28, "Loading block index..."))),
     ):
         mempool = UtxoMempool(network, Liar(litecoin.rpc, method, lie), "regtest")  # type: ignore[arg-type]
         with pytest.raises(Unavailable):
             mempool.waiting()
-            mempool.transfers_of([txid])
+            mempool.transactions([txid])
+            mempool.ousted({txid: ["ab" * 32 + ":0"]})
     litecoin.mine()
     for method, lie in (
         ("gettxout", lambda found: {**found, "bestblock": "00" * 32}),

@@ -11,7 +11,7 @@ from chalicelib.chains.rpc import JsonRpc
 from chalicelib.chains.utxo.mempool import UtxoMempool
 from chalicelib.chains.utxo.reader import UtxoReader
 from chalicelib.domain.catalogue import Network, default_networks
-from chalicelib.domain.chain import Transfer
+from chalicelib.domain.chain import Transfer, Unmined
 from chalicelib.encoding.public_keys import p2wpkh_address, spelling
 from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.nodes import Litecoin, UtxoNode
@@ -36,6 +36,10 @@ def stranger(node: UtxoNode) -> str:
     return p2wpkh_address(spelling(node.slug, "regtest").segwit, os.urandom(33))
 
 
+def to(address: str, waiting: list[Unmined]) -> list[Transfer]:
+    return [transfer for each in waiting for transfer in each.transfers if transfer.recipient == address]
+
+
 def seen(node: UtxoNode, address: str, since: int) -> list[Transfer]:
     reader = reader_of(node)
     return [t for b in reader.blocks(since + 1, reader.tip(), ()) for t in reader.proven(b, b.transfers) if t.recipient == address]
@@ -46,17 +50,17 @@ def test_payments_are_seen_waiting_and_in_their_block(utxo_node: UtxoNode) -> No
     height = reader.tip()
     txids = [utxo_node.send(address, amount) for amount in (123_456_789, 10_001, 10**8)]
     assert set(txids) <= mempool.waiting()
-    waiting = [t for t in mempool.transfers_of([*txids, "ab" * 32]) if t.recipient == address]
+    waiting = to(address, mempool.transactions([*txids, "ab" * 32]))
     assert sorted((t.txid, t.amount) for t in waiting) == sorted(zip(txids, (123_456_789, 10_001, 10**8), strict=True))
     assert [reader.receipt(txid) for txid in txids] == [None] * 3
-    assert mempool.transfers_of([]) == []
+    assert mempool.transactions([]) == []
     (hash_,) = utxo_node.mine()
     found = seen(utxo_node, address, height)
     # The same words for the same output, so that nothing is taken for another payment.
     assert sorted(found) == sorted(waiting)
     assert all((t.contract, t.sender, t.position[:4]) == (None, "", "out:") for t in found)
     assert not set(txids) & mempool.waiting()
-    assert mempool.transfers_of(txids) == []
+    assert mempool.transactions(txids) == []
     receipt = reader.receipt(txids[0])
     assert receipt is not None
     assert (receipt.success, receipt.block_number, receipt.block_hash, receipt.fee) == (True, height + 1, hash_, None)
@@ -107,7 +111,7 @@ def test_what_a_fork_drops_is_proven_no_more(utxo_node: UtxoNode) -> None:
         reader.proven(before, ours)
     assert reader.block_hash(height + 1) != before.hash
     assert reader.receipt(txid) is None
-    assert [t.amount for t in mempool_of(utxo_node).transfers_of([txid]) if t.recipient == address] == [10**8]
+    assert [t.amount for t in to(address, mempool_of(utxo_node).transactions([txid]))] == [10**8]
     utxo_node.mine()
     assert [t.txid for t in seen(utxo_node, address, height)] == [txid]
     receipt = reader.receipt(txid)
@@ -123,18 +127,25 @@ def test_a_spend_in_the_other_branch_leaves_nothing(utxo_node: UtxoNode) -> None
     utxo_node.mine()
     utxo_node.reorg(1, instead=[other])
     assert reader.receipt(txid) is None
-    assert seen(utxo_node, address, height) == mempool_of(utxo_node).transfers_of([txid]) == []
+    assert seen(utxo_node, address, height) == mempool_of(utxo_node).transactions([txid]) == []
     assert txid not in mempool_of(utxo_node).waiting()
 
 
 def test_a_replaced_payment_leaves_the_mempool(litecoin: Litecoin) -> None:
     address, mempool = stranger(litecoin), mempool_of(litecoin)
     old = litecoin.send(address, 10**8)
+    (first,) = mempool.transactions([old])
+    assert first.replaceable
+    assert mempool.ousted({old: first.spends}) == set()  # what spends them is that one itself
     new = litecoin.bump_fee(old)
+    assert mempool.ousted({old: first.spends, new: first.spends}) == {old}
     assert mempool.waiting() >= {new}
     assert old not in mempool.waiting()
-    assert [(t.txid, t.amount) for t in mempool.transfers_of([old, new]) if t.recipient == address] == [(new, 10**8)]
+    assert [(t.txid, t.amount) for t in to(address, mempool.transactions([old, new]))] == [(new, 10**8)]
     litecoin.mine()
+    assert mempool.ousted({old: first.spends}) == {old}
+    free = litecoin.rpc.call("listunspent")[0]
+    assert mempool.ousted({old: [f"{free['txid']}:{free['vout']}"]}) == mempool.ousted({}) == set()
 
 
 def test_every_kind_of_address_is_seen_in_its_public_spelling(litecoin: Litecoin) -> None:

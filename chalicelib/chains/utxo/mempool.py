@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chalicelib.chains.rpc import JsonRpc, RpcError
-from chalicelib.chains.utxo.answers import Garbled, hash32, member
+from chalicelib.chains.utxo.answers import Garbled, hash32, member, number
 from chalicelib.chains.utxo.facts import GENESIS
 from chalicelib.chains.utxo.parsing import outputs_of
 from chalicelib.chains.utxo.refusals import no_such_transaction
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Transfer
+from chalicelib.domain.chain import Unmined
 from chalicelib.encoding.public_keys import Chain
 from chalicelib.usecases.ports.failures import Unavailable
+
+MOST_SPENDS = 16
+"""Outputs that are remembered of what a transaction spends. Whoever replaces it spends one of all; wallets spend each again."""
+_SAYS_SO = 0xFFFFFFFE
+"""Below this, an input's sequence says that the transaction may be replaced (BIP-125)."""
 
 
 class UtxoMempool:
@@ -35,13 +40,30 @@ class UtxoMempool:
         except (RpcError, Garbled) as error:
             raise Unavailable(f"{self._network.slug}: {error}") from error
 
-    def transfers_of(self, txids: Sequence[str]) -> list[Transfer]:
-        """The outputs of those of `txids` that are in the mempool still: not replaced, not mined."""
+    def transactions(self, txids: Sequence[str]) -> list[Unmined]:
+        """Those of `txids` that are in the mempool still: not replaced, not mined. Of what they spend, up to `MOST_SPENDS`."""
         try:
             found = [(txid, answer) for txid, answer in zip(txids, self._found(txids), strict=True) if answer is not None]
             if any(member(answer, "txid", "a transaction") != txid for txid, answer in found):
                 raise Garbled("the transaction is not the one asked for")
-            return outputs_of([answer for _, answer in found if answer.get("blockhash") is None])
+            return [_unmined(answer) for _, answer in found if answer.get("blockhash") is None]
+        except (RpcError, Garbled) as error:
+            raise Unavailable(f"{self._network.slug}: {error}") from error
+
+    def ousted(self, spends: Mapping[str, Sequence[str]]) -> set[str]:
+        """See the port. The mempool is asked for last and of the same node: what spends the outputs may be what they are
+        remembered for, back again.
+        """
+        asked = [(txid, *outpoint.split(":")) for txid, outpoints in spends.items() for outpoint in outpoints]
+        if not asked:
+            return set()
+        try:
+            *found, waiting = self._rpc.batch(
+                [*[("gettxout", [parent, int(index), True]) for _, parent, index in asked], ("getrawmempool", [])]
+            )
+            if not isinstance(waiting, list):
+                raise Garbled("the mempool is no list")
+            return {txid for (txid, *_), answer in zip(asked, found, strict=True) if answer is None} - set(waiting)
         except (RpcError, Garbled) as error:
             raise Unavailable(f"{self._network.slug}: {error}") from error
 
@@ -58,3 +80,20 @@ class UtxoMempool:
             return [None]
         middle = len(txids) // 2
         return self._found(txids[:middle]) + self._found(txids[middle:])
+
+
+def _unmined(answer: Any) -> Unmined:
+    """A transaction as the node tells it. Those that wait for unconfirmed ones, which say that they may be replaced, are
+    replaceable as well and do not say so: that is not followed."""
+    spends: list[str] = []
+    replaceable = False
+    try:
+        for entry in answer["vin"]:
+            if entry.get("ismweb"):
+                continue
+            replaceable = replaceable or number(entry["sequence"], "a sequence") < _SAYS_SO
+            if len(spends) < MOST_SPENDS:
+                spends.append(f"{hash32(entry['txid'], 'a spent transaction')}:{number(entry['vout'], 'an output')}")
+    except (KeyError, TypeError):
+        raise Garbled("an input lacks a field") from None
+    return Unmined(answer["txid"], outputs_of([answer]), tuple(spends), replaceable)

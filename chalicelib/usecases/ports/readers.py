@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.domain.chain import Block, Receipt, Transfer, Unmined
 
 
 class ChainReader(Protocol):
@@ -75,6 +75,12 @@ class Mempool(Protocol):
         """The ids of all transactions in the node's mempool."""
         ...
 
-    def transfers_of(self, txids: Sequence[str]) -> list[Transfer]:
-        """The outputs of those of `txids` that are in the mempool still."""
+    def transactions(self, txids: Sequence[str]) -> list[Unmined]:
+        """Those of `txids` that are in the mempool still."""
+        ...
+
+    def ousted(self, spends: Mapping[str, Sequence[str]]) -> set[str]:
+        """Those of the transactions `spends` that are not in the mempool, and one of whose outputs "txid:n" is there no more:
+        another transaction spends it, in the mempool or in a block. Each output was in a block when it was remembered.
+        """
         ...
