@@ -27,7 +27,7 @@ from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
-from chalicelib.usecases.bundle_payouts import bundle_work, members
+from chalicelib.usecases.bundle_parts import bundle_work, members
 from chalicelib.usecases.bundle_sent import SentTogether
 from chalicelib.usecases.changes import Change, Close, Conflict, Save
 from chalicelib.usecases.hot_coins import coins_of

@@ -21,7 +21,7 @@ from chalicelib.domain.ids import network_id
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.encoding import base58check
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases import bundle_payouts
+from chalicelib.usecases import bundle_gathering
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.bundle_payouts import BundlePayouts
 from chalicelib.usecases.payouts import OrderMismatch
@@ -337,7 +337,7 @@ def test_too_much_waits_and_small_ones_pass_it(shop: Shop) -> None:
 
 def test_more_than_one_transaction_takes_are_several(begin: Callable[[], Shop], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where whoever filled a bundle died before it was built."""
-    monkeypatch.setattr(bundle_payouts, "MOST_PAYOUTS", 2)
+    monkeypatch.setattr(bundle_gathering, "MOST_PAYOUTS", 2)
     for at in (0, 3, 4):
         shop = begin()
         ids = [shop.withdraw("1"), shop.withdraw("1", 1), shop.withdraw("1", 2)]

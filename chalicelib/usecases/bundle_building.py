@@ -1,0 +1,118 @@
+"""The exact bytes of a bundle, first and replaced: coins are reserved and the bytes stored in one transaction (money rule 6)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.bundles import MOST_INPUTS, MOST_RATE, MOST_REPLACED, Built, Bundle
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.renewals import RenewalRules
+from chalicelib.usecases.bundle_parts import same_place, spelled
+from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.hot_coins import coins_of
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output, Unspent
+from chalicelib.usecases.ports.failures import Refused, Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class BundleBuilding:
+    """Chooses coins and stores what is to be signed. Signs nothing."""
+
+    def __init__(
+        self,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        payer_of: Callable[[Network], CoinPayer],
+        reader_of: Callable[[Network], ChainReader],
+        renewals: RenewalRules,
+    ) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+        self._payer_of, self._reader_of, self._renewals = payer_of, reader_of, renewals
+
+    def spendable(self, network: Network, wallet: Wallet, held: HeldCoins, most: int = MOST_INPUTS) -> list[Unspent]:
+        """The largest free coins that the node knows too."""
+        free = held.free[: max(0, most)]
+        if not free:
+            return []
+        found = self._payer_of(network).unspent([coin.outpoint for coin in free])
+        able: list[Unspent] = []
+        for coin, seen in zip(free, found, strict=True):
+            if seen is None or seen.amount != coin.amount or not same_place(self._rules, network, seen.address, wallet.address):
+                log.error("ALARM %s: the node does not know %s of the hot wallet as it is booked", network.id, coin.outpoint)
+            elif seen.height > 0:  # else its block has just fallen out
+                able.append(Unspent(coin.outpoint, wallet.address, coin.amount, seen.height))
+        return able
+
+    def seal(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
+        """gathering → built: coins reserved, bytes exact. Raises Unavailable while there is too little."""
+        held = coins_of(self._store, network, wallet.address)
+        if held.gathering != bundle.id:
+            raise Conflict(None)
+        payer = self._payer_of(network)
+        outputs = [Output(payout.recipient, payout.amount) for payout in bundle.payouts]
+        try:
+            plan = payer.plan(wallet.address, self.spendable(network, wallet, held), outputs, payer.fee_rate(bundle.priority))
+        except Refused as refused:
+            log.error("ALARM %s: %s can not be built now: %s", network.id, bundle.id, refused)
+            raise Unavailable(f"{bundle.id} of {network.id} can not be built now: {refused}") from refused
+        built = self._built(network, wallet, bundle, held, plan)
+        held = replace(held.reserve(bundle.id, plan.inputs), gathering=None)
+        bundle = replace(bundle, state="built", newest=built).next(self._clock.now_ms())
+        self._store.commit([Save(bundle), Save(held.next())])
+        return bundle
+
+    def build_replacement(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
+        """Build what takes the place of the newest attempt: the same payments, at least its coins, a higher fee."""
+        newest = bundle.newest
+        if newest is None or newest.txid is None:
+            return bundle
+        payer, reader = self._payer_of(network), self._reader_of(network)
+        now = self._clock.now_ms()
+        as_it_is = replace(bundle, renew=False)
+        exhausted = len(bundle.earlier) >= min(self._renewals.most, MOST_REPLACED)
+        if exhausted or any(reader.receipt(txid) is not None for txid in bundle.txids):
+            self._store.commit([Save(as_it_is.next(now))])
+            return as_it_is.next(now)
+        held = coins_of(self._store, network, wallet.address)
+        try:
+            rate = min(MOST_RATE, payer.fee_rate(bundle.priority))
+            coins = self.spendable(network, wallet, held, MOST_INPUTS - len(newest.inputs))
+            plan = payer.replace(newest.unsigned, wallet.address, coins, rate)
+        except Refused as refused:
+            log.warning("ALARM %s: %s is stuck and can not be replaced now: %s", network.id, bundle.id, refused)
+            self._store.commit([Save(as_it_is.next(now))])
+            return as_it_is.next(now)
+        built = self._built(network, wallet, bundle, held, plan)
+        most = min(bundle.signed[-1].fee * self._renewals.times, MOST_RATE * built.vsize // 1000)
+        if not newest.fee < built.fee <= most:
+            log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, bundle.id, built.fee)
+            self._store.commit([Save(as_it_is.next(now))])
+            return as_it_is.next(now)
+        earlier = (*bundle.earlier, replace(newest, unsigned=""))
+        bundle = replace(as_it_is, newest=built, earlier=earlier).next(now)
+        self._store.commit([Save(bundle), Save(held.reserve(bundle.id, [c.outpoint for c in built.inputs]).next())])
+        return bundle
+
+    def _built(self, network: Network, wallet: Wallet, bundle: Bundle, held: HeldCoins, plan: CoinPlan) -> Built:
+        """The attempt that `plan` is, told from its bytes. Raises OrderMismatch."""
+        known = {coin.outpoint: coin for coin in held.coins} | bundle.coins
+        try:
+            does = self._payer_of(network).explain(plan.unsigned)
+            change, amount = bundle.change_among(spelled(self._rules, network, does.outputs), wallet.address)
+        except ValueError as error:
+            raise OrderMismatch(f"bundle {bundle.id}: {error}") from error
+        if not set(does.inputs) <= set(known):
+            raise OrderMismatch(f"bundle {bundle.id} would spend what is not ours")
+        inputs = tuple(replace(known[outpoint], reserved_by=None, gone=False) for outpoint in does.inputs)
+        return Built(does.unsigned, inputs, change, amount, does.fee, does.vsize)

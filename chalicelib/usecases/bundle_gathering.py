@@ -1,0 +1,184 @@
+"""Which withdrawals a bundle pays: what is open and nobody objects to joins the one that gathers, as far as the coins go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.bundles import MOST_PAYOUTS, Bundle, BundledPayout
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.ids import new_id
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.bundle_building import BundleBuilding
+from chalicelib.usecases.bundle_parts import bundle_work, most_urgent, same_place
+from chalicelib.usecases.changes import Change, Open, Save
+from chalicelib.usecases.hot_coins import coins_of
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.payout_checks import PayoutChecks
+from chalicelib.usecases.payouts import order_id
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer, Output
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_parts, stepped
+
+log = logging.getLogger(__name__)
+
+MOST_SHORT = 10
+"""Withdrawals that there is too little for, after which no others are tried at once."""
+
+
+class BundleGathering:
+    """Stores who is paid: payments are named, no coin is taken."""
+
+    def __init__(
+        self,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        payer_of: Callable[[Network], CoinPayer],
+        checks: PayoutChecks,
+        building: BundleBuilding,
+    ) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+        self._payer_of, self._checks, self._building = payer_of, checks, building
+
+    def gather(self, network: Network, wallet: Wallet | None, first: Withdrawal) -> Bundle | None:
+        """Let `first`, and what else is open and nobody objects to, join the bundle that gathers, as far as the coins go.
+
+        Returns a bundle that is full: whoever filled it died, and it has to go on before anything else can join another.
+        """
+        if wallet is None:
+            if not self._checks.stopped(network, first):
+                self._checks.wait_for_liquidity(network, first)
+            return None
+        held = coins_of(self._store, network, wallet.address)
+        bundle = None if held.gathering is None else self._store.get(Bundle, id=held.gathering)
+        room = MOST_PAYOUTS - (0 if bundle is None else len(bundle.payouts))
+        wanted = self._open_ones(network, wallet, first, room) if room > 0 else []
+        share = 0
+        if wanted:
+            wanted, fee = self._covered(network, wallet, held, bundle, wanted)
+            share = fee // max(1, len(wanted) + (0 if bundle is None else len(bundle.payouts)))
+        for withdrawal in wanted:
+            bundle, held = self._join(network, wallet, bundle, held, withdrawal, share)
+        return bundle if room <= 0 else None
+
+    def _open_ones(self, network: Network, wallet: Wallet, first: Withdrawal, room: int) -> list[Withdrawal]:
+        found: list[Withdrawal] = []
+        seen: set[str] = set()
+
+        def consider(withdrawal: Withdrawal | None) -> None:
+            if withdrawal is None or withdrawal.id in seen or withdrawal.status != "pending" or len(found) >= room:
+                return
+            seen.add(withdrawal.id)
+            if self._checks.stopped(network, withdrawal):
+                return
+            if not self._checks.agreed(withdrawal):
+                # It must not keep the others of its bundle from being paid.
+                log.error("ALARM %s: %s differs from what was approved", network.id, withdrawal.id)
+                return
+            if same_place(self._rules, network, withdrawal.to_address, wallet.address):
+                # It could not be told from change.
+                self._checks.fail(withdrawal, "the address is that of the wallet that pays")
+                return
+            found.append(withdrawal)
+
+        consider(first)
+        for works in pages_of(self._store, "payout", network.id):
+            for withdrawal in self._store.get_many(
+                [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
+            ):
+                consider(withdrawal)
+            if len(found) >= room:
+                break
+        return found
+
+    def _covered(
+        self, network: Network, wallet: Wallet, held: HeldCoins, bundle: Bundle | None, wanted: list[Withdrawal]
+    ) -> tuple[list[Withdrawal], int]:
+        """Those that the wallet's coins suffice for, by the ledger and by the chain, and the fee of paying all of them.
+
+        What the chain would refuse fails; what has to wait for liquidity says so.
+        """
+        payer = self._payer_of(network)
+        rate = payer.fee_rate(most_urgent([*([bundle.priority] if bundle else []), *(w.priority for w in wanted)]))
+        coins = self._building.spendable(network, wallet, held)
+        place = self._rules.storage_form(network.slug, wallet.address)
+        asset = wanted[0].asset
+        booked = self._store.get(WalletBalance, network=network.id, address=place, asset=asset)
+        units = 0 if booked is None else booked.units
+        outputs = [] if bundle is None else [Output(p.recipient, p.amount) for p in bundle.payouts]
+
+        def planned(more: Sequence[Withdrawal]) -> int:
+            together = [*outputs, *(Output(w.to_address, w.amount) for w in more)]
+            plan = payer.plan(wallet.address, coins, together, rate)
+            if sum(output.amount for output in together) + plan.fee > units:
+                raise InsufficientFunds("the ledger has less in the hot wallet than its coins are worth")
+            return plan.fee
+
+        try:
+            return wanted, planned(wanted)
+        except Refused:
+            pass  # one of them is too much: which?
+        able: list[Withdrawal] = []
+        fee = short = 0
+        for withdrawal in wanted:
+            try:
+                fee = planned([*able, withdrawal])
+                able.append(withdrawal)
+            except InsufficientFunds:
+                short += 1
+                if withdrawal is wanted[0] or withdrawal.pending_reason is None:
+                    self._checks.wait_for_liquidity(network, withdrawal)
+                if short >= MOST_SHORT:
+                    break
+            except Refused as refused:
+                self._checks.fail(withdrawal, f"the network would refuse it: {refused}")
+        return able, fee
+
+    def _join(
+        self, network: Network, wallet: Wallet, bundle: Bundle | None, held: HeldCoins, before: Withdrawal, fee: int
+    ) -> tuple[Bundle, HeldCoins]:
+        news = News(self._clock.now_ms())
+        _, views = catalogue_views(self._store, before)
+        joined = BundledPayout(before.id, before.tenant, self._rules.normalize(network.id, before.to_address), before.amount)
+        changes: list[Change] = []
+        if bundle is None:
+            made = new_id("bun", news.at)
+            bundle = Bundle(
+                made, network.id, wallet.address, before.asset, news.at, news.at, before.priority, (joined,)
+            )  # fmt: skip
+            held = replace(held, gathering=made).next()
+            changes += [Save(held), Open(bundle_work(bundle))]
+        else:
+            urgent = most_urgent([bundle.priority, before.priority])
+            bundle = replace(bundle, payouts=(*bundle.payouts, joined), priority=urgent).next(news.at)
+        order = PaymentOrder(
+            id=order_id(before),
+            network=network.id,
+            wallet=wallet.address,
+            nonce=-1,
+            withdrawal_id=before.id,
+            tenant=before.tenant,
+            asset=before.asset,
+            contract=None,
+            recipient=before.to_address,
+            amount=before.amount,
+            unsigned="",
+            created_at=news.at,
+            bundle=bundle.id,
+        )
+        after = replace(
+            before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee,
+            order_id=order.id, updated_at=news.at,
+        )  # fmt: skip
+        after = stepped(news, views, before, after)
+        self._store.commit([Save(bundle), Save(after), Save(order), *changes, *news.emit()])
+        return bundle, held

@@ -1,0 +1,113 @@
+"""Signing a bundle: its newest bytes are held against everything that was approved (money rule 7), and stored signed (rule 5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.bundles import MOST_RATE, Built, Bundle, BundledPayout
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.bundle_parts import members, spelled
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.hot_coins import coins_of
+from chalicelib.usecases.payout_checks import PayoutChecks
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.signing import Signer
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.withdrawal_steps import catalogue_views
+
+log = logging.getLogger(__name__)
+
+
+class BundleSigning:
+    """Needs the signer."""
+
+    def __init__(
+        self,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        signer: Signer,
+        payer_of: Callable[[Network], CoinPayer],
+        checks: PayoutChecks,
+    ) -> None:
+        self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
+        self._payer_of, self._checks = payer_of, checks
+
+    def sign(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
+        """Check the newest bytes against what was approved; sign; store the signed bytes before anybody can see them."""
+        newest = bundle.newest
+        if newest is None:
+            raise LookupError(f"{bundle.id} has nothing to sign")
+        payer = self._payer_of(network)
+        self._approve(network, wallet, bundle, newest)
+        digests = payer.digests(newest.unsigned)
+        if len(digests) != len(newest.inputs):
+            raise OrderMismatch(f"bundle {bundle.id} has {len(newest.inputs)} inputs and {len(digests)} digests")
+        signed = payer.assemble(newest.unsigned, [self._signer.sign(wallet, digest) for digest in digests])
+        now = self._clock.now_ms()
+        done = replace(newest, raw=signed.raw, txid=signed.txid, signed_at=now)
+        bundle = replace(bundle, state="signed", newest=done).next(now)
+        ours = [] if done.change is None else [Save(OwnTransaction(network.id, signed.txid, (done.change,)))]
+        self._store.commit([Save(bundle), *ours])
+        return bundle
+
+    def _approve(self, network: Network, wallet: Wallet, bundle: Bundle, newest: Built) -> None:
+        """Raise OrderMismatch unless the bytes do exactly what was approved (money rule 7)."""
+        replaces = bool(bundle.earlier)
+        try:
+            does = self._payer_of(network).explain(newest.unsigned)
+            change = bundle.change_among(spelled(self._rules, network, does.outputs), wallet.address)
+        except ValueError as error:
+            raise OrderMismatch(f"bundle {bundle.id}: {error}") from error
+        held = coins_of(self._store, network, wallet.address)
+        ours = {coin.outpoint: coin.amount for coin in held.reserved(bundle.id)}
+        spent = sum(ours.get(outpoint, 0) for outpoint in does.inputs)
+        facts = {
+            "wallet": (bundle.wallet, wallet.address),
+            "network": (bundle.network, network.id),
+            "inputs": (set(does.inputs) <= set(ours), True),
+            "what was built": (does.inputs, tuple(coin.outpoint for coin in newest.inputs)),
+            "change": (change, (newest.change, newest.change_amount)),
+            "fee": (spent - sum(output.amount for output in does.outputs), newest.fee),
+            "stated fee": (does.fee, newest.fee),
+        }
+        wrong = [name for name, (found, approved) in facts.items() if found != approved]
+        if not 0 < newest.fee <= MOST_RATE * does.vsize // 1000:
+            wrong.append("fee's bounds")
+        if replaces and not {c.outpoint for c in bundle.earlier[0].inputs} <= set(does.inputs):
+            wrong.append("the inputs of what it replaces")
+        allowed = ("broadcasting", "confirming") if replaces else ("processing",)
+        for payout, (withdrawal, order) in zip(bundle.payouts, members(self._store, bundle), strict=True):
+            wrong += [f"{withdrawal.id}: {name}" for name in self._unlike(network, bundle, payout, withdrawal, order)]
+            if withdrawal.status not in allowed or order.state != ("signed" if replaces else "built"):
+                wrong.append(f"{withdrawal.id}: status")
+            if not self._checks.agreed(withdrawal):
+                wrong.append(f"{withdrawal.id}: approval")
+        if wrong:
+            named = ", ".join(wrong[:10])
+            log.error("ALARM %s: bundle %s differs from what was approved in %s", network.id, bundle.id, named)
+            raise OrderMismatch(f"bundle {bundle.id} differs from the approved withdrawals in {named}")
+
+    def _unlike(
+        self, network: Network, bundle: Bundle, payout: BundledPayout, withdrawal: Withdrawal, order: PaymentOrder
+    ) -> list[str]:
+        recipient = self._rules.normalize(network.id, withdrawal.to_address)
+        native = catalogue_views(self._store, withdrawal)[0].native(network.slug).asset
+        facts = {
+            "bundle": (order.bundle, bundle.id),
+            "withdrawal": (order.withdrawal_id, withdrawal.id),
+            "merchant": ((order.tenant, payout.tenant), (withdrawal.tenant, withdrawal.tenant)),
+            "coin": ((order.asset, withdrawal.asset), (native, native)),
+            "network": ((order.network, withdrawal.network), (network.id, network.id)),
+            "recipient": ((payout.recipient, self._rules.normalize(network.id, order.recipient)), (recipient, recipient)),
+            "amount": ((payout.amount, order.amount), (withdrawal.amount, withdrawal.amount)),
+        }
+        return [name for name, (found, approved) in facts.items() if found != approved]
