@@ -21,6 +21,7 @@ from chalicelib.domain.ledger import BURNT, FEES, OUTSIDE, Balance, Book, Journa
 from chalicelib.domain.ledger import wallet as wallet_account
 from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.rescans import Rescan
+from chalicelib.domain.stakes import Stake, staked_work
 from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
@@ -45,6 +46,7 @@ class Books:
     sequences: dict[str, list[int]] = field(default_factory=dict)
     """Sequence numbers of all events told or about to be told, by the object they are about."""
     rescans: list[Rescan] = field(default_factory=list)
+    stakes: list[Stake] = field(default_factory=list)
     ranges: list[ScanRange] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)
     """Ids of the outbox rows."""
@@ -303,10 +305,14 @@ def _obligations(books: Books) -> Iterable[str]:
         "sent": {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("broadcasting", "confirming")},
         "outbox": set(books.outbox),
         "rescan": {r.id for r in books.rescans if not r.done},
+        "stake": {s.id for s in books.stakes if s.status == "pending"},
     }
     paid = {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("confirmed", "failed") and w.order_id is not None}
     for watched in sorted({work.rsplit("|", 1)[0] for work in open_ids["settled"]} - paid):
         yield f"{watched} is watched as settled and is not"
+    final = {staked_work(s).id for s in books.stakes if s.mined is not None}
+    for watched in sorted(open_ids["staked"] - final):
+        yield f"{watched} is watched as staked and is not"
     for kind, ids in expected.items():
         for missing in sorted(ids - open_ids[kind]):
             yield f"{kind} {missing} is unfinished and nobody will look at it again"

@@ -170,16 +170,22 @@ def payment_signed(order: str, at: int, place: str, amount: Amount) -> JournalEn
 
 
 def staked(
-    stake: str, at: int, realm: Realm, network: NetworkId, address: str, amount: Amount, fee: Amount | None = None
+    stake: str, round_: int, at: int, realm: Realm, network: NetworkId, address: str, amount: Amount, fee: Amount | None = None
 ) -> JournalEntry:
     """Coins of a wallet are locked by the chain itself: still there, and still whose they were, but not to be paid with.
 
-    `stake` is what it is done once for: its transaction on a real network. `fee` is what the chain burnt, at the operator's cost.
+    `stake` is what it is done once for: its transaction; `round_` counts how often that fell out of the chain before. `fee` is
+    what the chain burnt, at the operator's cost.
     """
     place = wallet(network, address)
     moved = (Posting(Book.WHERE, place, f"staked:{network}:{address}", amount),) if amount.units else ()
     burnt = () if fee is None else _fee(realm, place, fee)
-    return JournalEntry(f"stake:{stake}", "staked", at, moved + burnt, {"stake": stake})
+    return JournalEntry(f"stake:{stake}:{round_}", "staked", at, moved + burnt, {"stake": stake})
+
+
+def stake_reversed(entry: JournalEntry, stake: str, round_: int, at: int) -> JournalEntry:
+    """The block of a stake fell out of the chain: the exact opposite of `entry`, which booked it in that round."""
+    return JournalEntry(f"unstake:{stake}:{round_}", "stake_reversed", at, _back(entry), entry.ref)
 
 
 def _fee(realm: Realm, place: str, fee: Amount) -> tuple[Posting, ...]:
@@ -232,8 +238,11 @@ def withdrawal_bounced(
 
 def settlement_reversed(entry: JournalEntry, order: str, round_: int, at: int) -> JournalEntry:
     """The block of a settled payment fell out of the chain: the exact opposite of `entry`, which settled it in that round."""
-    back = tuple(Posting(p.book, p.destination, p.source, p.amount) for p in entry.postings)
-    return JournalEntry(f"unsettle:{order}:{round_}", "settlement_reversed", at, back, entry.ref)
+    return JournalEntry(f"unsettle:{order}:{round_}", "settlement_reversed", at, _back(entry), entry.ref)
+
+
+def _back(entry: JournalEntry) -> tuple[Posting, ...]:
+    return tuple(Posting(p.book, p.destination, p.source, p.amount) for p in entry.postings)
 
 
 def totals(entries: Iterable[JournalEntry]) -> dict[tuple[Book, str, AssetId], int]:

@@ -20,7 +20,8 @@ class Stake:
     On a real network `unsigned` is the exact bytes whose digest is signed, as hex, `hash` their id, `raw` the signed ones, set
     before the first broadcast. `earlier` are attempts that expired: no block will ever have them, and yet they are looked for.
     `renew` says that the newest has expired too, and should be replaced, which only the function that signs can do. `fee`: what the
-    chain burnt, in units. `touched_at`: when its signature was last asked for.
+    chain burnt, in units. `touched_at`: when its signature was last asked for. `mined`: which of its transactions is
+    final, and in which block; `round` counts how often such a block fell out of the chain.
     """
 
     id: str
@@ -39,12 +40,16 @@ class Stake:
     renew: bool = False
     fee: int = 0
     touched_at: int = 0
+    mined: str | None = None
+    block_number: int | None = None
+    block_hash: str | None = None
+    round: int = 0
 
     @property
     def txid(self) -> str:
-        """The newest transaction's hash. On a simulated chain it is known before it is there, so that ordering twice is ordering
-        once."""
-        return self.hash or hashlib.sha256(f"stake|{self.network}|{self.id}".encode()).hexdigest()
+        """The hash of the transaction that is final, else of the newest. On a simulated chain it is known before it is there, so
+        that ordering twice is ordering once."""
+        return self.mined or self.hash or hashlib.sha256(f"stake|{self.network}|{self.id}".encode()).hexdigest()
 
     @property
     def txids(self) -> tuple[str, ...]:
@@ -55,6 +60,11 @@ class Stake:
 def stake_work(stake: Stake) -> Work:
     """The obligation to bring a stake to its end, in the lane of its network."""
     return Work("stake", stake.network, time_order(stake.created_at), stake.id)
+
+
+def staked_work(stake: Stake) -> Work:
+    """The obligation to watch the block that made a stake final until no reorganisation reaches it. Found by height."""
+    return Work("staked", stake.network, f"{stake.block_number or 0:015d}", f"{stake.id}|{stake.block_hash}")
 
 
 def stake_command(stake: Stake) -> Command:

@@ -16,6 +16,7 @@ from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants import Merchant
 from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.rescans import Rescan
+from chalicelib.domain.stakes import Stake
 from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import OutboxRow
@@ -48,6 +49,7 @@ def read_books(store: Store, now_ms: int) -> Books:
         held=list(store.every(HeldCoins)),
         work=list(store.every_work()),
         rescans=list(store.every(Rescan)),
+        stakes=list(store.every(Stake)),
         ranges=list(store.every(ScanRange)),
         outbox=[row.id for row in rows],
         events_since=since,

@@ -7,12 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain import ledger
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Receipt
-from chalicelib.domain.money import Amount
-from chalicelib.domain.stakes import Stake, stake_command, stake_work
-from chalicelib.usecases.changes import Change, Close, Post, Save
+from chalicelib.domain.stakes import Stake, stake_command
+from chalicelib.usecases.changes import Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -20,6 +17,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.stake_booking import StakeBooking
 from chalicelib.usecases.staking import OPEN_AT_ONCE
 from chalicelib.usecases.trying import until_settled
 
@@ -36,10 +34,12 @@ class StakeFollowing:
         self, network: Network, reader: ChainReader, node: StakingNode, store: Store, rules: AddressRules, clock: Clock
     ) -> None:
         self._network, self._reader, self._node = network, reader, node
-        self._store, self._rules, self._clock = store, rules, clock
+        self._store, self._clock = store, clock
+        self._booking = StakeBooking(network, reader, store, rules, clock)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Conflict, Unavailable."""
+        self._booking.watch(more)
         for work in self._store.open_work("stake", self._network.id, limit=OPEN_AT_ONCE):
             if not more():
                 return
@@ -53,7 +53,7 @@ class StakeFollowing:
             receipt = self._reader.receipt(txid)
             if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
                 if self._reader.tip() - receipt.block_number + 1 >= self._network.confirmations:
-                    self._end(stake, receipt)
+                    self._booking.settle(stake, receipt)
                 return
         if stake.raw is None or stake.unsigned is None:
             self._ask(stake)
@@ -73,28 +73,3 @@ class StakeFollowing:
             return
         news.command(stake_command(wanted))
         self._store.commit([Save(replace(wanted, touched_at=news.at, version=wanted.version + 1)), *news.emit()])
-
-    def _end(self, before: Stake, receipt: Receipt) -> None:
-        """It is in the chain for good, done or failed there; either way the chain may have burnt a fee."""
-        now = self._clock.now_ms()
-        asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
-        address = self._rules.storage_form(self._network.slug, before.wallet)
-        fee = receipt.fee or 0
-        after = replace(
-            before,
-            status="confirmed" if receipt.success else "failed",
-            reason=None if receipt.success else "the transaction failed on the chain",
-            hash=receipt.txid,
-            fee=fee,
-            renew=False,
-            version=before.version + 1,
-        )
-        changes: list[Change] = [Save(after), Close(stake_work(before))]
-        amount = before.amount if receipt.success else 0
-        if amount or fee:
-            # Named after the transaction: one stakes once, whoever ordered it.
-            entry = ledger.staked(
-                receipt.txid, now, self._network.realm, before.network, address, Amount(asset, amount), Amount(asset, fee)
-            )
-            changes.append(Post(entry))
-        self._store.commit(changes)

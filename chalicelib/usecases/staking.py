@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
-from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InsufficientBalance
 from chalicelib.domain.ids import new_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.money import Amount, format_units
+from chalicelib.domain.money import format_units
 from chalicelib.domain.stakes import Resource, Stake, stake_command, stake_work
-from chalicelib.usecases.changes import Also, Close, Open, Post, Save, nothing_more
+from chalicelib.usecases.changes import Also, Close, Open, Save, nothing_more
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -28,6 +28,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unava
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.stake_booking import StakeBooking
 from chalicelib.usecases.trying import until_settled
 
 OPEN_AT_ONCE = 100
@@ -134,44 +135,33 @@ class Staker:
     def __init__(
         self, network: Network, reader: ChainReader, chain: StakingChain, store: Store, rules: AddressRules, clock: Clock
     ) -> None:
-        self._network, self._reader, self._chain = network, reader, chain
-        self._store, self._rules, self._clock = store, rules, clock
+        self._network, self._reader, self._chain, self._store = network, reader, chain, store
+        self._booking = StakeBooking(network, reader, store, rules, clock)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Conflict, Unavailable."""
+        self._booking.watch(more)
         for work in self._store.open_work("stake", self._network.id, limit=OPEN_AT_ONCE):
             if not more():
                 return
-            stake = self._store.get(Stake, network=self._network.id, id=work.id)
-            if stake is not None and stake.status == "pending":
-                self._follow(stake)
+            until_settled(partial(self._follow, work.id))
 
-    def _follow(self, stake: Stake) -> None:
+    def _follow(self, stake_id: str) -> None:
+        stake = self._store.get(Stake, network=self._network.id, id=stake_id)
+        if stake is None or stake.status != "pending":
+            return
         receipt = self._reader.receipt(stake.txid)
         if receipt is None:
             try:
                 self._chain.stake(stake.txid, stake.wallet, stake.amount)
             except Refused as error:
-                self._end(replace(stake, status="failed", reason=str(error)[:300]))
+                self._refused(stake, str(error))
             return
         if self._reader.tip() - receipt.block_number + 1 < self._network.confirmations:
             return
         if self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-            self._end(replace(stake, status="confirmed"))
+            self._booking.settle(stake, receipt)
 
-    def _end(self, after: Stake) -> None:
-        def decide() -> None:
-            before = self._store.get(Stake, network=after.network, id=after.id)
-            if before is None or before.status != "pending":
-                return
-            post = []
-            if after.status == "confirmed":
-                asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
-                address = self._rules.storage_form(self._network.slug, after.wallet)
-                entry = ledger.staked(
-                    after.id, self._clock.now_ms(), self._network.realm, after.network, address, Amount(asset, after.amount)
-                )
-                post.append(Post(entry))
-            self._store.commit([Save(replace(after, version=before.version + 1)), Close(stake_work(after)), *post])
-
-        until_settled(decide)
+    def _refused(self, before: Stake, reason: str) -> None:
+        after = replace(before, status="failed", reason=reason[:300], version=before.version + 1)
+        self._store.commit([Save(after), Close(stake_work(after))])

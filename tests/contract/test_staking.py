@@ -11,7 +11,9 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.stakes import Stake
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.sandbox import FAUCET_COINS
+from chalicelib.usecases.stake_booking import StakeBooking
 from chalicelib.wiring import services
 from tests.support.shop import Shop
 
@@ -121,6 +123,44 @@ def test_a_stake_that_falls_out_of_the_chain_is_made_again(tron):
     tron.turn()
     assert listed(tron)[0]["status"] == "confirmed"
     assert tron.chain().staked(tron.hot().address) == 1000 * TRX
+
+
+def test_a_final_stake_that_falls_out_of_the_chain_is_undone_and_made_again(tron, monkeypatch):
+    """Twice, and whoever undoes it dies the first time."""
+    stake(tron, "1000")
+    tron.turn()
+    tron.mine(CONFIRMATIONS)
+    tron.turn()
+    assert (listed(tron)[0]["status"], booked(tron)) == ("confirmed", FAUCET_COINS - 1000)
+    for _ in range(2):
+        tron.reorg(CONFIRMATIONS + 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(StakeBooking, "_undo", dying)
+            tron.turn(failures="ignore")
+            assert listed(tron)[0]["status"] == "confirmed"
+        tron.turn()
+        assert (listed(tron)[0]["status"], booked(tron)) == ("pending", FAUCET_COINS)
+        assert stake(tron, str(FAUCET_COINS - 999)).json["error"]["code"] == "INSUFFICIENT_BALANCE"
+        tron.mine(CONFIRMATIONS)
+        tron.turn()
+        assert (listed(tron)[0]["status"], booked(tron)) == ("confirmed", FAUCET_COINS - 1000)
+        assert tron.chain().staked(tron.hot().address) == 1000 * TRX
+
+
+def dying(*_: Any) -> None:
+    raise Unavailable("here")
+
+
+def test_a_stake_is_watched_until_no_reorganisation_reaches_it(tron):
+    stake(tron, "1000")
+    tron.turn()
+    tron.mine(CONFIRMATIONS)
+    tron.turn()
+    network = tron.realm_network()
+    assert len(services().store.open_work("staked", network.id)) == 1
+    tron.mine(network.reorg_depth)
+    tron.turn()
+    assert services().store.open_work("staked", network.id) == []
 
 
 def test_one_key_orders_one_stake(tron):

@@ -194,6 +194,30 @@ def test_a_stake_that_the_node_forgot_is_made_anew_once(shop: Shop):
     assert (shop.stakes()[0]["status"], shop.frozen("ENERGY") - frozen) == ("confirmed", 50 * TRX)
 
 
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_final_stake_that_falls_out_of_the_chain_is_undone_and_made_once_again(shop: Shop, forgotten: bool):
+    """By the same bytes where the node takes them; by others once those can never be mined any more."""
+    frozen, held = shop.frozen("ENERGY"), shop.booked()
+    first = shop.stake("70")
+    shop.run()
+    shop.confirm()
+    assert shop.stakes()[0] == first | {"status": "confirmed"}
+    if forgotten:
+        shop.node.call("dev/drop", count=100)
+    shop.node.reorg(CONFIRMATIONS + 5)
+    shop.run()
+    assert shop.stakes()[0] == first | {"status": "pending"}
+    assert shop.booked() == held
+    if forgotten:
+        shop.node.call("dev/drop", count=0)
+        shop.expire()
+        shop.run()
+    shop.confirm()
+    again = shop.stakes()[0]
+    assert again["status"] == "confirmed" and (again["transactionId"] != first["transactionId"]) == forgotten
+    assert shop.frozen("ENERGY") - frozen == 70 * TRX
+
+
 def test_a_stake_whose_coins_are_gone_fails_only_when_it_can_never_be_mined(shop: Shop):
     """Something else used up the wallet between the order and the block."""
     frozen, held = shop.frozen("ENERGY"), shop.booked()
@@ -220,7 +244,9 @@ def test_a_stake_whose_coins_are_gone_fails_only_when_it_can_never_be_mined(shop
 def adjust(shop: Shop, units: int, burnt: int) -> None:
     """Book the stake that the test made behind the service's back."""
     asset = services().catalogue("live").native("tron").asset
-    entry = ledger.staked("behind", services().clock.now_ms(), "live", TRON, shop.hot(), Amount(asset, units), Amount(asset, burnt))
+    entry = ledger.staked(
+        "behind", 0, services().clock.now_ms(), "live", TRON, shop.hot(), Amount(asset, units), Amount(asset, burnt)
+    )
     services().store.commit([Post(entry)])
 
 

@@ -1,0 +1,100 @@
+"""What stakes are to the ledger: booked once their block is deep enough, undone when it falls out of the chain all the same.
+
+As with payments, the block is watched as deep as a reorganisation is followed. Undone, a stake is as if it had never been final:
+the poll looks for its transaction again, and asks for another one only where that can never be mined.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from chalicelib.domain import ledger
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Receipt
+from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.money import Amount
+from chalicelib.domain.stakes import Stake, stake_work, staked_work
+from chalicelib.domain.work import Work
+from chalicelib.usecases.changes import Change, Close, Conflict, Open, Post, Save
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.trying import until_settled
+
+log = logging.getLogger(__name__)
+
+
+class StakeBooking:
+    """Books and unbooks the stakes of one network, simulated or real. Needs no key."""
+
+    def __init__(self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, clock: Clock) -> None:
+        self._network, self._reader = network, reader
+        self._store, self._rules, self._clock = store, rules, clock
+
+    def settle(self, before: Stake, receipt: Receipt) -> None:
+        """It is in the chain for good, done or failed there; either way the chain may have burnt a fee. Raises Conflict."""
+        after = replace(
+            before,
+            status="confirmed" if receipt.success else "failed",
+            reason=None if receipt.success else "the transaction failed on the chain",
+            mined=receipt.txid,
+            block_number=receipt.block_number,
+            block_hash=receipt.block_hash,
+            fee=receipt.fee or 0,
+            renew=False,
+            version=before.version + 1,
+        )
+        entry = self._entry(after)
+        changes: list[Change] = [Save(after), Close(stake_work(before)), Open(staked_work(after))]
+        self._store.commit([*changes, *([] if entry is None else [Post(entry)])])
+
+    def watch(self, more: Callable[[], bool]) -> None:
+        """See that what was final stays in the chain; undo what does not. Raises Unavailable."""
+        tip: int | None = None
+        for works in pages_of(self._store, "staked", self._network.id):
+            tip = self._reader.tip() if tip is None else tip
+            for work in works:
+                if not more():
+                    return
+                number = int(work.order)
+                block_hash = self._reader.block_hash(number)
+                if block_hash is None:
+                    continue  # the node is behind, or a shorter branch has won for a moment
+                try:
+                    if block_hash != work.id.rsplit("|", 1)[1]:
+                        until_settled(partial(self._undo, work))
+                    elif number <= tip - self._network.reorg_depth:
+                        self._store.commit([Close(work)])
+                except Conflict:
+                    log.info("%s is being looked at elsewhere", work.id)
+
+    def _undo(self, work: Work) -> None:
+        stake = self._store.get(Stake, network=self._network.id, id=work.id.rsplit("|", 1)[0])
+        if stake is None or stake.mined is None or staked_work(stake) != work:
+            raise LookupError(f"{work.id} is watched as staked and is not")
+        log.warning("%s: the block of stake %s fell out of the chain", self._network.id, stake.id)
+        now = self._clock.now_ms()
+        booked = self._entry(stake)
+        posts = [] if booked is None else [Post(ledger.stake_reversed(booked, stake.mined, stake.round, now))]
+        after = replace(
+            stake, status="pending", reason=None, mined=None, block_number=None, block_hash=None, fee=0,
+            round=stake.round + 1, version=stake.version + 1,
+        )  # fmt: skip
+        self._store.commit([Save(after), Close(work), Open(stake_work(after)), *posts])
+
+    def _entry(self, stake: Stake) -> JournalEntry | None:
+        """What a stake that is in the chain moved; None where that was nothing. Named after the transaction: one stakes once."""
+        amount = stake.amount if stake.status == "confirmed" else 0
+        if stake.mined is None or not (amount or stake.fee):
+            return None
+        asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
+        address = self._rules.storage_form(self._network.slug, stake.wallet)
+        return ledger.staked(
+            stake.mined, stake.round, self._clock.now_ms(), self._network.realm, stake.network, address,
+            Amount(asset, amount), Amount(asset, stake.fee),
+        )  # fmt: skip
