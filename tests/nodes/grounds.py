@@ -47,6 +47,14 @@ class Ground(ABC):
     def mine(self, count: int = 1) -> None: ...
 
     @abstractmethod
+    def height(self) -> int:
+        """The newest block's number."""
+
+    @abstractmethod
+    def pay_in(self, number: int, address: str, units: int) -> None:
+        """The stranger pays in the block of that `number`, which is to come."""
+
+    @abstractmethod
     def reorganise(self, depth: int) -> None:
         """Replace the last `depth` blocks by empty ones, one more than there were."""
 
@@ -89,6 +97,14 @@ class EvmGround(Ground):
     def mine(self, count: int = 1) -> None:
         mine(self.node.rpc, count)
 
+    def height(self) -> int:
+        return int(self.node.rpc.call("eth_blockNumber"), 16)
+
+    def pay_in(self, number: int, address: str, units: int) -> None:
+        mine(self.node.rpc, number - 1 - self.height())
+        self.pay(address, units)
+        assert self.height() == number
+
     def reorganise(self, depth: int) -> None:
         # Empty blocks mined again are the same blocks: another payment makes the new branch a different one.
         elsewhere = {"from": nodes.dev_account(self.node.rpc), "to": "0x" + "ee" * 20, "value": "0x1"}
@@ -128,6 +144,14 @@ class UtxoGround(Ground):
 
     def mine(self, count: int = 1) -> None:
         self.node.mine(count)
+
+    def height(self) -> int:
+        return self.node.height
+
+    def pay_in(self, number: int, address: str, units: int) -> None:
+        self.node.mine(number - 1 - self.height())
+        self.pay(address, units)
+        self.node.mine()
 
     def reorganise(self, depth: int) -> None:
         self.node.reorg(depth)
@@ -178,6 +202,14 @@ class TronGround(Ground):
 
     def mine(self, count: int = 1) -> None:
         self.node.mine(count)
+
+    def height(self) -> int:
+        return int(self.node.call("wallet/getnowblock")["block_header"]["raw_data"]["number"])
+
+    def pay_in(self, number: int, address: str, units: int) -> None:
+        self.node.mine(number - 1 - self.height())
+        self.pay(address, units)
+        assert self.height() == number
 
     def reorganise(self, depth: int) -> None:
         self.node.reorg(depth)
