@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from chalicelib.chains.providers import Contradiction, Health, in_order
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.domain.chain import Block, Header, Receipt, Transfer
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances, ChainReader
 
@@ -78,27 +78,36 @@ class SeveralReaders:
 
     def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
         """As one reader. Fewer blocks than asked for are believed only when no node has more."""
-        found: list[Block] | None = None
-        teller: Seen | None = None
-        trouble: Unavailable | None = None
-        for seen in self._in_order():
-            try:
-                told = self._watched(seen, lambda reader: reader.blocks(first, last, contracts))
-            except Unavailable as error:
-                trouble = error
-                continue
-            if found is None or len(told) > len(found):
-                found, teller = told, seen
-            if len(found) == last - first + 1:
-                break
-        if found is None or teller is None:
-            raise trouble or Unavailable(f"no node of {self._network.id} answers")
+        teller, found = self._most(last - first + 1, lambda reader: reader.blocks(first, last, contracts))
         self._preferred = teller
         if found:
             self._told = max(self._told, found[-1].number)
             if self._network.agreement_usd is not None or self._draw() < COMPARED:
                 found = self._compared(teller, found, contracts)
         return found
+
+    def headers(self, first: int, last: int) -> list[Header]:
+        """As one reader. Fewer than asked for are believed only when no node has more."""
+        self._preferred, found = self._most(last - first + 1, lambda reader: reader.headers(first, last))
+        return found
+
+    def _most(self, wanted: int, ask: Callable[[ChainReader], list[T]]) -> tuple[Seen, list[T]]:
+        """The first answer that has all that is wanted, else the longest, and who told it."""
+        best: tuple[Seen, list[T]] | None = None
+        trouble: Unavailable | None = None
+        for seen in self._in_order():
+            try:
+                told = self._watched(seen, ask)
+            except Unavailable as error:
+                trouble = error
+                continue
+            if best is None or len(told) > len(best[1]):
+                best = seen, told
+            if len(best[1]) >= wanted:
+                break
+        if best is None:
+            raise trouble or Unavailable(f"no node of {self._network.id} answers")
+        return best
 
     def block_hash(self, number: int) -> str | None:
         """As one reader. That there is none is believed only when no node has one."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from chalicelib.domain.ids import NetworkId, TenantId
@@ -40,6 +41,16 @@ class Unmined(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Header:
+    """What names a block and links it to the one before. `time` in milliseconds since 1970."""
+
+    number: int
+    hash: str
+    parent_hash: str
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """`time` in milliseconds since 1970. `transfers`: every native one above zero, every catalogued token's."""
 
@@ -48,6 +59,11 @@ class Block:
     parent_hash: str
     time: int
     transfers: list[Transfer] = field(default_factory=list)
+
+
+def linked(blocks: Sequence[Header | Block]) -> bool:
+    """Whether each names the one before it as its parent."""
+    return all(after.parent_hash == before.hash for before, after in pairwise(blocks))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Block, BlockDeposits, Cursor
+from chalicelib.domain.chain import BlockDeposits, Cursor
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.ports.clock import Clock
@@ -37,14 +37,10 @@ class Forks:
 
     def standing_at(self, number: int, tip: int) -> Cursor:
         """A cursor at block `number` that remembers as many blocks before it as a reorganisation is followed."""
-        blocks: list[Block] = []
-        low, step = max(0, number - self._network.reorg_depth), batch_blocks(self._network)
-        for start in range(low, number + 1, step):
-            found = self._reader.blocks(start, min(number, start + step - 1), ())
-            blocks += [replace(block, transfers=[]) for block in found]
-        if not blocks or blocks[-1].number != number:
+        headers = self._reader.headers(max(0, number - self._network.reorg_depth), number)
+        if not headers or headers[-1].number != number:
             raise Unavailable(f"the node of {self._network.id} does not have block {number}")
-        at, recent = blocks[-1], {str(block.number): block.hash for block in blocks}
+        at, recent = headers[-1], {str(header.number): header.hash for header in headers}
         return Cursor(self._network.id, at.number, at.hash, at.time, tip, self._clock.now_ms(), recent=recent)
 
     def resume(self, cursor: Cursor, from_block: int | None) -> Cursor:

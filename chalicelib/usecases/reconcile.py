@@ -129,15 +129,15 @@ class Reconciler:
     def _book(self, address: str, amount: int, number: int, cursor: Cursor) -> None:
         known = self._store.get(BalanceBooking, network=self._network.id, address=address)
         block_hash = cursor.recent[str(number)]
-        blocks = self._reader.blocks(number, number, ())
-        if [block.hash for block in blocks] != [block_hash]:
+        headers = self._reader.headers(number, number)
+        if [header.hash for header in headers] != [block_hash]:
             raise Unavailable(f"{self._network.id}: block {number} is not the one that was scanned")
         booking = BalanceBooking(
             network=self._network.id,
             address=address,
             block_number=number,
             block_hash=block_hash,
-            block_time=blocks[0].time,
+            block_time=headers[0].time,
             amount=amount,
             deposit=deposit_id(self._network.id, block_hash, position_of(number, address)),
         )

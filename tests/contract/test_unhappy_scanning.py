@@ -83,6 +83,26 @@ def test_deeper_than_remembered_halts_until_resumed(shop: Shop, caplog: pytest.L
         services().scanner(shop.realm_network()).resume()
 
 
+def test_where_a_scan_begins_is_known_without_reading_a_block(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many blocks as a reorganisation is followed have megabytes each, and a minute may not be enough for their traces."""
+    shop.mine(100)
+    shop.turn()
+    shop.chain().reorganise(70, True)
+    poll_fails(shop, Halted)
+    node = bent_node(shop, monkeypatch)
+    read: list[tuple[Any, ...]] = []
+    node.bend(blocks=lambda real, *asked: read.append(asked), headers=lambda real, *asked: read.append(asked) or real)
+    scanner, tip = services().scanner(shop.realm_network()), node.tip()
+    scanner.resume(tip - 3)
+    stands = cursor(shop)
+    assert read == [(tip - 67, tip - 3)]
+    assert (stands.number, stands.hash, stands.halted) == (tip - 3, node.block_hash(tip - 3), None)
+    assert stands.recent == {str(n): node.block_hash(n) for n in range(tip - 67, tip - 2)}
+    node.mend()
+    shop.turn()
+    assert cursor(shop).number == tip
+
+
 def test_a_node_behind_what_was_scanned_loses_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     invoice = shop.invoice()
     shop.pay(invoice["address"], "1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from chalicelib.chains.evm.abi import TRANSFER_TOPIC, bloom_mask
 from chalicelib.chains.evm.parsing import careful_native, careful_tokens
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.chain import Block
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.failures import Unavailable
 from infra.local import tokens
@@ -48,6 +50,9 @@ def test_blocks_are_in_order_and_end_with_the_chain(chain: Chain) -> None:
     assert chain.reader.blocks(tip + 1, tip + 3, {chain.usdt}) == []
     assert chain.reader.blocks(tip, tip - 1, {chain.usdt}) == []
     assert chain.reader.block_hash(tip + 1) is None
+    headers = chain.reader.headers(tip - 3, tip + 10)
+    assert [Block(h.number, h.hash, h.parent_hash, h.time, []) for h in headers] == [replace(b, transfers=[]) for b in blocks]
+    assert chain.reader.headers(tip + 1, tip + 3) == chain.reader.headers(tip, tip - 1) == []
 
 
 def test_several_transfers_in_one_block_keep_their_log_indexes(chain: Chain, stranger: str) -> None:
@@ -246,6 +251,8 @@ def test_node_of_another_chain_is_not_believed(chain: Chain) -> None:
     bsc = next(network for network in default_networks("live") if network.slug == "bsc")
     with pytest.raises(Unavailable, match="another chain"):
         EvmReader(bsc, chain.rpc).blocks(0, 1, ())
+    with pytest.raises(Unavailable, match="another chain"):
+        EvmReader(bsc, chain.rpc).headers(0, 1)
 
 
 def test_node_that_mines_by_itself_and_when_asked() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.chains.tron.reader import MAINNET, TronReader
 from chalicelib.chains.tron.values import hex_address
-from chalicelib.domain.chain import Transfer
+from chalicelib.domain.chain import Block, Transfer
 from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.tron.tokens import selector
 from tests.support.tron_chain import TRX, USDT, TronChain, stranger
@@ -45,6 +45,9 @@ def test_blocks_link_and_end_with_the_chain(tron: TronChain):
     assert tron.reader.block_hash(tip) == blocks[-1].hash
     assert tron.reader.block_hash(tip + 1) is None
     assert tron.reader.blocks(tip + 1, tip + 1, set()) == []
+    headers = tron.reader.headers(tip - 11, tip + 50)
+    assert [Block(h.number, h.hash, h.parent_hash, h.time, []) for h in headers] == [replace(b, transfers=[]) for b in blocks]
+    assert tron.reader.headers(tip + 1, tip + 1) == tron.reader.headers(tip, tip - 1) == []
     (genesis,) = tron.reader.blocks(0, 0, set())
     assert (genesis.hash, genesis.transfers) == (tron.reader.block_hash(0), [])
 
@@ -53,6 +56,8 @@ def test_another_chain_is_not_read(tron: TronChain):
     reader = TronReader(tron.network, tron.http, MAINNET)
     with pytest.raises(Unavailable, match="another chain"):
         reader.blocks(1, 1, set())
+    with pytest.raises(Unavailable, match="another chain"):
+        reader.headers(1, 1)
     ours = tron.reader.block_hash(0)
     assert TronReader(tron.network, tron.http, ours).blocks(1, 1, set())
 

@@ -11,7 +11,7 @@ from chalicelib.chains.rpc import JsonRpc
 from chalicelib.chains.utxo.mempool import UtxoMempool
 from chalicelib.chains.utxo.reader import UtxoReader
 from chalicelib.domain.catalogue import Network, default_networks
-from chalicelib.domain.chain import Transfer, Unmined
+from chalicelib.domain.chain import Block, Transfer, Unmined
 from chalicelib.encoding.public_keys import p2wpkh_address, spelling
 from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.nodes import Litecoin, UtxoNode
@@ -78,10 +78,13 @@ def test_blocks_are_in_order_and_end_with_the_chain(utxo_node: UtxoNode) -> None
     assert all(block.transfers == [] for block in blocks)
     assert reader.block_hash(tip) == hashes[-1]
     assert reader.block_hash(tip + 1) is None
+    headers = reader.headers(tip - 5, tip + 10)
+    assert [Block(h.number, h.hash, h.parent_hash, h.time, []) for h in headers] == blocks
+    assert reader.headers(tip + 1, tip + 3) == reader.headers(tip, tip - 1) == []
     assert reader.blocks(tip + 1, tip + 3, ()) == reader.blocks(tip, tip - 1, ()) == []
     assert utxo_node.rpc.call("getblock", [hashes[-1], 2])["time"] * 1000 == blocks[-1].time
     (first,) = reader.blocks(0, 0, ())
-    assert first.parent_hash == "0" * 64
+    assert [h.parent_hash for h in reader.headers(0, 0)] == [first.parent_hash] == ["0" * 64]
 
 
 def test_several_outputs_of_one_transaction(utxo_node: UtxoNode) -> None:

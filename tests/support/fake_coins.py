@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.domain.chain import Block, Header, Receipt, Transfer
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
@@ -144,6 +144,10 @@ class FakeCoins:
             ]
             found.append(Block(height, block.hash, block.parent, block.time, transfers))
         return found
+
+    def headers(self, first: int, last: int) -> list[Header]:
+        self._up()
+        return [Header(b.number, b.hash, b.parent_hash, b.time) for b in self.blocks_(first, last)]
 
     def block_hash(self, number: int) -> str | None:
         self._up()

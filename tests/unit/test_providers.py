@@ -11,7 +11,7 @@ from chalicelib.chains.providers import COOL_DOWN, MOST_COOL_DOWN, Contradiction
 from chalicelib.chains.rpc import RpcError, TooMuch
 from chalicelib.chains.several import Seen, SeveralReaders
 from chalicelib.domain.catalogue import default_networks
-from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.chain import Block, Header, Transfer
 from chalicelib.usecases.ports.failures import Unavailable
 
 NETWORK = next(network for network in default_networks("live") if network.slug == "ethereum")
@@ -169,6 +169,11 @@ class Chain:
         self._ask("blocks")
         return [self.chain[n] for n in range(first, last + 1) if n in self.chain]
 
+    def headers(self, first: int, last: int) -> list[Header]:
+        self._ask("headers")
+        told = [self.chain[n] for n in range(first, last + 1) if n in self.chain]
+        return [Header(b.number, b.hash, b.parent_hash, b.time) for b in told]
+
     def block_hash(self, number: int) -> str | None:
         self._ask("hash")
         found = self.chain.get(number)
@@ -223,6 +228,7 @@ def test_fewer_blocks_than_asked_for_are_believed_when_nobody_has_more() -> None
     time = Time()
     reader = several(time, Chain(*map(block, range(5))), Chain(*map(block, range(8))))
     assert [b.number for b in reader.blocks(3, 9, ())] == [3, 4, 5, 6, 7]
+    assert [h.number for h in reader.headers(3, 9)] == [3, 4, 5, 6, 7]
     assert reader.block_hash(6) == "6"
     assert reader.block_hash(9) is None
 

@@ -15,8 +15,9 @@ from chalicelib.chains.utxo import refusals
 from chalicelib.chains.utxo.answers import MOST_EXACT, Garbled, units
 from chalicelib.chains.utxo.facts import policy_of
 from chalicelib.chains.utxo.fees import estimate, rate_for
-from chalicelib.chains.utxo.headers import check_block
+from chalicelib.chains.utxo.headers import check_block, read_header
 from chalicelib.chains.utxo.parsing import outputs_of, parse_block
+from chalicelib.domain.chain import Header
 
 PARENT, TXID = "cd" * 32, "ef" * 32
 
@@ -180,6 +181,17 @@ def test_a_block_that_others_know() -> None:
     for txids in ([coinbase], [payment, coinbase], [coinbase, payment, payment], []):
         with pytest.raises(Garbled):
             check_block(told, txids)
+
+
+def test_a_header_that_others_know() -> None:
+    """Bitcoin's first block (its 80 bytes are in every node's source)."""
+    name = "000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f"
+    root = "3ba3edfd7a7b12b27ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a"
+    raw = "01000000" + "0" * 64 + root + "29ab5f49" + "ffff001d" + "1dac2b7c"
+    assert read_header(raw, 0, name) == Header(0, name, "0" * 64, 1231006505000)
+    for wrong in (raw.replace("29ab", "2aab"), raw[:-2], raw + "00", "", None, 7, {"hash": name}, "xx" * 80):
+        with pytest.raises(Garbled):
+            read_header(wrong, 0, name)
 
 
 def test_fee_rates_follow_the_node_within_bounds() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.evm.columns import native_transfers, token_transfers
 from chalicelib.chains.evm.quantities import Contradicted, Garbled, address, hash32, member, quantity
-from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.chain import Block, Header, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 
 _log = logging.getLogger(__name__)
@@ -27,23 +27,27 @@ _WORDS = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _NO_HIGH_BYTES = "0x" + "0" * 24
 
 
+def parse_header(answer: Any, number: int) -> Header:
+    """What names a block of eth_getBlockByNumber, with transactions or without."""
+    _check(quantity(member(answer, "number", "a block"), "a block's number") == number, "the block is not the one asked for")
+    return Header(
+        number=number,
+        hash=hash32(answer.get("hash"), "a block's hash"),
+        parent_hash=hash32(answer.get("parentHash"), "a block's parent"),
+        time=quantity(answer.get("timestamp"), "a block's time") * 1000,
+    )
+
+
 def parse_block(answer: Any, number: int) -> Block:
     """A block of eth_getBlockByNumber with full transactions; its `transfers` are the native ones above zero."""
-    _check(quantity(member(answer, "number", "a block"), "a block's number") == number, "the block is not the one asked for")
-    block_hash = hash32(answer.get("hash"), "a block's hash")
+    header = parse_header(answer, number)
     transactions = answer.get("transactions")
     if not isinstance(transactions, list):
         raise Garbled("a block has no list of transactions")
-    transfers = native_transfers(transactions, block_hash, MOST_UNITS)
+    transfers = native_transfers(transactions, header.hash, MOST_UNITS)
     if transfers is None:
-        transfers = careful_native(transactions, block_hash)
-    return Block(
-        number=number,
-        hash=block_hash,
-        parent_hash=hash32(answer.get("parentHash"), "a block's parent"),
-        time=quantity(answer.get("timestamp"), "a block's time") * 1000,
-        transfers=transfers,
-    )
+        transfers = careful_native(transactions, header.hash)
+    return Block(number, header.hash, header.parent_hash, header.time, transfers)
 
 
 def careful_native(transactions: list[Any], block_hash: str) -> list[Transfer]:

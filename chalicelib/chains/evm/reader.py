@@ -6,18 +6,17 @@ Imports no chain library: the scanner's CPU goes into JSON and very little else.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.evm.logs import LogReader, hash_in
-from chalicelib.chains.evm.parsing import check_native, happened, moved_tokens, parse_block
+from chalicelib.chains.evm.parsing import check_native, happened, moved_tokens, parse_block, parse_header
 from chalicelib.chains.evm.quantities import Contradicted, Garbled, data, hash32, member, quantity
 from chalicelib.chains.evm.tracing import POSITION, Tracer
 from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.domain.reconciliation import POSITION as BALANCE
 from chalicelib.usecases.ports.failures import Unavailable
 
@@ -49,7 +48,11 @@ class EvmReader:
         is asked every time: a URL may come to mean another chain.
         """
         wanted = frozenset(contracts)
-        return self._sure(lambda: self._blocks(first, last, wanted))
+        return self._sure(lambda: self._blocks(first, last, wanted)) if first <= last else []
+
+    def headers(self, first: int, last: int) -> list[Header]:
+        """Headers `first` to `last` in order, fewer when the chain ends before. Nothing is traced, and no transaction read."""
+        return self._sure(lambda: self._headers(first, last)) if first <= last else []
 
     def final(self, tag: str) -> int:
         """Number of the block that the node calls `tag` ("safe", "finalized")."""
@@ -136,20 +139,28 @@ class EvmReader:
 
         return self._sure(ask) if addresses else []
 
-    def _blocks(self, first: int, last: int, contracts: frozenset[str]) -> list[Block]:
-        if last < first:
-            return []
-        numbers = range(first, last + 1)
+    def _told(self, first: int, last: int, full: bool) -> list[Any]:
+        """What the node tells of these blocks, with or without their transactions, as far as its chain reaches."""
         requests: list[Request] = [("eth_chainId", [])]
-        requests += [("eth_getBlockByNumber", [hex(number), True]) for number in numbers]
+        requests += [("eth_getBlockByNumber", [hex(number), full]) for number in range(first, last + 1)]
         chain_id, *answers = self._rpc.batch(requests)
         if quantity(chain_id, "the chain id") != self._network.chain_id:
             raise Garbled("the node is on another chain")
         there = [answer for answer in answers if answer is not None]
         if answers[: len(there)] != there:
             raise Garbled("the node knows a block and not the one before it")
-        blocks = [parse_block(answer, number) for answer, number in zip(there, numbers, strict=False)]
-        if any(after.parent_hash != before.hash for before, after in pairwise(blocks)):
+        return there
+
+    def _headers(self, first: int, last: int) -> list[Header]:
+        headers = [parse_header(answer, number) for number, answer in enumerate(self._told(first, last, full=False), first)]
+        if not linked(headers):
+            raise Garbled("the headers are of two branches")
+        return headers
+
+    def _blocks(self, first: int, last: int, contracts: frozenset[str]) -> list[Block]:
+        there = self._told(first, last, full=True)
+        blocks = [parse_block(answer, number) for number, answer in enumerate(there, first)]
+        if not linked(blocks):
             raise Garbled("the blocks are of two branches")
         if contracts and blocks:
             self._logs.add(blocks, there, contracts)

@@ -10,7 +10,7 @@ from chalicelib.chains.sandbox.ledger import NATIVE, transfers
 from chalicelib.chains.sandbox.reads import Ahead, Mined, Reads, not_ahead
 from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.domain.chain import Block, Header, Receipt, Transfer
 from chalicelib.usecases.ports.clock import Clock
 
 
@@ -48,6 +48,10 @@ class SandboxReader:
             result.append(Block(number, name, parent, time, moved))
             parent = name
         return result
+
+    def headers(self, first: int, last: int) -> list[Header]:
+        """Headers `first` to `last` in order, fewer when the chain ends before. Costs what blocks cost: they are virtual."""
+        return [Header(block.number, block.hash, block.parent_hash, block.time) for block in self.blocks(first, last, ())]
 
     def block_hash(self, number: int) -> str | None:
         """Hash of the block of that number, None when there is none. Two reads."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.tron.values import Garbled, address, addresses, hash32, row, spelled, whole
-from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.chain import Block, Header, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 
 _log = logging.getLogger(__name__)
@@ -56,12 +56,12 @@ def block_time(block: Mapping[str, Any]) -> int:
     return whole(raw_header(block).get("timestamp"), "a block's time")
 
 
-def parse_header(answer: Any, number: int) -> Block:
-    """A block without its transfers."""
+def parse_header(answer: Any, number: int) -> Header:
+    """What names a block, with transactions or without."""
     if block_number(answer) != number:
         raise Garbled("the block is not the one asked for")
     header = raw_header(answer)
-    return Block(number, answer["blockID"], hash32(header.get("parentHash"), "a block's parent"), block_time(answer))
+    return Header(number, answer["blockID"], hash32(header.get("parentHash"), "a block's parent"), block_time(answer))
 
 
 def transactions_of(answer: Mapping[str, Any]) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
-from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 from chalicelib.chains.evm.abi import balance_call
@@ -22,7 +21,7 @@ from chalicelib.chains.tron.parsing import (
 from chalicelib.chains.tron.transactions import native_transfers
 from chalicelib.chains.tron.values import Garbled, data, hash32, hex_address, row, whole, words
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.usecases.ports.failures import Unavailable
 
 T = TypeVar("T")
@@ -69,7 +68,11 @@ class TronReader:
         The genesis block is asked for every time: a URL may come to mean another chain.
         """
         wanted = {hex_address(contract)[2:]: contract for contract in contracts}
-        return self._sure(lambda: self._blocks(first, last, wanted))
+        return self._sure(lambda: self._blocks(first, last, wanted)) if first <= last else []
+
+    def headers(self, first: int, last: int) -> list[Header]:
+        """Headers `first` to `last` in order, fewer when the chain ends before. No transaction is read."""
+        return self._sure(lambda: self._headers(first, last)) if first <= last else []
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
         """Those of `transfers` that happened in `block` (money rule 8): the info of that very transaction in that very block says
@@ -88,8 +91,6 @@ class TronReader:
         return self._sure(lambda: balance_of(self._node, address, contract))
 
     def _blocks(self, first: int, last: int, contracts: Mapping[str, str]) -> list[Block]:
-        if last < first:
-            return []
         numbers = range(first, last + 1)
         requests: list[tuple[str, Any]] = [("wallet/getblock", header_of(0))]
         for start in numbers[::_BLOCKS_AT_ONCE]:
@@ -100,8 +101,9 @@ class TronReader:
         there = sorted((block for answer in answers for block in _listed(answer)), key=block_number)
         if len(there) > len(numbers):
             raise Garbled("the node tells more blocks than were asked for")
-        blocks = [parse_header(answer, number) for answer, number in zip(there, numbers, strict=False)]
-        if any(after.parent_hash != before.hash for before, after in pairwise(blocks)):
+        headers = [parse_header(answer, number) for answer, number in zip(there, numbers, strict=False)]
+        blocks = [Block(header.number, header.hash, header.parent_hash, header.time) for header in headers]
+        if not linked(blocks):
             raise Garbled("the blocks are of two branches")
         # The genesis block's transfers have no infos: they are nobody's payments.
         full = [(block, transactions_of(answer)) for block, answer in zip(blocks, there, strict=True) if block.number]
@@ -109,6 +111,17 @@ class TronReader:
         for (block, transactions), found in zip(full, infos, strict=True):
             block.transfers.extend(transfers_in(block, transactions, found, contracts))
         return blocks
+
+    def _headers(self, first: int, last: int) -> list[Header]:
+        genesis, *answers = self._node.batch([("wallet/getblock", header_of(number)) for number in (0, *range(first, last + 1))])
+        self._check_chain(genesis)
+        there = [answer for answer in answers if row(answer, "a block")]
+        if answers[: len(there)] != there:
+            raise Garbled("the node knows a block and not the one before it")
+        headers = [parse_header(answer, number) for number, answer in enumerate(there, first)]
+        if not linked(headers):
+            raise Garbled("the headers are of two branches")
+        return headers
 
     def _check_chain(self, genesis: Any) -> None:
         if self._genesis is not None and self._hash_in(genesis, 0) != self._genesis:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.chains.utxo.answers import Garbled, hash32, number
+from chalicelib.domain.chain import Header
 
 
 def check_block(block: dict[str, Any], txids: Sequence[str]) -> None:
@@ -31,6 +32,17 @@ def check_block(block: dict[str, Any], txids: Sequence[str]) -> None:
     # Twice the same at the end of a row makes the same root (CVE-2012-2459).
     if len(set(txids)) != len(txids) or merkle_root(txids) != root:
         raise Garbled("a block's transactions are not those that its header stands for")
+
+
+def read_header(raw: Any, number_: int, hash_: str) -> Header:
+    """The header of these 80 bytes (hex), whose hash is the block's. Raises Garbled where it is not."""
+    try:
+        header = bytes.fromhex(raw)
+    except (TypeError, ValueError):
+        raise Garbled("a block's header is no bytes") from None
+    if len(header) != 80 or _twice(header)[::-1].hex() != hash_:
+        raise Garbled("a block's header is not what its hash says")
+    return Header(number_, hash_, header[4:36][::-1].hex(), int.from_bytes(header[68:72], "little") * 1000)
 
 
 def merkle_root(txids: Sequence[str]) -> bytes:

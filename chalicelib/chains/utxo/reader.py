@@ -7,18 +7,18 @@ library: the scanner's CPU goes into JSON and very little else.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
 from typing import Any, TypeVar
 
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
 from chalicelib.chains.utxo.answers import Garbled, hash32, member, number
 from chalicelib.chains.utxo.facts import GENESIS
+from chalicelib.chains.utxo.headers import read_header
 from chalicelib.chains.utxo.parsing import outputs_by_id, parse_block
 from chalicelib.chains.utxo.refusals import no_such_height, no_such_transaction
 from chalicelib.chains.utxo.scripts import script_of
 from chalicelib.chains.utxo.transactions import PaidTo
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Block, Receipt, Transfer
+from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.encoding.public_keys import Chain
 from chalicelib.usecases.ports.failures import Unavailable
 
@@ -49,7 +49,11 @@ class UtxoReader:
         A block's transfers are its outputs above zero with an address, without a sender and without those of its coinbase. The
         node's first block is asked for every time: a URL may come to mean another chain.
         """
-        return self._sure(lambda: self._blocks(first, last))
+        return self._sure(lambda: self._blocks(first, last)) if first <= last else []
+
+    def headers(self, first: int, last: int) -> list[Header]:
+        """Headers `first` to `last` in order, fewer when the chain ends before. No transaction is read."""
+        return self._sure(lambda: self._headers(first, last)) if first <= last else []
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
         """All of `transfers`, when the block is still in the chain and each output is in the bytes of its transaction.
@@ -71,24 +75,35 @@ class UtxoReader:
         that there are, and takes minutes): what can be spent is known coin by coin, see `CoinPayer.unspent`."""
         raise Unavailable(f"{self._network.slug}: its nodes know outputs, no balances of addresses")
 
-    def _blocks(self, first: int, last: int) -> list[Block]:
-        if last < first:
-            return []
+    def _hashes(self, first: int, last: int) -> dict[int, str]:
+        """The hashes of these blocks by number, as far as the chain reaches."""
         tip, genesis = self._rpc.batch([("getblockcount", []), ("getblockhash", [0])])
         if genesis not in self._genesis:
             raise Garbled("the node is on another chain")
         numbers = range(first, min(last, number(tip, "the number of blocks")) + 1)
-        hashes = [hash32(found, "a block's hash") for found in self._rpc.batch([("getblockhash", [n]) for n in numbers])]
+        found = self._rpc.batch([("getblockhash", [n]) for n in numbers])
+        return {n: hash32(hash_, "a block's hash") for n, hash_ in zip(numbers, found, strict=True)}
+
+    def _headers(self, first: int, last: int) -> list[Header]:
+        hashes = self._hashes(first, last)
+        answers = self._rpc.batch([("getblockheader", [hash_, False]) for hash_ in hashes.values()])
+        headers = [read_header(answer, *asked) for answer, asked in zip(answers, hashes.items(), strict=True)]
+        if not linked(headers):
+            raise Garbled("the headers are of two branches")
+        return headers
+
+    def _blocks(self, first: int, last: int) -> list[Block]:
+        hashes = list(self._hashes(first, last).items())
         blocks: list[Block] = []
         at_once = 1
         while len(blocks) < len(hashes):
-            some = slice(len(blocks), len(blocks) + at_once)
-            answers = self._rpc.batch([("getblock", [hash_, 2]) for hash_ in hashes[some]])
-            blocks += [parse_block(*asked) for asked in zip(answers, numbers[some], hashes[some], strict=True)]
+            some = hashes[len(blocks) : len(blocks) + at_once]
+            answers = self._rpc.batch([("getblock", [hash_, 2]) for _, hash_ in some])
+            blocks += [parse_block(answer, *asked) for answer, asked in zip(answers, some, strict=True)]
             sizes = [size for answer in answers if type(size := answer.get("size")) is int]
             # Blocks differ: no more than twice as many as last time, and not more than fit if all are like the largest.
             at_once = max(1, min(2 * at_once, _AT_ONCE // max(*sizes, 1))) if sizes else 1
-        if any(after.parent_hash != before.hash for before, after in pairwise(blocks)):
+        if not linked(blocks):
             raise Garbled("the blocks are of two branches")
         return blocks
 

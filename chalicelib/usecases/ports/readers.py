@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from chalicelib.domain.chain import Block, Receipt, Transfer, Unmined
+from chalicelib.domain.chain import Block, Header, Receipt, Transfer, Unmined
 
 
 class ChainReader(Protocol):
@@ -17,6 +17,10 @@ class ChainReader(Protocol):
 
     def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
         """Blocks `first` to `last` in order, fewer when the chain ends before; transfers of `contracts` and native ones."""
+        ...
+
+    def headers(self, first: int, last: int) -> list[Header]:
+        """Headers `first` to `last` in order, linked, fewer when the chain ends before: a small part of what blocks cost."""
         ...
 
     def block_hash(self, number: int) -> str | None:
