@@ -1,8 +1,12 @@
-"""Payments at first sight on Litecoin Core: waiting, replaced, double-spent, mined, and mined again after a reorganisation."""
+"""Payments at first sight on Litecoin Core: waiting, replaced, double-spent, mined, and mined again after a reorganisation.
+
+What needs no wallet of the node's own is tried on bcoin, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,7 +20,7 @@ from chalicelib.usecases.scan import Halted
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
-from infra.local.nodes import Litecoin
+from infra.local.nodes import Litecoin, UtxoNode
 from tests.support.stack import Stack, first_stack
 
 pytestmark = pytest.mark.nodes
@@ -26,20 +30,21 @@ CONFIRMATIONS = 6
 
 
 class Shop:
-    """A live merchant on litecoin."""
+    """A live merchant on litecoin or bitcoin."""
 
-    def __init__(self, stack: Stack, node: Litecoin) -> None:
+    def __init__(self, stack: Stack, node: Any, slug: str = "litecoin") -> None:
         self.stack, self.node, self.key = stack, node, stack.keys["client_live"]
-        self.network = services().catalogue("live").networks["litecoin"]
+        self.slug, self.coin = slug, {"litecoin": "ltc", "bitcoin": "btc"}[slug]
+        self.network = services().catalogue("live").networks[slug]
 
     def look(self) -> None:
-        self.stack.drain(only=("poll_litecoin", "relay"), rounds=1)
+        self.stack.drain(only=(f"poll_{self.slug}", "relay"), rounds=1)
 
     def wait(self, seconds: int) -> None:
         services().clock.shift_ms += seconds * 1000
 
     def invoice(self, amount: str = "1") -> dict[str, Any]:
-        body = {"currency": "ltc", "amount": amount, "network": "litecoin"}
+        body = {"currency": self.coin, "amount": amount, "network": self.slug}
         made = self.stack.call("POST", "/v1/invoices", self.key, json=body)
         assert made.status == 201, made.body
         return dict(made.json)
@@ -50,21 +55,35 @@ class Shop:
     def balance(self) -> tuple[str, str]:
         """Available and pending."""
         found = self.stack.call("GET", "/v1/balances", self.key).json["data"]
-        return next(((b["available"], b["pending"]) for b in found if b["coin"] == "ltc"), ("0", "0"))
+        return next(((b["available"], b["pending"]) for b in found if b["coin"] == self.coin), ("0", "0"))
 
     def deposits(self, address: str) -> list[Deposit]:
         return sorted((d for d in services().store.every(Deposit) if d.address == address), key=lambda d: d.created_at)
 
 
+@contextmanager
+def opened(aws: LocalAws, node: UtxoNode, slug: str) -> Iterator[Shop]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIVE_CHAINS", f"{slug}=regtest")
+        wiring.forget()
+        made = Shop(first_stack(aws, {slug: NodeInfo(node.url)}), node, slug)
+        made.look()
+        yield made
+        assert audit(services().store) == []
+    wiring.forget()
+
+
 @pytest.fixture
-def shop(aws: LocalAws, litecoin: Litecoin, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
-    monkeypatch.setenv("LIVE_CHAINS", "litecoin=regtest")
-    wiring.forget()
-    made = Shop(first_stack(aws, {"litecoin": NodeInfo(litecoin.url)}), litecoin)
-    made.look()
-    yield made
-    assert audit(services().store) == []
-    wiring.forget()
+def shop(aws: LocalAws, litecoin: Litecoin) -> Iterator[Shop]:
+    with opened(aws, litecoin, "litecoin") as made:
+        yield made
+
+
+@pytest.fixture
+def either(aws: LocalAws, utxo_node: UtxoNode) -> Iterator[Shop]:
+    """On each of the two nodes."""
+    with opened(aws, utxo_node, "litecoin" if isinstance(utxo_node, Litecoin) else "bitcoin") as made:
+        yield made
 
 
 def test_waiting_mined_reorganised_and_mined_again(shop: Shop) -> None:
@@ -107,17 +126,17 @@ def test_replaced_by_a_higher_fee(shop: Shop) -> None:
     assert (shop.status(invoice), shop.balance()) == ("completed", ("1", "0"))
 
 
-def test_double_spent(shop: Shop) -> None:
+def test_double_spent(either: Shop) -> None:
     """What it spent is spent by another transaction, which pays nobody here and is mined."""
-    invoice = shop.invoice()
-    txid = shop.node.send(invoice["address"], COIN)
-    shop.look()
-    assert shop.status(invoice) == "confirming"
-    shop.node.mine_block([shop.node.conflict(txid)])
-    shop.node.mine(CONFIRMATIONS)
-    shop.look()
-    assert [d.status for d in shop.deposits(invoice["address"])] == ["orphaned"]
-    assert (shop.status(invoice), shop.balance()) == ("pending", ("0", "0"))
+    invoice = either.invoice()
+    txid = either.node.send(invoice["address"], COIN)
+    either.look()
+    assert either.status(invoice) == "confirming"
+    either.node.mine_block([either.node.conflict(txid)])
+    either.node.mine(CONFIRMATIONS)
+    either.look()
+    assert [d.status for d in either.deposits(invoice["address"])] == ["orphaned"]
+    assert (either.status(invoice), either.balance()) == ("pending", ("0", "0"))
 
 
 def test_deeper_than_is_followed(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
