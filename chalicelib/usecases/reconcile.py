@@ -67,9 +67,10 @@ class Reconciler:
         return booked
 
     def check(self, addresses: Sequence[str]) -> int:
-        """Compare these addresses (storage form) with the chain; how many differences were booked.
+        """Compare these addresses (storage form) with the chain, and book what they have more; how many differences were booked.
 
-        Raises Unavailable, Conflict. Where the nodes trace a difference is an alarm, and is not booked.
+        Raises Unavailable, Conflict. Whether the nodes trace is whoever asks' to judge, once: it may change while addresses are
+        compared. What they have less is an alarm.
         """
         cursor = self._store.get(Cursor, network=self._network.id)
         if not isinstance(self._reader, Balances) or cursor is None or cursor.halted is not None or cursor.rewind_to is not None:
@@ -86,7 +87,7 @@ class Reconciler:
         for (address, units), balance in zip(quiet.items(), told, strict=True):
             if balance is None or balance == units:
                 continue
-            if balance < units or self._reader.traces:
+            if balance < units:
                 log.error("ALARM %s: %s has %d at block %d, and by the ledger %d", self._network.id, address, balance, final, units)
                 continue
             self._book(address, balance - units, final, cursor)
@@ -94,7 +95,10 @@ class Reconciler:
         return booked
 
     def everything(self) -> int:
-        """Look at every deposit address of the network, by a scan: for the operator's command. Raises as `check` does."""
+        """Look at every deposit address of the network, by a scan, and book: for the operator's command. Raises as `check` does.
+
+        Also where the nodes trace: blocks that could not be traced were read without.
+        """
         booked, page = 0, []
         for watched in self._store.every(Watched):
             if watched.realm == self._network.realm and watched.role == "user" and self._network.slug in watched.networks:
