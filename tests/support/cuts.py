@@ -1,7 +1,7 @@
 """Makes the n-th call to AWS or to a node fail, for any n: the tool behind the fault sweeps.
 
-A call is one botocore operation or one JSON-RPC call or batch that the service makes while it is *armed* (inside a request
-or a handler). What AWS does by itself, and what the test looks up, is not counted. Four ways to fail:
+A call is one botocore operation, or one call or batch to a node (JSON-RPC, or Tron's HTTP), that the service makes while it is
+*armed* (inside a request or a handler). What AWS does by itself, and what the test looks up, is not counted. Four ways to fail:
 
 * ``error`` / ``before``: the call raises and had no effect. A time-out on the way there.
 * ``error`` / ``after``: the call had its effect and raises all the same. A time-out on the way back.
@@ -21,6 +21,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from chalicelib.chains.rpc import JsonRpc
+from chalicelib.chains.tron.http import TronHttp
 from chalicelib.usecases.ports.failures import Unavailable
 
 How = Literal["error", "death"]
@@ -79,11 +80,18 @@ class Cutter:
 def install(cutter: Cutter, patch: pytest.MonkeyPatch) -> None:
     """Put `cutter` round every botocore client and every node."""
     api_call = botocore.client.BaseClient._make_api_call
-    rpc_call, rpc_batch = JsonRpc.call, JsonRpc.batch
 
     def aws(self: Any, operation: str, arguments: Any) -> Any:
         lost = EndpointConnectionError(endpoint_url="https://aws.invalid")
         return cutter.around(operation, lambda: api_call(self, operation, arguments), lost)
+
+    patch.setattr(botocore.client.BaseClient, "_make_api_call", aws)
+    for transport in (JsonRpc, TronHttp):
+        _install(cutter, patch, transport)
+
+
+def _install(cutter: Cutter, patch: pytest.MonkeyPatch, transport: type[Any]) -> None:
+    rpc_call, rpc_batch = transport.call, transport.batch
 
     def call(self: Any, method: str, params: Any = ()) -> Any:
         return cutter.around(f"node {method}", lambda: rpc_call(self, method, params), Unavailable("the node hung up"))
@@ -93,6 +101,5 @@ def install(cutter: Cutter, patch: pytest.MonkeyPatch) -> None:
         name = f"node {wanted[0][0]} x{len(wanted)}" if wanted else "node nothing"
         return cutter.around(name, lambda: rpc_batch(self, wanted), Unavailable("the node hung up"))
 
-    patch.setattr(botocore.client.BaseClient, "_make_api_call", aws)
-    patch.setattr(JsonRpc, "call", call)
-    patch.setattr(JsonRpc, "batch", batch)
+    patch.setattr(transport, "call", call)
+    patch.setattr(transport, "batch", batch)
