@@ -116,7 +116,6 @@ FUNCTIONS: dict[str, Rights] = {
         sends=("relay",),
         consumes="payouts.fifo",
         signs=True,
-        only={"chain": ("stake#", PUT)},
     ),
     "relay": Rights(
         {

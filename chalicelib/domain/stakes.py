@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.withdrawals import Attempt
 from chalicelib.domain.work import Command, Work, time_order
 
@@ -15,7 +15,8 @@ Resource = Literal["BANDWIDTH", "ENERGY"]
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """`amount` in units, times in milliseconds since 1970. `reason` says why the chain refused it.
+    """`tenant` is the merchant whose key ordered it; the coins are the operator's. `amount` in units of `asset`, times in
+    milliseconds since 1970. `reason` says why the chain refused it.
 
     On a real network `unsigned` is the exact bytes whose digest is signed, as hex, `hash` their id, `raw` the signed ones, set
     before the first broadcast. `earlier` are attempts that expired: no block will ever have them, and yet they are looked for.
@@ -25,7 +26,9 @@ class Stake:
     """
 
     id: str
+    tenant: TenantId
     network: NetworkId
+    asset: AssetId
     wallet: str
     amount: int
     resource: Resource
@@ -44,6 +47,7 @@ class Stake:
     block_number: int | None = None
     block_hash: str | None = None
     round: int = 0
+    confirmed_at: int | None = None
 
     @property
     def txid(self) -> str:

@@ -116,6 +116,10 @@ def _withdrawal_lists(r: Any) -> dict[str, str | None]:
     return lists | _transaction_lists(r, transaction_status(r.status), r.to_address, r.txid)
 
 
+def _stake_lists(r: Any) -> dict[str, str | None]:
+    return _transaction_lists(r, r.status, r.wallet, r.txid)
+
+
 def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str, str | None]:
     return {
         "time_pk": listed_under("tx", r.tenant),
@@ -163,6 +167,7 @@ RECORDS: dict[str, Kind] = {
     "MerchantSettings": Kind("records", lambda r: f"mset#{r.tenant}"),
     "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
     "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists, module="deposits"),
+    "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, _stake_lists, module="stakes"),
     "Balance": Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
     "WalletBalance": Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
     "JournalEntry": Kind("ledger", lambda r: f"jrn#{r.id}"),
@@ -179,7 +184,6 @@ RECORDS: dict[str, Kind] = {
     "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
     "ScanRange": Kind("chain", lambda r: f"range#{r.network}", lambda r: r.name),
     "Rescan": Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
-    "Stake": Kind("chain", lambda r: f"stake#{r.network}", lambda r: r.id),
     "DemoState": Kind("chain", lambda r: f"demo#{r.id}"),
     "FeeQuote": Kind("chain", lambda r: f"fees#{r.network}"),
     "GreyListEntry": Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),

@@ -38,6 +38,7 @@ class StakeBooking:
 
     def settle(self, before: Stake, receipt: Receipt) -> None:
         """It is in the chain for good, done or failed there; either way the chain may have burnt a fee. Raises Conflict."""
+        now = self._clock.now_ms()
         after = replace(
             before,
             status="confirmed" if receipt.success else "failed",
@@ -47,6 +48,7 @@ class StakeBooking:
             block_hash=receipt.block_hash,
             fee=receipt.fee or 0,
             renew=False,
+            confirmed_at=now if receipt.success else None,
             version=before.version + 1,
         )
         entry = self._entry(after)
@@ -82,8 +84,8 @@ class StakeBooking:
         booked = self._entry(stake)
         posts = [] if booked is None else [Post(ledger.stake_reversed(booked, stake.mined, stake.round, now))]
         after = replace(
-            stake, status="pending", reason=None, mined=None, block_number=None, block_hash=None, fee=0,
-            round=stake.round + 1, version=stake.version + 1,
+            stake, status="pending", reason=None, mined=None, block_number=None, block_hash=None, confirmed_at=None,
+            fee=0, round=stake.round + 1, version=stake.version + 1,
         )  # fmt: skip
         self._store.commit([Save(after), Close(work), Open(stake_work(after)), *posts])
 
@@ -92,9 +94,8 @@ class StakeBooking:
         amount = stake.amount if stake.status == "confirmed" else 0
         if stake.mined is None or not (amount or stake.fee):
             return None
-        asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
         address = self._rules.storage_form(self._network.slug, stake.wallet)
         return ledger.staked(
             stake.mined, stake.round, self._clock.now_ms(), self._network.realm, stake.network, address,
-            Amount(asset, amount), Amount(asset, stake.fee),
+            Amount(stake.asset, amount), Amount(stake.asset, stake.fee),
         )  # fmt: skip

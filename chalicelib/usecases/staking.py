@@ -16,7 +16,7 @@ from typing import Protocol
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InsufficientBalance
-from chalicelib.domain.ids import new_id
+from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.stakes import Resource, Stake, stake_command, stake_work
@@ -56,7 +56,9 @@ class Staking:
     ) -> None:
         self._store, self._rules, self._clock, self._node_of = store, rules, clock, node_of
 
-    def order(self, network: Network, coin: Coin, amount: int, resource: Resource, also: Also = nothing_more) -> Stake:
+    def order(
+        self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource, also: Also = nothing_more
+    ) -> Stake:
         """Stake `amount` units of `coin`, the native one. Raises BusinessRule, InsufficientBalance, Unavailable."""
         if network.status != "active":
             raise BusinessRule("network", f"{network.slug} is not active here")
@@ -72,7 +74,7 @@ class Staking:
             details = {"requested": requested, "available": available, "coin": coin.slug}
             raise InsufficientBalance(f"The hot wallet has {available} {coin.symbol} that could be staked", details)
         now = self._clock.now_ms()
-        made = Stake(new_id("stk", now), network.id, wallet.address, amount, resource, now, touched_at=now)
+        made = Stake(new_id("stk", now), tenant, network.id, coin.asset, wallet.address, amount, resource, now, touched_at=now)
         news = News(now)
         if not network.simulated:
             made = self._built(network, made)

@@ -15,6 +15,7 @@ from chalicelib.domain.invoices import Invoice, Payment, Quote
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rates
+from chalicelib.domain.stakes import Stake
 from chalicelib.domain.times import iso
 from chalicelib.domain.withdrawals import Withdrawal, transaction_status
 
@@ -26,14 +27,21 @@ def without_none(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if value is not None}
 
 
-def transaction_id(record: Deposit | Withdrawal) -> str:
-    """The id of a transaction: a deposit's own, a withdrawal's with another prefix (`wd_x` is paid by `txw_x`)."""
+def transaction_id(record: Deposit | Withdrawal | Stake) -> str:
+    """The id of a transaction: a deposit's own, another's with another prefix (`wd_x` is paid by `txw_x`, `stk_x` by `txs_x`)."""
+    if isinstance(record, Stake):
+        return f"txs_{record.id.removeprefix('stk_')}"
     return record.id if isinstance(record, Deposit) else f"txw_{record.id.removeprefix('wd_')}"
 
 
 def withdrawal_of(transaction: str) -> str | None:
     """The withdrawal that a transaction with this id pays; None where it pays none."""
     return f"wd_{transaction.removeprefix('txw_')}" if transaction.startswith("txw_") else None
+
+
+def stake_of(transaction: str) -> str | None:
+    """The stake that a transaction with this id makes; None where it makes none."""
+    return f"stk_{transaction.removeprefix('txs_')}" if transaction.startswith("txs_") else None
 
 
 class Views:
@@ -157,6 +165,37 @@ class Views:
             "flags": [],
             "createdAt": iso(withdrawal.created_at),
             "confirmedAt": iso(final) if final is not None else None,
+        }
+
+    def stake(self, stake: Stake, tip: int | None = None) -> dict[str, Any]:
+        """A stake in the form of `deposit`: coins that the chain locks are still their wallet's. `tip` as there."""
+        coin = self._coin(stake.asset)
+        slug = network_parts(stake.network)[1]
+        network = self._catalogue.networks[slug]
+        counted = 0 if tip is None else depth(stake.block_number, tip)
+        return {
+            "id": transaction_id(stake),
+            "hash": stake.txid,
+            "network": slug,
+            "coin": coin.slug,
+            "symbol": coin.symbol,
+            "contractAddress": coin.contract,
+            "type": "stake",
+            "address": stake.wallet,
+            "from": stake.wallet,
+            "to": stake.wallet,
+            "amount": format_units(stake.amount, coin.decimals),
+            "fee": format_units(stake.fee, coin.decimals),
+            "status": stake.status,
+            "confirmations": confirmations(network, stake.status == "confirmed", counted),
+            "requiredConfirmations": network.confirmations,
+            "blockNumber": stake.block_number,
+            "blockHash": stake.block_hash,
+            "invoiceId": None,
+            "withdrawalId": None,
+            "flags": [],
+            "createdAt": iso(stake.created_at),
+            "confirmedAt": iso(stake.confirmed_at) if stake.confirmed_at is not None else None,
         }
 
     def withdrawal(self, withdrawal: Withdrawal) -> dict[str, Any]:

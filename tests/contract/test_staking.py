@@ -163,6 +163,41 @@ def test_a_stake_is_watched_until_no_reorganisation_reaches_it(tron):
     assert services().store.open_work("staked", network.id) == []
 
 
+def test_stakes_are_transactions_of_whose_key_ordered_them(tron):
+    made = [stake(tron, amount).json for amount in ("1000", "2000")]
+
+    def found(key: str = "admin_test", **query: str) -> Any:
+        return tron.stack.call("GET", "/v1/transactions", tron.stack.keys[key], query=query).json["data"]
+
+    address = tron.hot().address
+    shown = found(type="stake")
+    assert [(one["amount"], one["hash"]) for one in reversed(shown)] == [(one["amount"], one["transactionId"]) for one in made]
+    for one in shown:
+        assert one | {
+            "type": "stake", "status": "pending", "network": "tron", "coin": "trx", "address": address, "from": address,
+            "to": address, "fee": "0", "blockNumber": None, "withdrawalId": None, "invoiceId": None, "confirmedAt": None,
+        } == one  # fmt: skip
+    tron.turn()
+    tron.mine(CONFIRMATIONS)
+    tron.turn()
+    final = found(type="stake", status="confirmed", hash=made[0]["transactionId"])
+    assert [one["id"] for one in final] == [shown[1]["id"]] and final[0]["blockNumber"] is not None
+    assert (final[0]["confirmations"], final[0]["confirmedAt"] is not None) == (CONFIRMATIONS, True)
+    for query in ({"address": address}, {"from": address}, {"network": "tron"}, {"coin": "trx", "amount[gte]": "1000"}):
+        assert len(found(**query)) == 2, query
+    assert found(status="pending") == found(type="deposit") == found(type="withdrawal") == found(network="bsc") == []
+    for name in (final[0]["id"], final[0]["hash"]):
+        one = tron.stack.call("GET", f"/v1/transactions/{name}", tron.stack.keys["admin_test"])
+        assert (one.status, one.json["data"]) == (200, final[0])
+        assert tron.stack.call("GET", f"/v1/transactions/{name}", tron.stack.keys["admin_live"]).status == 404
+    assert found(id=final[0]["id"]) == final
+    tron.reorg(CONFIRMATIONS + 2)
+    tron.turn()
+    assert {one["status"] for one in found(type="stake")} == {"pending"}
+    tron.mine(CONFIRMATIONS)
+    tron.turn()
+
+
 def test_one_key_orders_one_stake(tron):
     first = stake(tron, "5", **{"Idempotency-Key": "s"})
     second = stake(tron, "5", **{"Idempotency-Key": "s"})

@@ -168,6 +168,8 @@ def test_stakes_for_both_resources(shop: Shop):
     shop.confirm()
     done = {entry["transactionId"] for entry in shop.stakes() if entry["status"] == "confirmed"}
     assert {energy["transactionId"], bandwidth["transactionId"]} <= done
+    listed = shop.call("GET", "/v1/transactions", shop.admin, query={"type": "stake", "status": "confirmed"})["data"]
+    assert {one["hash"] for one in listed} == done and all(one["from"] == shop.hot() for one in listed)
     assert (shop.frozen("ENERGY") - frozen, shop.frozen("BANDWIDTH")) == (1_000_500_000, 200 * TRX)
     assert before - 1_200_500_000 - TRX < shop.booked() <= before - 1_200_500_000
 

@@ -110,7 +110,7 @@ class World:
 
     def open_work(self) -> list[Work]:
         """Obligations, but those that only wait: invoices for their time, settled payments for the chain to go on."""
-        return [work for work in services().store.every_work() if work.kind not in ("expiry", "settled")]
+        return [work for work in services().store.every_work() if work.kind not in ("expiry", "settled", "staked")]
 
     def mine(self, count: int) -> None:
         sandbox = services().sandbox

@@ -1,4 +1,4 @@
-"""What answers about transactions look like: deposits, and what pays withdrawals."""
+"""What answers about transactions look like: deposits, what pays withdrawals, and stakes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ FLAGS = (
 
 
 class Transaction(CamelRecord):
-    """One movement on a chain, to the merchant or from it. Where a hash has several, each is a transaction of its own."""
+    """One movement on a chain, to the merchant or from it, or a stake of the operator. Where a hash has several, each is a
+    transaction of its own. A stake is shown in its block once it is final there."""
 
     id: Annotated[
-        str, Field(description="`tx_…` of a deposit, `txw_…` of a withdrawal.", examples=["tx_3k9x7m2p5q8r1t4v6w0y3z5a7b"])
+        str,
+        Field(
+            description="`tx_…` of a deposit, `txw_…` of a withdrawal, `txs_…` of a stake.",
+            examples=["tx_3k9x7m2p5q8r1t4v6w0y3z5a7b"],
+        ),
     ]
     hash: Annotated[str, Field(description="The transaction's hash on the chain.", examples=[HASH])]
     network: Slug
@@ -32,7 +37,7 @@ class Transaction(CamelRecord):
     ]
     type: Annotated[
         Literal["deposit", "withdrawal", "collection", "topup", "stake"],
-        Field(description="A payment to an address of the merchant, or one by the service."),
+        Field(description="A payment to an address of the merchant, one by the service, or TRX that the operator staked."),
     ]
     address: Annotated[
         str, Field(description="The address that received it.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])
@@ -69,5 +74,5 @@ class Transaction(CamelRecord):
         str | None, Field(description="The withdrawal that it pays.", examples=[None, "wd_01kab7n3q2w8z5r6t4y1v9c0x3"])
     ]
     flags: Annotated[list[Flag], Field(description=FLAGS, examples=[[]])]
-    created_at: Annotated[Time, Field(description="When it was first seen; of a withdrawal, when that was asked for.")]
+    created_at: Annotated[Time, Field(description="When it was first seen; of a withdrawal or a stake, when that was asked for.")]
     confirmed_at: Annotated[Time | None, Field(description="When it had its confirmations; null before.")]

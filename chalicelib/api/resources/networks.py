@@ -286,8 +286,9 @@ class StakeRequest(Request):
 )  # fmt: skip
 def stake(ctx: Ctx, body: StakeRequest) -> Answer:
     """The answer is `pending`, and it is `confirmed` when its block has the network's confirmations (`GET /networks/tron/stake`).
-    What is staked is no longer in the hot wallet's balance. With too little in the hot wallet it is refused here
-    (`INSUFFICIENT_BALANCE`), or `failed` where the coins went elsewhere before it was in a block.
+    It is a transaction of the merchant whose key ordered it (`GET /transactions?type=stake`). What is staked is no longer in the
+    hot wallet's balance. With too little in the hot wallet it is refused here (`INSUFFICIENT_BALANCE`), or `failed` where the
+    coins went elsewhere before it was in a block.
 
     On the real Tron (Stake 2.0) the node is asked for the transaction at once, and it is signed within seconds. One that no block
     took within ten minutes is replaced by another, whose `transactionId` is a new one, when the chain's solid block proves
@@ -296,7 +297,7 @@ def stake(ctx: Ctx, body: StakeRequest) -> Answer:
     coin = ctx.catalogue.native("tron")
     once = ctx.once(lambda made: staked(made, coin))
     units = parse_units(body.amount, coin.decimals)
-    ctx.services.staking.order(ctx.catalogue.networks["tron"], coin, units, body.resource, once.also)
+    ctx.services.staking.order(ctx.tenant, ctx.catalogue.networks["tron"], coin, units, body.resource, once.also)
     return once.answer
 
 

@@ -1,4 +1,4 @@
-"""What happened on the chains for the merchant: deposits, and the transactions of withdrawals."""
+"""What happened on the chains for the merchant: deposits, the transactions of withdrawals, and the stakes that it ordered."""
 
 from __future__ import annotations
 
@@ -14,46 +14,57 @@ from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import NetworkId, asset_parts, place_in_time
 from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import Withdrawal, transaction_status
 from chalicelib.usecases.ports.store import Listed
-from chalicelib.usecases.views import transaction_id, withdrawal_of
+from chalicelib.usecases.views import stake_of, transaction_id, withdrawal_of
 
-Transaction = Deposit | Withdrawal
+Transaction = Deposit | Withdrawal | Stake
 TYPES = ("deposit", "withdrawal", "collection", "topup", "stake")
 STATUSES = ("pending", "confirmed", "failed", "orphaned")
 
 
+def _type(r: Transaction, _: Any) -> str:
+    return "deposit" if isinstance(r, Deposit) else "stake" if isinstance(r, Stake) else "withdrawal"
+
+
 def _status(r: Transaction, _: Any) -> str:
-    return r.status if isinstance(r, Deposit) else transaction_status(r.status)
+    return transaction_status(r.status) if isinstance(r, Withdrawal) else r.status
 
 
 def _address(r: Transaction, _: Any) -> str:
-    return r.address if isinstance(r, Deposit) else r.to_address
+    return r.address if isinstance(r, Deposit) else r.wallet if isinstance(r, Stake) else r.to_address
 
 
-def _withdrawal_fee(r: Transaction, catalogue: Any) -> Any:
-    return None if isinstance(r, Deposit) else in_coin_units(r.fee, r.fee_asset, catalogue)
+def _from(r: Transaction, _: Any) -> str | None:
+    return r.sender if isinstance(r, Deposit) else r.wallet if isinstance(r, Stake) else r.from_address
+
+
+def _fee(r: Transaction, catalogue: Any) -> Any:
+    if isinstance(r, Deposit):
+        return None
+    return in_coin_units(r.fee, r.asset if isinstance(r, Stake) else r.fee_asset, catalogue)
 
 
 TRANSACTIONS = Listing(
     "transactions",
     (
-        time("createdAt", lambda r, _: r.created_at, "When it was first seen; of a withdrawal, when that was asked for.")
+        time("createdAt", lambda r, _: r.created_at, "When it was first seen; of a withdrawal or a stake, when that was asked for.")
         .known_as("created_at")
         .indexed("time"),
-        choice("type", lambda r, _: "deposit" if isinstance(r, Deposit) else "withdrawal", TYPES, "What it is."),
+        choice("type", _type, TYPES, "What it is."),
         choice("status", _status, STATUSES, "How far it is.").indexed("status"),
         network(lambda r, _: slug_of(r.network)).indexed("asset", assets_of_network),
         coin(lambda r, _: asset_parts(r.asset)[1]).indexed("asset", assets_of_coin),
         amount("amount", lambda r, c: in_coin_units(r.amount, r.asset, c), "The amount, in coin units."),
-        amount("fee", _withdrawal_fee, "What the network took, in units of its native coin."),
+        amount("fee", _fee, "What the network took, in units of its native coin."),
         hash_text("hash", lambda r, _: r.txid, "The chain's hash.").indexed("hash"),
         hash_text("address", _address, "The address that received it.").indexed("address"),
-        hash_text("from", lambda r, _: r.sender if isinstance(r, Deposit) else r.from_address, "Where it came from."),
+        hash_text("from", _from, "Where it came from."),
         hash_text("to", _address, "Where it went."),
         text("id", lambda r, _: transaction_id(r), "The transaction's id.", sortable=False),
         text("invoiceId", lambda r, _: r.invoice_id if isinstance(r, Deposit) else None, "The invoice it paid.", sortable=False),
-        text("withdrawalId", lambda r, _: None if isinstance(r, Deposit) else r.id, "The withdrawal it paid.", sortable=False),
+        text("withdrawalId", lambda r, _: r.id if isinstance(r, Withdrawal) else None, "The withdrawal it paid.", sortable=False),
         whole("blockNumber", lambda r, _: r.block_number, "Its block."),
         time("confirmedAt", lambda r, _: r.confirmed_at, "When it was confirmed."),
     ),
@@ -70,7 +81,8 @@ TRANSACTIONS = Listing(
     answer="list[transactions.Transaction]", summary="The merchant's transactions, newest first",
 )  # fmt: skip
 def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
-    """A withdrawal is listed from the moment that its transaction is signed, at the place of the time when it was asked for."""
+    """A withdrawal is listed from the moment that its transaction is signed, at the place of the time when it was asked for.
+    Stakes (`POST /networks/tron/stake`) are listed for the merchant whose key ordered them, from the order on."""
     found, pagination = TRANSACTIONS.page(ctx, query, also=_of_invoice(ctx, query))
     return Answer(_shown(ctx, found), pagination)
 
@@ -82,7 +94,7 @@ def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
 def get_transaction(ctx: Ctx) -> Answer:
     """Where several movements to the merchant share a hash, the newest is shown; `GET /transactions?hash=` lists them all."""
     name = ctx.param("txId")
-    found = _by_id(ctx, name) if name.startswith(("tx_", "txw_")) else _by_hash(ctx, name)
+    found = _by_id(ctx, name) if name.startswith(("tx_", "txw_", "txs_")) else _by_hash(ctx, name)
     if found is None or found.tenant != ctx.tenant:
         raise NotFound(f"No transaction {name[:80]}", {"txId": name[:80]})
     return Answer(_shown(ctx, [found])[0])
@@ -126,7 +138,9 @@ def _found(transaction: Transaction | None, ctx: Ctx) -> list[Transaction]:
 
 
 def _by_id(ctx: Ctx, name: str) -> Transaction | None:
-    withdrawal_id = withdrawal_of(name)
+    stake_id, withdrawal_id = stake_of(name), withdrawal_of(name)
+    if stake_id is not None:
+        return ctx.services.store.get(Stake, network=ctx.catalogue.networks["tron"].id, id=stake_id)
     return ctx.services.store.get(Deposit, id=name) if withdrawal_id is None else _payment_of(ctx, withdrawal_id)
 
 
@@ -144,10 +158,13 @@ def _by_hash(ctx: Ctx, txid: str) -> Transaction | None:
 
 def _shown(ctx: Ctx, transactions: list[Transaction]) -> list[dict[str, Any]]:
     tips = _tips(ctx, transactions)
-    return [
-        ctx.views.deposit(one, tips.get(one.network)) if isinstance(one, Deposit) else ctx.views.payment(one)
-        for one in transactions
-    ]
+    return [_view(ctx, one, tips.get(one.network)) for one in transactions]
+
+
+def _view(ctx: Ctx, one: Transaction, tip: int | None) -> dict[str, Any]:
+    if isinstance(one, Withdrawal):
+        return ctx.views.payment(one)
+    return ctx.views.deposit(one, tip) if isinstance(one, Deposit) else ctx.views.stake(one, tip)
 
 
 def _tips(ctx: Ctx, transactions: list[Transaction]) -> dict[NetworkId, int]:
