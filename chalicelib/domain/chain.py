@@ -111,11 +111,12 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class BlockDeposits:
-    """Which deposits a block holds, found by the block's hash: what falls out when the block does."""
+    """Which deposits a block holds, found by its hash: what falls out when the block does. One part of the list, from 0 on."""
 
     network: NetworkId
     hash: str
     deposits: tuple[str, ...]
+    part: int = 0
     version: int = 1
 
 

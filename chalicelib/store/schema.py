@@ -43,6 +43,12 @@ class Index:
     sk: str
 
 
+def _part(record: Any) -> str:
+    """The first part of a list lies where the whole list lay before there were parts."""
+    part = int(getattr(record, "part", None) or 0)
+    return f"{part:06d}" if part else "-"
+
+
 INDEXES: dict[tuple[str, str], Index] = {
     **{(family, "time"): Index("records", "listing", "list_pk", "sk") for family in ("inv", "wd", "addr")},
     **{(family, "status"): Index("records", "by_status", "status_pk", "sk") for family in ("inv", "wd")},
@@ -181,7 +187,7 @@ RECORDS: dict[str, Kind] = {
     "Cursor": Kind("chain", lambda r: f"cursor#{r.network}"),
     "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),
     "Reconciled": Kind("chain", lambda r: f"reconciled#{r.network}"),
-    "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}"),
+    "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}", _part),
     "ScanRange": Kind("chain", lambda r: f"range#{r.network}", lambda r: r.name),
     "Rescan": Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
     "DemoState": Kind("chain", lambda r: f"demo#{r.id}"),

@@ -152,11 +152,11 @@ class Backlog:
         # Coins that were registered before a block was mined count in it, and these blocks are mined already.
         self._store.catalogue(self._network.realm, fresh=True)
         while not found.done and more():
-            found = self._part(found)
+            found = self._part(found, more)
         return found
 
-    def _part(self, found: ScanRange) -> ScanRange:
-        """The next blocks of a range: stored, then noted."""
+    def _part(self, found: ScanRange, more: Callable[[], bool]) -> ScanRange:
+        """The next blocks of a range: stored, then noted; those that there was time for."""
         last = min(found.last, found.next_block + batch_blocks(self._network) - 1)
         blocks = self._reader.blocks(found.next_block, last, self._recorder.contracts())
         before = found.hashes.get(str(found.next_block - 1))
@@ -165,14 +165,8 @@ class Backlog:
             log.warning("%s: the chain changed within the range at %d", self._network.id, found.first)
             after = replace(found, next_block=found.first, parent=None, hashes={}, block_time=0)
         else:
-            self._recorder.record(blocks, found.epoch)
-            after = replace(
-                found,
-                next_block=blocks[-1].number + 1,
-                parent=blocks[0].parent_hash if found.next_block == found.first else found.parent,
-                hashes={**found.hashes, **{str(block.number): block.hash for block in blocks}},
-                block_time=blocks[-1].time,
-            )
+            blocks = blocks[: self._recorder.record(blocks, found.epoch, more).blocks]
+            after = found if not blocks else _behind(found, blocks)
         after = replace(after, touched_at=self._clock.now_ms(), version=found.version + 1)
         self._store.commit([Save(after)])
         return after
@@ -186,6 +180,17 @@ class Backlog:
                 raise Unavailable(f"the node of {self._network.id} answered block {block.number} for {found.next_block + place}")
             if place and block.parent_hash != blocks[place - 1].hash:
                 raise Unavailable(f"the blocks of {self._network.id} do not form a chain")
+
+
+def _behind(found: ScanRange, blocks: Sequence[Block]) -> ScanRange:
+    """The range once `blocks`, its next ones, are stored."""
+    return replace(
+        found,
+        next_block=blocks[-1].number + 1,
+        parent=blocks[0].parent_hash if found.next_block == found.first else found.parent,
+        hashes={**found.hashes, **{str(block.number): block.hash for block in blocks}},
+        block_time=blocks[-1].time,
+    )
 
 
 def _gone(found: ScanRange) -> list[Change]:

@@ -7,12 +7,16 @@ and whoever credits or records by what the old branch said does not get through.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import BlockDeposits, Cursor
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.deposits import Deposit
+from chalicelib.usecases.block_lists import deposits_of
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.crowds import AT_LEAST
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
@@ -60,8 +64,8 @@ class Forks:
         self._store.commit([Save(after)])
         return after
 
-    def follow(self, cursor: Cursor) -> Cursor:
-        """Find the last block that both chains have, and go back there."""
+    def follow(self, cursor: Cursor, more: Callable[[], bool] = lambda: True) -> Cursor:
+        """Find the last block that both chains have, and go back there. Raises as `rewind` does."""
         heights = sorted((int(number) for number in cursor.recent), reverse=True)
         fork = self._fork(cursor, heights)
         now = self._clock.now_ms()
@@ -76,7 +80,7 @@ class Forks:
         log.warning("%s: following a reorganisation of %d blocks", self._network.id, cursor.number - fork)
         noted = replace(cursor, rewind_to=fork, epoch=cursor.epoch + 1, updated_at=now, version=cursor.version + 1)
         self._store.commit([Save(noted)])
-        return self.rewind(noted)
+        return self.rewind(noted, more)
 
     def _fork(self, cursor: Cursor, heights: Sequence[int]) -> int | None:
         """The highest remembered block that the chain still holds. A height that the node does not know decides nothing."""
@@ -88,13 +92,16 @@ class Forks:
                 return height
         return None
 
-    def rewind(self, cursor: Cursor) -> Cursor:
-        """Orphan everything above the noted fork, then stand there."""
+    def rewind(self, cursor: Cursor, more: Callable[[], bool] = lambda: True) -> Cursor:
+        """Orphan everything above the noted fork, then stand there.
+
+        Raises Unavailable where `more` says that the time is over before: the note stays, and whoever comes next goes on.
+        """
         fork = cursor.rewind_to
         if fork is None:
             return cursor
         dropped = [hash_ for number, hash_ in cursor.recent.items() if int(number) > fork]
-        self._orphan_all(dropped)
+        self._orphan_all(dropped, more)
         after = replace(
             cursor,
             number=fork,
@@ -107,9 +114,14 @@ class Forks:
         self._store.commit([Save(after)])
         return after
 
-    def _orphan_all(self, hashes: Iterable[str]) -> None:
-        keys = [(BlockDeposits, {"network": str(self._network.id), "hash": hash_}) for hash_ in hashes]
-        for held in self._store.get_many(keys):
-            if held is not None:
-                for deposit in held.deposits:
-                    self._deposits.orphan(self._network, deposit, held.hash)
+    def _orphan_all(self, hashes: Iterable[str], more: Callable[[], bool] = lambda: True) -> None:
+        done = 0
+        for hash_, listed in deposits_of(self._store, self._network.id, list(hashes)):
+            keys: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": key}) for key in listed]
+            for deposit in self._store.get_many(keys):
+                if deposit is None or deposit.status == "orphaned" or deposit.block_hash != hash_:
+                    continue
+                if done >= AT_LEAST and not more():
+                    raise Unavailable(f"{self._network.id}: a reorganisation has more deposits than there is time for: it goes on")
+                self._deposits.orphan(self._network, deposit.id, hash_)
+                done += 1

@@ -6,21 +6,31 @@ stored of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.chain import Block, BlockDeposits, Transfer
-from chalicelib.domain.deposits import deposit_id
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.usecases.block_lists import list_deposits
+from chalicelib.usecases.crowds import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.matching import Matcher
 from chalicelib.usecases.own_transactions import from_others
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
+
+_FEW = 10
+"""So many that reading whether they are known before each is recorded saves nothing."""
+
+
+class Recorded(NamedTuple):
+    """How many of the blocks, from the first on, are stored; and which of those hold more than was to be recorded at once."""
+
+    blocks: int
+    crowded: tuple[Block, ...] = ()
 
 
 class Recorder:
@@ -32,18 +42,52 @@ class Recorder:
         """The tokens of the network by the storage form of their contracts."""
         return self._matcher.contracts()
 
-    def record(self, blocks: Sequence[Block], epoch: int) -> None:
+    def record(
+        self, blocks: Sequence[Block], epoch: int, more: Callable[[], bool] = lambda: True, most: int | None = None
+    ) -> Recorded:
         """Store what is ours in `blocks`, which the chain holds at `epoch`; what is stored already stays as it is.
 
-        Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Unavailable.
+        Stops in the middle of a block where `more` says that the time is over: whoever records it again goes on there. Of each
+        block no more than `most` are recorded that belong to one merchant. Raises Conflict (`AtEpoch`: a reorganisation was
+        followed meanwhile), Unavailable.
         """
         watched = self._matcher.ours(t for block in blocks for t in block.transfers)
         contracts, native = self._matcher.contracts(), self._matcher.native()
-        for block in blocks:
+        crowded: list[Block] = []
+        begun = 0
+
+        def may_begin() -> bool:
+            nonlocal begun
+            begun += 1
+            return begun <= AT_LEAST or more()
+
+        for place, block in enumerate(blocks):
             mine = [t for t in block.transfers if t.recipient in watched and self._matcher.bookable(t, contracts)]
             mine = from_others(self._store, self._network, mine, watched)
-            if mine:
-                self._store_block(block, mine, watched, contracts, native, epoch)
+            mine = in_turn(mine, lambda t: t.recipient)
+            left_out = False
+            if most is not None:
+                mine, left_out = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
+            mine = self._unknown(block, mine)
+            if mine and not self._store_block(block, mine, watched, contracts, native, epoch, may_begin):
+                return Recorded(place, tuple(crowded))
+            if left_out:
+                crowded.append(block)
+        return Recorded(len(blocks), tuple(crowded))
+
+    def _unknown(self, block: Block, mine: list[Transfer]) -> list[Transfer]:
+        """Without those that are stored as being in this very block, where it is worth looking."""
+        if len(mine) <= _FEW:
+            return mine
+        keys: list[tuple[type[Any], dict[str, str]]] = [
+            (Deposit, {"id": deposit_id(self._network.id, t.txid, t.position)}) for t in mine
+        ]
+        stored = self._store.get_many(keys)
+        return [
+            t
+            for t, known in zip(mine, stored, strict=True)
+            if known is None or known.status == "orphaned" or known.block_hash != block.hash
+        ]
 
     def _store_block(
         self,
@@ -53,25 +97,18 @@ class Recorder:
         contracts: dict[str, Coin],
         native: Coin,
         epoch: int,
-    ) -> None:
+        may_begin: Callable[[], bool],
+    ) -> bool:
+        """Whether all of it is stored now."""
         proven = self._reader.proven(block, mine)
         if not proven:
-            return
-        ids = [deposit_id(self._network.id, t.txid, t.position) for t in proven]
+            return True
         # The list first: whoever drops the block finds everything that may have been stored of it, also where we die half-way
         # and somebody else credits what we did store.
-        self._list(block, ids)
+        list_deposits(self._store, self._network.id, block.hash, [deposit_id(self._network.id, t.txid, t.position) for t in proven])
         for t in proven:
+            if not may_begin():
+                return False
             coin = native if t.contract is None else contracts[t.contract]
             self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch)
-
-    def _list(self, block: Block, ids: list[str]) -> None:
-        def decide() -> None:
-            known = self._store.get(BlockDeposits, network=self._network.id, hash=block.hash)
-            if known is None:
-                self._store.commit([Save(BlockDeposits(self._network.id, block.hash, tuple(ids)))])
-            elif not set(ids) <= set(known.deposits):
-                both = tuple(dict.fromkeys((*known.deposits, *ids)))
-                self._store.commit([Save(replace(known, deposits=both, version=known.version + 1))])
-
-        until_settled(decide)
+        return True

@@ -80,13 +80,14 @@ class Rescanner:
                 raise LookupError(f"{work.id} is open and not there")
             try:
                 while not found.done and more():
-                    found = self._part(found)
+                    found = self._part(found, more)
             except Unavailable as error:
                 failed = error
         if failed is not None:
             raise failed
 
-    def _part(self, rescan: Rescan) -> Rescan:
+    def _part(self, rescan: Rescan, more: Callable[[], bool]) -> Rescan:
+        """The next blocks of it: those that there was time for."""
         cursor = self._store.get(Cursor, network=self._network.id)
         if cursor is None or cursor.rewind_to is not None or cursor.halted is not None or cursor.number < rescan.next_block:
             # A reorganisation is being followed: it decides first what the chain is.
@@ -94,8 +95,10 @@ class Rescanner:
         last = min(rescan.to_block, rescan.next_block + batch_blocks(self._network) - 1, cursor.number)
         blocks = self._reader.blocks(rescan.next_block, last, self._scanner.contracts())
         self._check(blocks, rescan.next_block, last, cursor)
-        self._scanner.record(blocks, cursor.epoch)
-        after = replace(rescan, next_block=last + 1, version=rescan.version + 1)
+        recorded = self._scanner.record(blocks, cursor.epoch, more)
+        if not recorded.blocks:
+            return rescan
+        after = replace(rescan, next_block=rescan.next_block + recorded.blocks, version=rescan.version + 1)
         self._store.commit([Save(after), *([Close(rescan_work(after))] if after.done else [])])
         return after
 

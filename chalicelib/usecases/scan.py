@@ -16,15 +16,20 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import derived_id
+from chalicelib.domain.rescans import Rescan, rescan_work
 from chalicelib.domain.work import Work
 from chalicelib.usecases.backlog import Backlog
-from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.changes import Conflict, Open, Save
+from chalicelib.usecases.crowds import MOST_AT_ONCE, MOST_TO_ONE
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.forks import Forks, batch_blocks
 from chalicelib.usecases.large_payments import LargePayments
@@ -34,7 +39,8 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import RangeQueue
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.recording import Recorder
+from chalicelib.usecases.recording import Recorded, Recorder
+from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +103,7 @@ class Scanner:
         """
         cursor = self.start(STARTED_AGO)
         if cursor.rewind_to is not None:
-            cursor = self._forks.rewind(cursor)
+            cursor = self._forks.rewind(cursor, more)
         tip = self._reader.tip()
         changed = 0
         if cursor.number < tip:
@@ -105,7 +111,7 @@ class Scanner:
             self._store.catalogue(self._network.realm, fresh=True)
         while cursor.halted is None:
             if not self._still_there(cursor, tip):
-                cursor = self._forks.follow(cursor)
+                cursor = self._forks.follow(cursor, more)
                 continue
             if cursor.number >= tip:
                 break
@@ -124,8 +130,8 @@ class Scanner:
                 continue
             if not linked:
                 break
-            cursor = self._pass(cursor, linked, tip)
-            if not more():
+            cursor = self._pass(cursor, linked, tip, more)
+            if cursor.number < linked[-1].number or not more():
                 break
         if cursor.halted is not None:
             raise Halted(f"{self._network.id} is halted: {cursor.halted}")
@@ -163,9 +169,14 @@ class Scanner:
             parent, number = block.hash, block.number
         return blocks
 
-    def _pass(self, cursor: Cursor, blocks: Sequence[Block], tip: int) -> Cursor:
-        """Store what is ours in `blocks`, then let the cursor pass them."""
-        self.record(blocks, cursor.epoch)
+    def _pass(self, cursor: Cursor, blocks: Sequence[Block], tip: int, more: Callable[[], bool]) -> Cursor:
+        """Store what is ours in `blocks`, then let the cursor pass them: those that there was time for."""
+        recorded = self.record(blocks, cursor.epoch, more, MOST_AT_ONCE)
+        blocks = blocks[: recorded.blocks]
+        if not blocks:
+            return cursor
+        for block in recorded.crowded:
+            self._look_again(block)
         hashes = {str(b.number): b.hash for b in blocks}
         after = cursor.behind(hashes, blocks[-1].time, tip, self._network.reorg_depth, self._clock.now_ms())
         self._store.commit([Save(after)])
@@ -175,17 +186,42 @@ class Scanner:
         """The tokens of the network by the storage form of their contracts."""
         return self._recorder.contracts()
 
-    def record(self, blocks: Sequence[Block], epoch: int) -> None:
+    def record(
+        self, blocks: Sequence[Block], epoch: int, more: Callable[[], bool] = lambda: True, most: int | None = None
+    ) -> Recorded:
         """See `Recorder.record`."""
-        self._recorder.record(blocks, epoch)
+        return self._recorder.record(blocks, epoch, more, most)
+
+    def _look_again(self, block: Block) -> None:
+        """What of a crowded block is left over is a rescan's, ordered before the cursor passes the block. Raises Unavailable."""
+        now = self._clock.now_ms()
+        key = derived_id("rsc", self._network.id, block.hash)
+        ordered = Rescan(key, self._network.id, block.number, block.number, block.number, now)
+
+        def decide() -> None:
+            known = self._store.get(Rescan, network=self._network.id, id=key)
+            if known is None:
+                self._store.commit([Save(ordered), Open(rescan_work(ordered))])
+            elif known.done:
+                # The block was dropped, and is back: what was orphaned is looked for again.
+                again = replace(ordered, version=known.version + 1)
+                self._store.commit([Save(again), Open(rescan_work(again))])
+
+        until_settled(decide)
 
     def _confirm_due(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> None:
-        """Credit the pending deposits that are deep enough and still in the chain."""
+        """Credit the pending deposits that are deep enough and still in the chain: a few of each owner first, then the rest."""
         # Blocks that were read count, not what a node says that its height is.
         final = min(cursor.number, tip) - self._network.confirmations + 1
         if final < 0:
             return
+        if not self._confirm(cursor, tip, final, more, Counter()):
+            self._confirm(cursor, tip, final, more, None)
+
+    def _confirm(self, cursor: Cursor, tip: int, final: int, more: Callable[[], bool], taken: Counter[str] | None) -> bool:
+        """Whether everybody had a turn; `taken` counts them, and is None where nobody is asked to wait."""
         after: Work | None = None
+        all_served = True
         while True:
             due = self._store.open_work("deposit", self._network.id, upto=f"{final:015d}", after=after, limit=CONFIRM_AT_ONCE)
             wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": work.id}) for work in due]
@@ -193,8 +229,11 @@ class Scanner:
             for deposit in self._store.get_many(wanted):
                 if deposit is None or deposit.status != "pending":
                     continue
+                if taken is not None and not _has_a_turn(deposit, taken):
+                    all_served = False
+                    continue
                 if not more():
-                    return
+                    return True
                 height = deposit.block_number
                 if height not in hashes:
                     hashes[height] = self._reader.block_hash(height)
@@ -209,9 +248,19 @@ class Scanner:
                     # One wrong answer of a node must not cost a payment that nobody would look at again.
                     log.error("ALARM %s: %s was in another block %d than the node has now", self._network.id, deposit.id, height)
             if len(due) < CONFIRM_AT_ONCE:
-                return
+                return all_served
             # What has to wait must not keep what is behind it waiting.
             after = due[-1]
 
     def _cursor(self) -> Cursor | None:
         return self._store.get(Cursor, network=self._network.id)
+
+
+def _has_a_turn(deposit: Deposit, taken: Counter[str]) -> bool:
+    """Whether it is among the first of its address, and of its owner."""
+    owner = deposit.tenant or deposit.address
+    taken[f"address {deposit.address}"] += 1
+    if taken[f"address {deposit.address}"] > MOST_TO_ONE:
+        return False
+    taken[f"owner {owner}"] += 1
+    return taken[f"owner {owner}"] <= MOST_AT_ONCE

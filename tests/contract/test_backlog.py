@@ -196,10 +196,10 @@ def test_two_at_once_at_one_range(behind: Behind, monkeypatch: pytest.MonkeyPatc
     slow = wired.scanner(behind.shop.realm_network()).backlog
     record = slow._recorder.record
 
-    def overtaken(blocks: Any, epoch: int) -> None:
+    def overtaken(blocks: Any, epoch: int, *limits: Any) -> Any:
         monkeypatch.setattr(slow._recorder, "record", record)
         behind.work(first.name)
-        record(blocks, epoch)
+        return record(blocks, epoch, *limits)
 
     monkeypatch.setattr(slow._recorder, "record", overtaken)
     with pytest.raises(Conflict):

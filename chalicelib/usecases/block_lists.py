@@ -1,0 +1,58 @@
+"""Which deposits a block holds, listed under its hash before any of them is stored.
+
+A stranger decides how many there are, and an item of the table ends at 400 KB: the list is in parts, filled one after the other.
+The part behind a full one may exist, the one behind any other does not. The first part lies where the whole list lay before
+there were parts, and may be longer than they are now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from chalicelib.domain.chain import BlockDeposits
+from chalicelib.domain.ids import NetworkId
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import until_settled
+
+MOST = 2_000
+"""Ids in one part, each of some thirty bytes."""
+
+
+def list_deposits(store: Store, network: NetworkId, block_hash: str, ids: Sequence[str]) -> None:
+    """Put `ids` on the block's list, where they are not on it yet. Raises Conflict, Unavailable."""
+
+    def decide() -> None:
+        listed = _parts_behind(store, network, block_hash, None)
+        known = {deposit for part in listed for deposit in part.deposits}
+        missing = [deposit for deposit in dict.fromkeys(ids) if deposit not in known]
+        if missing and listed and len(listed[-1].deposits) < MOST:
+            last = listed[-1]
+            room = MOST - len(last.deposits)
+            store.commit([Save(replace(last, deposits=(*last.deposits, *missing[:room]), version=last.version + 1))])
+            missing = missing[room:]
+        for place, start in enumerate(range(0, len(missing), MOST), len(listed)):
+            store.commit([Save(BlockDeposits(network, block_hash, tuple(missing[start : start + MOST]), place))])
+
+    until_settled(decide)
+
+
+def deposits_of(store: Store, network: NetworkId, hashes: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each of `hashes` that has a list, with a part of it, until there are no more. Raises Unavailable."""
+    for first in store.get_many([(BlockDeposits, {"network": str(network), "hash": hash_}) for hash_ in hashes]):
+        if first is not None:
+            yield first.hash, first.deposits
+            for part in _parts_behind(store, network, first.hash, first):
+                yield part.hash, part.deposits
+
+
+def _parts_behind(store: Store, network: NetworkId, block_hash: str, last: BlockDeposits | None) -> list[BlockDeposits]:
+    """The parts behind `last`, all of them where that is None."""
+    found: list[BlockDeposits] = []
+    while last is None or len(last.deposits) >= MOST:
+        last = store.get(BlockDeposits, network=network, hash=block_hash, part=str(0 if last is None else last.part + 1))
+        if last is None:
+            break
+        found.append(last)
+    return found

@@ -1,0 +1,42 @@
+"""Many payments in one block: whose turn it is, and how many may have it, so that one stranger does not keep all others waiting.
+
+A block of small outputs to one address costs little, and each of them costs us a transaction. So the first payment of every address
+comes first, then the second of every address, and no merchant has more than `MOST_AT_ONCE` of a block before the scan goes on:
+the rest is looked at again, by a rescan of that block, when everybody else has been served.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+MOST_AT_ONCE = 200
+"""Payments of one merchant in one block that the scan itself records; of one merchant that are credited before all others' turn."""
+MOST_TO_ONE = 20
+"""Payments to one address that are credited before all others' turn."""
+AT_LEAST = 100
+"""Steps that every run takes, however late it is, so that each one gets further than the last."""
+
+
+def in_turn(items: Sequence[T], address: Callable[[T], Hashable]) -> list[T]:
+    """The first of every address, then the second of every address, and so on; among those in the order given."""
+    seen: Counter[Hashable] = Counter()
+    places = []
+    for item in items:
+        places.append(seen[address(item)])
+        seen[address(item)] += 1
+    return [items[n] for n in sorted(range(len(items)), key=places.__getitem__)]
+
+
+def shared_out(items: Sequence[T], owner: Callable[[T], Hashable], most: int) -> tuple[list[T], bool]:
+    """The first `most` of every owner, in the order given, and whether any are left out."""
+    seen: Counter[Hashable] = Counter()
+    chosen = []
+    for item in items:
+        seen[owner(item)] += 1
+        if seen[owner(item)] <= most:
+            chosen.append(item)
+    return chosen, len(chosen) < len(items)

@@ -1,0 +1,185 @@
+"""Blocks with more payments to us than there is time for, or than an item of the table holds: nobody else waits for them.
+
+The chain is `tests.support.fake_coins`, as in `test_bundles`; limits are small, so that few payments are a crowd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.chain import BlockDeposits, Cursor
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import derived_id
+from chalicelib.domain.rescans import Rescan
+from chalicelib.usecases import block_lists, crowds, forks, recording, scan
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.block_lists import deposits_of, list_deposits
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.coins import Output
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.realm_time import in_realm
+from chalicelib.wiring import services
+from chalicelib.workers import poll
+from tests.contract.test_bundles import COIN, CONFIRMATIONS, NETWORK, Shop, begin, live, shop
+from tests.support.fake_coins import Tx
+
+__all__ = ["begin", "live", "shop"]
+
+CROWD = 36
+DUST = 2_940
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ten payments are many."""
+    monkeypatch.setattr(block_lists, "MOST", 16)
+    monkeypatch.setattr(scan, "MOST_AT_ONCE", 10)
+    monkeypatch.setattr(scan, "MOST_TO_ONE", 3)
+    for module in (recording, forks):
+        monkeypatch.setattr(module, "AT_LEAST", 12)
+    yield
+
+
+def invoice(shop: Shop, amount: str) -> Any:
+    return shop.post("/v1/invoices", currency="ltc", amount=amount, network="litecoin")
+
+
+def crowd(shop: Shop, address: str, count: int = CROWD) -> None:
+    """Someone pays dust to an address, many times in one transaction."""
+    tx = Tx(shop.chain._hash("crowd"), (), tuple(Output(address, DUST) for _ in range(count)))
+    shop.chain.pool[tx.txid] = tx
+
+
+def at(address: str) -> list[Deposit]:
+    return [deposit for deposit in services().store.every(Deposit) if deposit.address == address]
+
+
+def scanned(more: Callable[[], bool] = lambda: False) -> Cursor:
+    """One poll's scan; by default of one that is late from the start."""
+    with in_realm("live"):
+        return services().scanner(services().catalogue("live").networks["litecoin"]).poll(more)
+
+
+def rescanned() -> None:
+    with in_realm("live"):
+        assert poll._rescan(services().catalogue("live").networks["litecoin"], lambda: True) == []
+
+
+def test_whoever_is_paid_beside_a_crowd_is_credited_on_time(shop: Shop) -> None:
+    """The merchant is the same, and so is the block; the crowd was there first."""
+    before = shop.available()
+    crowded, victim = invoice(shop, "1"), invoice(shop, "3")
+    crowd(shop, crowded["address"])
+    shop.chain.pay(victim["address"], 3 * COIN)
+    shop.chain.mine(CONFIRMATIONS)
+    shop.run()
+    assert [deposit.status for deposit in at(victim["address"])] == ["confirmed"]
+    cursor = services().store.get(Cursor, network=NETWORK)
+    assert cursor is not None and cursor.number == shop.chain.tip()
+    assert len(at(crowded["address"])) == 9  # of the merchant's ten the victim has one
+    rescanned()
+    assert len(at(crowded["address"])) == CROWD
+    shop.run()
+    assert {deposit.status for deposit in at(crowded["address"])} == {"confirmed"}
+    assert float(shop.available()) == pytest.approx(float(before) + 3 + CROWD * DUST / COIN)
+    assert not [work for work in services().store.every_work() if work.kind in ("rescan", "deposit")]
+    shop.whole()
+
+
+def test_a_late_poll_goes_on_in_the_middle_of_a_block(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little time every run has, each gets further, and none reads one by one what is known."""
+    monkeypatch.setattr(scan, "MOST_AT_ONCE", 1_000)
+    crowded = invoice(shop, "1")
+    crowd(shop, crowded["address"])
+    shop.chain.mine()
+    stood = shop.chain.tip() - 1
+    for run in range(1, CROWD // 12 + 1):
+        cursor = scanned()
+        assert len(at(crowded["address"])) == 12 * run
+        assert cursor.number == (stood if run < CROWD // 12 else stood + 1)
+    listed = [ids for _, ids in deposits_of(services().store, NETWORK, [cursor.hash])]
+    assert sorted(key for ids in listed for key in ids) == sorted(deposit.id for deposit in at(crowded["address"]))
+    assert [len(ids) for ids in listed] == [16, 16, 4]
+    shop.whole()
+
+
+def test_a_crowd_does_not_keep_others_from_being_credited(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it is due; there is time for four, and it takes three."""
+    monkeypatch.setattr(scan, "MOST_AT_ONCE", 1_000)
+    crowded = invoice(shop, "1")
+    crowd(shop, crowded["address"])
+    victim = invoice(shop, "3")
+    shop.chain.mine()
+    shop.chain.pay(victim["address"], 3 * COIN)
+    shop.chain.mine()
+    scanned(lambda: True)
+    shop.chain.mine(CONFIRMATIONS - 1)
+    time = iter([True] * 5 + [False] * 5)
+    scanned(lambda: next(time))
+    assert [deposit.status for deposit in at(victim["address"])] == ["confirmed"]
+    assert [deposit.status for deposit in at(crowded["address"])].count("confirmed") == 3
+
+
+def test_a_late_rescan_goes_on_in_the_middle_of_a_block(shop: Shop) -> None:
+    crowded = invoice(shop, "1")
+    crowd(shop, crowded["address"])
+    shop.chain.mine()
+    scanned()
+    time = iter([True] + [False] * 100)
+    with in_realm("live"):
+        poll._rescan(services().catalogue("live").networks["litecoin"], lambda: next(time))
+    assert len(at(crowded["address"])) == 10 + 12
+    (ordered,) = services().store.every(Rescan)
+    assert not ordered.done
+    rescanned()
+    assert len(at(crowded["address"])) == CROWD
+
+
+def test_a_crowd_falls_out_with_its_block_in_as_many_runs_as_it_takes(shop: Shop) -> None:
+    """Nothing is scanned or credited before the last of it is orphaned, and mined again it is credited once."""
+    before, count = shop.available(), 26
+    crowded = invoice(shop, "1")
+    crowd(shop, crowded["address"], count)
+    shop.chain.mine(CONFIRMATIONS)
+    shop.run()
+    rescanned()
+    shop.run()
+    shop.chain.drop(CONFIRMATIONS)
+    left = count
+    while left > 12:
+        with pytest.raises(Unavailable, match="goes on"):
+            scanned()
+        left -= 12
+        assert len([d for d in at(crowded["address"]) if d.status == "orphaned"]) == count - left
+    assert audit(services().store) == []
+    shop.chain.mine(CONFIRMATIONS)
+    for _ in range(3):
+        shop.run()
+        rescanned()
+    assert {(d.status, d.round) for d in at(crowded["address"])} == {("confirmed", 1)}
+    assert float(shop.available()) == pytest.approx(float(before) + count * DUST / COIN)
+    shop.whole()
+
+
+def test_a_list_that_an_item_does_not_hold_is_in_parts(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """14,000 ids are more than the 400 KB of an item. What was stored before there were parts is the first of them."""
+    monkeypatch.setattr(block_lists, "MOST", 2_000)
+    store = services().store
+    ids = [derived_id("tx", str(n)) for n in range(14_000)]
+    assert sum(len(key) for key in ids) > 400_000
+    store.commit([Save(BlockDeposits(NETWORK, "aa" * 32, tuple(ids[:3_000])))])
+    list_deposits(store, NETWORK, "aa" * 32, ids)
+    list_deposits(store, NETWORK, "aa" * 32, ids[5_000:9_000])
+    list_deposits(store, NETWORK, "bb" * 32, ids[:5])
+    listed = list(deposits_of(store, NETWORK, ["aa" * 32, "bb" * 32, "cc" * 32]))
+    assert [(hash_[:2], len(part)) for hash_, part in listed] == [("aa", 3_000), *[("aa", 2_000)] * 5, ("aa", 1_000), ("bb", 5)]
+    assert [key for hash_, part in listed for key in part if hash_ == "aa" * 32] == ids
+
+
+def test_the_first_of_everybody_comes_first() -> None:
+    assert crowds.in_turn(list("aaabbca"), str) == list("abcabaa")
+    assert crowds.shared_out(list("abcabaa"), str, 2) == (list("abcab"), True)
+    assert crowds.shared_out(list("abc"), str, 1) == (list("abc"), False)
