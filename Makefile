@@ -23,9 +23,9 @@ run: $(STAMP)
 test: lint
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-# Every call of the main paths fails once in every way: a longer run than a check has time for.
+# Every call of the main paths fails once in every way, and properties are tried on new examples: longer than a check has time for.
 sweep: $(STAMP)
-	SWEEP=full $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults
+	SWEEP=full $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults tests/unit
 
 quick: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not nodes and not browser"

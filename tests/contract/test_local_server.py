@@ -100,10 +100,13 @@ def ask(server: Server, method: str, target: str, body: bytes | None = None, **h
 def raw(server: Server, data: bytes) -> tuple[int, bytes]:
     """Status and everything that comes back for bytes that need not be HTTP."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=5) as sock:
-        sock.sendall(data)
-        sock.shutdown(socket.SHUT_WR)
         received = b""
-        # Who sends too much is answered before all is read: the system then resets the connection behind the answer.
+        # Who sends too much is answered before all is read: the system then resets the connection behind the answer, perhaps
+        # before we have closed our side.
+        with suppress(ConnectionResetError, BrokenPipeError):
+            sock.sendall(data)
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_WR)
         with suppress(ConnectionResetError):
             while chunk := sock.recv(65536):
                 received += chunk
