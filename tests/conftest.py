@@ -12,17 +12,17 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-# The same examples in every run: a check fails for what was changed. `make sweep` draws others.
-hypothesis.settings.register_profile("same", derandomize=True)
-hypothesis.settings.register_profile("others", derandomize=False)
-hypothesis.settings.load_profile("others" if os.environ.get("SWEEP") == "full" else "same")
-
 os.environ.update({"STAGE": "local", "WEBHOOKS_ALLOW_PRIVATE": "true", "SANDBOX_BLOCK_SECONDS": "0"})
 
 from infra.local.aws import LocalAws, isolate_environment, start_aws
 from tests.support.stack import Stack, first_stack
 
 isolate_environment()
+
+# The same examples in every run: a check fails for what was changed. `make sweep` draws others.
+hypothesis.settings.register_profile("same", derandomize=True)
+hypothesis.settings.register_profile("others", derandomize=False)
+hypothesis.settings.load_profile("others" if os.environ.get("SWEEP") == "full" else "same")
 
 
 @pytest.fixture(scope="session")
