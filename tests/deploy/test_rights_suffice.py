@@ -1,99 +1,29 @@
 """Every call to AWS that the functions make on the way of a payment and of a withdrawal, and for every GET route, is one that
 their policies allow.
 
-moto enforces no policies of roles. So the calls are recorded where botocore sends them, each with the function that was at
-work, and looked up in the policy files.
+In the simulated realm; `test_rights_live` is about what functions do on real networks alone.
 """
 
 from __future__ import annotations
 
-import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from botocore.client import BaseClient
 
 from chalicelib.api.routes import ROUTES
 from chalicelib.usecases.rates import Quote
 from chalicelib.wiring import services
-from tests.deploy.declared import API, CHALICE, function_settings, functions
+from tests.deploy.declared import API, functions
+from tests.deploy.rights import Recorder, allowed, needed, policies, recording, refused
 from tests.support.stack import Stack
-
-Call = tuple[str, str, str]
-"""Function, IAM action, ARN."""
-_OF_TRANSACTION = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
-
-
-class Recorder:
-    def __init__(self) -> None:
-        self.function = API
-        self.calls: set[Call] = set()
-
-    def note(self, service: str, operation: str, sent: dict[str, Any]) -> None:
-        self.calls |= {(self.function, action, arn) for action, arn in needed(service, operation, sent)}
-
-
-def needed(service: str, operation: str, sent: dict[str, Any]) -> set[tuple[str, str]]:
-    """The IAM actions and resources that a call needs.
-
-    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html (transactions need the rights
-    of their parts), .../list_amazonsqs.html, .../list_awskeymanagementservice.html
-    """
-    if service == "dynamodb":
-        return {(f"dynamodb:{action}", f"arn:aws:dynamodb:r:1:table/{table}") for action, table in _of_tables(operation, sent)}
-    if service == "sqs":
-        queue = sent.get("QueueName") or sent["QueueUrl"].rsplit("/", 1)[1]
-        return {(f"sqs:{operation}", f"arn:aws:sqs:r:1:{queue}")}
-    if service == "kms":
-        return {(f"kms:{operation}", "arn:aws:kms:r:1:key/k")}
-    return {(f"{service}:{operation}", "*")}
-
-
-def _of_tables(operation: str, sent: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if operation == "TransactWriteItems":
-        for item in sent["TransactItems"]:
-            for part, body in item.items():
-                yield _OF_TRANSACTION[part], body["TableName"]
-    elif operation == "TransactGetItems":
-        for item in sent["TransactItems"]:
-            yield "GetItem", item["Get"]["TableName"]
-    elif operation in ("BatchGetItem", "BatchWriteItem"):
-        for table in sent["RequestItems"]:
-            yield operation, table
-    elif "IndexName" in sent:
-        yield operation, f"{sent['TableName']}/index/{sent['IndexName']}"
-    else:
-        yield operation, sent["TableName"]
-
-
-def allowed(policy: dict[str, Any], action: str, arn: str) -> bool:
-    """Conditions are not looked at: those of KMS are compared with what is sent in test_policies.py."""
-    return any(
-        any(fnmatchcase(action, a) for a in statement["Action"]) and any(fnmatchcase(arn, r) for r in statement["Resource"])
-        for statement in policy["Statement"]
-        if statement["Effect"] == "Allow"
-    )
-
-
-def policies() -> dict[str, Any]:
-    return {f: json.loads((CHALICE / function_settings("local", f)["iam_policy_file"]).read_text()) for f in functions()}
 
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    found = Recorder()
-    send = BaseClient._make_api_call
-
-    def noted(self: BaseClient, operation: str, sent: dict[str, Any]) -> Any:
-        found.note(self.meta.service_model.service_name, operation, sent)
-        return send(self, operation, sent)
-
-    monkeypatch.setattr(BaseClient, "_make_api_call", noted)
-    return found
+    return recording(monkeypatch)
 
 
 class Kraken:
@@ -275,7 +205,6 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     at_work = {function for function, _, _ in recorder.calls}
     assert at_work == set(functions())
     assert {action for function, action, _ in recorder.calls if function == "payout" and action.startswith("kms:")} == {"kms:Sign"}
-    rights = policies()
     # Ranges are shared out of real networks alone: here the simulated one stands for the node.
     node = {call for call in recorder.calls if call[0] == "scan_range" and call[2].endswith("-sandbox")}
-    assert sorted(call for call in recorder.calls - node if not allowed(rights[call[0]], *call[1:])) == []
+    assert refused(recorder.calls - node) == []

@@ -145,9 +145,9 @@ def test_one_block_that_can_not_be_traced_stops_nobody(chain: Chain, stranger: s
     reader.blocks(height + 1, height + 1, ())
     assert len(seen(reader, height, stranger)) == 2
     assert f"ALARM ethereum: block {height + 2} can not be traced" in caplog.text
+    strict = EvmReader(replace(chain.network, tracing="on"), Heavy(chain.node.url))
+    strict.blocks(height + 1, height + 1, ())
     with pytest.raises(Unavailable):
-        strict = EvmReader(replace(chain.network, tracing="on"), Heavy(chain.node.url))
-        strict.blocks(height + 1, height + 1, ())
         strict.blocks(height + 1, height + 3, ())
 
 

@@ -166,10 +166,9 @@ def tron_holds(tron: Http, address: str, coin: str) -> int:
 def test_ctrl_c_stops_the_nodes_too_and_leaves_nothing(running: Running) -> None:
     rpcs = [node(running, slug) for slug in running_nodes(running)]
     assert len(rpcs) == 8
-    code, errors, seconds = running.end()
+    code, errors = running.end()
     assert code == 0
     assert "Traceback" not in errors
-    assert seconds < 20
     for rpc in rpcs:
         with pytest.raises(Unavailable):
             rpc.call("eth_chainId")

@@ -161,16 +161,20 @@ def test_prices_that_nobody_pays(tron: TronChain):
             "chainParameter": [{**e, "value": e["value"] * 1_000} if e["key"] == name else e for e in answer["chainParameter"]]
         }
 
+    in_usdt, in_trx = tron.payment(key, to, 1, USDT), tron.payment(key, to, 1)
     for name in ("getEnergyFee", "getTransactionFee", "getCreateNewAccountFeeInSystemContract"):
+        payer = lying(tron, "wallet/getchainparameters", dear(name))
         with pytest.raises(Unavailable):
-            lying(tron, "wallet/getchainparameters", dear(name)).prepare(tron.payment(key, to, 1, USDT))
+            payer.prepare(in_usdt)
     for garbage in ({}, [], {"chainParameter": None}, {"chainParameter": []}):
+        payer = lying(tron, "wallet/getchainparameters", lambda _, garbage=garbage: garbage)
         with pytest.raises(Unavailable):
-            lying(tron, "wallet/getchainparameters", lambda _, garbage=garbage: garbage).prepare(tron.payment(key, to, 1))
+            payer.prepare(in_trx)
+    words = b"this node does not support constant".hex()
+    answer = {"result": {"code": "CONTRACT_VALIDATE_ERROR", "message": words}}
+    payer = lying(tron, "wallet/triggerconstantcontract", lambda _: answer)
     with pytest.raises(Unavailable, match="does not run calls"):
-        words = b"this node does not support constant".hex()
-        answer = {"result": {"code": "CONTRACT_VALIDATE_ERROR", "message": words}}
-        lying(tron, "wallet/triggerconstantcontract", lambda _: answer).prepare(tron.payment(key, to, 1, USDT))
+        payer.prepare(in_usdt)
 
 
 def test_equal_payments_of_one_second_are_two(tron: TronChain):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -151,10 +152,13 @@ def test_what_the_mempool_and_the_outputs_are_not(litecoin: Litecoin) -> None:
         ("getrawtransaction", raising(RpcError(-28, "Loading block index..."))),
     ):
         mempool = UtxoMempool(network, Liar(litecoin.rpc, method, lie), "regtest")  # type: ignore[arg-type]
+        asked = {
+            "getrawmempool": mempool.waiting,
+            "getrawtransaction": partial(mempool.transactions, [txid]),
+            "gettxout": partial(mempool.ousted, {txid: ["ab" * 32 + ":0"]}),
+        }
         with pytest.raises(Unavailable):
-            mempool.waiting()
-            mempool.transactions([txid])
-            mempool.ousted({txid: ["ab" * 32 + ":0"]})
+            asked[method]()
     litecoin.mine()
     for method, lie in (
         ("gettxout", lambda found: {**found, "bestblock": "00" * 32}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import random
 from collections.abc import Callable
 
 import pytest
@@ -146,7 +146,8 @@ def test_a_mistyped_secret_is_not_repeated_in_the_error(spoil: Callable[[str], s
 
 
 def test_hash160_is_the_same_without_openssls_ripemd(monkeypatch: pytest.MonkeyPatch) -> None:
-    samples = [b"", *[os.urandom(33) for _ in range(20)]]
+    source = random.Random(160)
+    samples = [b"", *[source.randbytes(33) for _ in range(20)]]
     expected = [hashlib.new("ripemd160", hashlib.sha256(data).digest()).digest() for data in samples]
     assert [public_keys.hash160(data) for data in samples] == expected
 
@@ -163,8 +164,9 @@ def test_addresses_of_keys_as_other_libraries_make_them() -> None:
     from eth_keys.datatypes import PublicKey as EthKey
     from tronpy.keys import PublicKey as TronKey
 
+    source = random.Random(50)
     for _ in range(50):
-        key = PrivateKey().public_key
+        key = PrivateKey(source.randbytes(32)).public_key
         point = key.format(compressed=False)[1:]
         assert public_keys.address_of("live:polygon", point) == EthKey(point).to_checksum_address()
         assert public_keys.address_of("tron", point) == TronKey(point).to_base58check_address()

@@ -166,8 +166,9 @@ def test_what_is_no_xpub_is_refused(xpub: str) -> None:
 
 
 def test_public_and_private_children_agree() -> None:
-    account = ExtendedPrivateKey.master(os.urandom(64)).derive("m/44'/60'/0'")
-    for number in [0, 1, bip32.HARDENED - 1, *random.sample(range(bip32.HARDENED), 20)]:
+    source = random.Random(32)
+    account = ExtendedPrivateKey.master(source.randbytes(64)).derive("m/44'/60'/0'")
+    for number in [0, 1, bip32.HARDENED - 1, *source.sample(range(bip32.HARDENED), 20)]:
         assert account.public().child(number).xpub() == account.child(number).xpub()
 
 
@@ -175,10 +176,11 @@ def test_the_same_keys_as_bitcoinlib(tmp_path: object, monkeypatch: pytest.Monke
     monkeypatch.setenv("BCL_DATA_DIR", str(tmp_path))
     from bitcoinlib.keys import HDKey
 
+    source = random.Random(44)
     for _ in range(5):
-        seed = os.urandom(64)
+        seed = source.randbytes(64)
         theirs = HDKey.from_seed(seed, witness_type="legacy")
-        for path in ("m/44'/60'/0'", "m/84'/2'/1'", f"m/44'/195'/0'/0/{random.randrange(2**31)}"):
+        for path in ("m/44'/60'/0'", "m/84'/2'/1'", f"m/44'/195'/0'/0/{source.randrange(2**31)}"):
             child = theirs.subkey_for_path(path)
             ours = ExtendedPrivateKey.master(seed).derive(path)
             assert ours.xprv() == child.wif_private()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import subprocess
 import sys
@@ -62,21 +61,22 @@ def second_opinion(pool: str, seed: bytes, path: str) -> str:
 
 
 def test_a_thousand_random_addresses_agree(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the xpub, from the private key, and (every fourth, because it is slow) by another library."""
+    """From the xpub, from the private key, and (every tenth, because it is slow) by another library."""
     monkeypatch.setenv("BCL_DATA_DIR", str(tmp_path))
+    source = random.Random(84)
     checked = 0
     for _ in range(5):
-        seed = os.urandom(64)
+        seed = source.randbytes(64)
         ours = deriver(seed)
         for pool in POOLS:
             for turn in range(50):
-                index, realm = random.randrange(2**31), random.choice(("live", "test"))
+                index, realm = source.randrange(2**31), source.choice(("live", "test"))
                 address, path = ours.derive(realm, NETWORK_OF[pool], index)  # type: ignore[arg-type]
                 secret = address_key(seed, path)
                 point = ExtendedPrivateKey.master(seed).derive(path).key.public_key.format(compressed=False)[1:]
                 assert address == address_of(NETWORK_OF[pool], point)
                 assert len(secret) == 32
-                if turn % 4 == 0:
+                if turn % 10 == 0:
                     assert address == second_opinion(pool, seed, path), f"{pool} {path} of seed {seed.hex()}"
                 checked += 1
     assert checked == 1000

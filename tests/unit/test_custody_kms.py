@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,8 +63,9 @@ def test_signatures_verify_by_three_implementations(kms: Any, wallet: Wallet) ->
 
     signer = KmsSigner(kms)
     key = PublicKey(b"\x04" + bytes.fromhex(wallet.public_key))
+    source = random.Random(40)
     for _ in range(40):
-        digest = os.urandom(32)
+        digest = source.randbytes(32)
         signature = signer.sign(wallet, digest)
         assert signature.s <= ORDER // 2
         assert key.verify(der_of(signature), digest, hasher=None)
@@ -76,8 +78,9 @@ def test_signatures_verify_by_three_implementations(kms: Any, wallet: Wallet) ->
 
 def test_half_of_the_raw_signatures_are_high_s_and_all_of_ours_are_low(kms: Any, wallet: Wallet) -> None:
     high = 0
+    source = random.Random(60)
     for _ in range(60):
-        digest = os.urandom(32)
+        digest = source.randbytes(32)
         raw = kms.sign(KeyId=wallet.key, Message=digest, MessageType="DIGEST", SigningAlgorithm="ECDSA_SHA_256")["Signature"]
         r, s = parse_der(raw)
         high += s > ORDER // 2
@@ -199,13 +202,15 @@ def test_strict_der_is_read() -> None:
 
 
 def test_der_of_coincurve_is_read_and_finished_to_what_coincurve_recovers() -> None:
+    source = random.Random(50)
     for _ in range(50):
-        key, digest = PrivateKey(), os.urandom(32)
+        key, digest = PrivateKey(source.randbytes(32)), source.randbytes(32)
         point = key.public_key.format(compressed=False)[1:]
         r, s = parse_der(key.sign(digest, hasher=None))
         assert finish(r, s, digest, point) == finish(r, ORDER - s, digest, point) == sign_with(key, digest)
+        other = source.randbytes(32)
         with pytest.raises(NotSigned):
-            finish(r, s, os.urandom(32), point)
+            finish(r, s, other, point)
 
 
 def test_moto_still_hashes_the_digest_again_so_the_repair_is_still_needed() -> None:

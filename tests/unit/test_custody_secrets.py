@@ -71,9 +71,15 @@ def test_a_seed_opens_to_the_same_bytes_and_is_overwritten_after(kms: Any) -> No
 
 def test_a_seed_is_overwritten_when_its_user_fails(kms: Any) -> None:
     held: list[bytearray] = []
-    with pytest.raises(RuntimeError, match="user"), seed.unlock_seed(kms, SETTINGS, seed.create_seed(kms, SETTINGS, 5)) as secret:
-        held.append(secret)
-        raise RuntimeError("user")
+    unlocked = seed.unlock_seed(kms, SETTINGS, seed.create_seed(kms, SETTINGS, 5))
+
+    def use() -> None:
+        with unlocked as secret:
+            held.append(secret)
+            raise RuntimeError("user")
+
+    with pytest.raises(RuntimeError, match="user"):
+        use()
     assert held == [bytearray(64)]
 
 

@@ -160,9 +160,11 @@ def test_blocks() -> None:
         {"version": None}, {"merkleroot": TXID}, {"merkleroot": "x"}, {"time": 1}, {"bits": "1d00ffff00"},
     ]  # fmt: skip
     for change in wrong:
-        with pytest.raises(Garbled):
+        try:
             parse_block(block(**change), 7, name)
-            pytest.fail(str(change))
+        except Garbled:
+            continue
+        pytest.fail(str(change))
     with pytest.raises(Garbled):
         parse_block(None, 7, name)
 

@@ -1,0 +1,95 @@
+"""Which rights the functions' calls to AWS need, and whether their policies give them.
+
+moto enforces no policies of roles. So the calls are recorded where botocore sends them, each with the function that was at
+work, and looked up in the policy files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from botocore.client import BaseClient
+
+from tests.deploy.declared import API, CHALICE, function_settings, functions
+
+Call = tuple[str, str, str]
+"""Function, IAM action, ARN."""
+_OF_TRANSACTION = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem"}
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.function = API
+        self.calls: set[Call] = set()
+
+    def note(self, service: str, operation: str, sent: dict[str, Any]) -> None:
+        self.calls |= {(self.function, action, arn) for action, arn in needed(service, operation, sent)}
+
+
+def needed(service: str, operation: str, sent: dict[str, Any]) -> set[tuple[str, str]]:
+    """The IAM actions and resources that a call needs.
+
+    https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html (transactions need the rights
+    of their parts), .../list_amazonsqs.html, .../list_awskeymanagementservice.html
+    """
+    if service == "dynamodb":
+        return {(f"dynamodb:{action}", f"arn:aws:dynamodb:r:1:table/{table}") for action, table in _of_tables(operation, sent)}
+    if service == "sqs":
+        queue = sent.get("QueueName") or sent["QueueUrl"].rsplit("/", 1)[1]
+        return {(f"sqs:{operation}", f"arn:aws:sqs:r:1:{queue}")}
+    if service == "kms":
+        return {(f"kms:{operation}", "arn:aws:kms:r:1:key/k")}
+    return {(f"{service}:{operation}", "*")}
+
+
+def _of_tables(operation: str, sent: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if operation == "TransactWriteItems":
+        for item in sent["TransactItems"]:
+            for part, body in item.items():
+                yield _OF_TRANSACTION[part], body["TableName"]
+    elif operation == "TransactGetItems":
+        for item in sent["TransactItems"]:
+            yield "GetItem", item["Get"]["TableName"]
+    elif operation in ("BatchGetItem", "BatchWriteItem"):
+        for table in sent["RequestItems"]:
+            yield operation, table
+    elif "IndexName" in sent:
+        yield operation, f"{sent['TableName']}/index/{sent['IndexName']}"
+    else:
+        yield operation, sent["TableName"]
+
+
+def allowed(policy: dict[str, Any], action: str, arn: str) -> bool:
+    """Conditions are not looked at: those of KMS are compared with what is sent in test_policies.py."""
+    return any(
+        any(fnmatchcase(action, a) for a in statement["Action"]) and any(fnmatchcase(arn, r) for r in statement["Resource"])
+        for statement in policy["Statement"]
+        if statement["Effect"] == "Allow"
+    )
+
+
+def policies() -> dict[str, Any]:
+    return {f: json.loads((CHALICE / function_settings("local", f)["iam_policy_file"]).read_text()) for f in functions()}
+
+
+def refused(calls: set[Call]) -> list[Call]:
+    """Those that their function's policy does not allow."""
+    rights = policies()
+    return sorted(call for call in calls if not allowed(rights[call[0]], *call[1:]))
+
+
+def recording(patch: pytest.MonkeyPatch) -> Recorder:
+    """From now on every call to AWS is noted, until `patch` is undone."""
+    found = Recorder()
+    send = BaseClient._make_api_call
+
+    def noted(self: BaseClient, operation: str, sent: dict[str, Any]) -> Any:
+        found.note(self.meta.service_model.service_name, operation, sent)
+        return send(self, operation, sent)
+
+    patch.setattr(BaseClient, "_make_api_call", noted)
+    return found
