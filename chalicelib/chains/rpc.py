@@ -37,9 +37,19 @@ _TOO_MUCH = re.compile(
 )
 """How nodes and providers say that an answer would be too large. They have no code in common for it."""
 _NOT_SERVED = (400, 401, 403, 404, 405, 501)
-_LARGE = frozenset({"eth_getLogs", "eth_getBlockReceipts", "eth_getBlockByNumber"})
+_LARGE = frozenset({
+    "eth_getLogs", "eth_getBlockReceipts", "eth_getBlockByNumber",
+    "debug_traceBlockByHash", "debug_traceTransaction", "trace_block", "trace_transaction",
+})  # fmt: skip
 _GROWS_AFTER = 30
 """Batches that have to pass before a batch size that was cut is tried twice as large."""
+
+MOST_BYTES = 64 << 20
+"""No answer is read further: a stranger's transaction decides how large some are, and a function has half a gigabyte."""
+MOST_TRACED = 24 << 20
+"""The same of traces, whose many small parts take several times the room once they are read."""
+_TOO_DEEP = "depth limit exceeded"
+"""How orjson says that an answer nests deeper than it reads: a trace of calls in calls. That is no fault of the node."""
 
 _WORDS = 300
 _PIECE = 1 << 18
@@ -195,21 +205,25 @@ class JsonRpc:
     def _exchange(self, body: Any, *, again: bool) -> Any:
         """Send, and parse the answer. `again`: once more when a kept-alive connection turns out to be closed."""
         data = orjson.dumps(body)
+        methods = [each["method"] for each in (body if isinstance(body, list) else [body])]
+        most = MOST_TRACED if any(method.startswith(("debug_", "trace_")) for method in methods) else MOST_BYTES
         try:
-            status, content = self._post(data)
+            status, content = self._post(data, most)
         except urllib3.exceptions.ProtocolError as error:
             # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
             if not again:
                 raise Unavailable(f"the connection to the node broke ({type(error).__name__})") from None
             try:
-                status, content = self._post(data)
+                status, content = self._post(data, most)
             except urllib3.exceptions.HTTPError as second:
                 raise Unavailable(f"the node can not be reached ({type(second).__name__})") from None
         except urllib3.exceptions.HTTPError as error:
             raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
         try:
             answer = orjson.loads(content)
-        except orjson.JSONDecodeError:
+        except orjson.JSONDecodeError as error:
+            if str(error).startswith(_TOO_DEEP):
+                raise TooMuch("the node's answer nests deeper than is read") from None
             answer = None
         if status == 413:
             raise _TooMany("HTTP 413") if isinstance(body, list) else TooMuch("the node answers HTTP 413")
@@ -220,14 +234,21 @@ class JsonRpc:
             raise Unavailable("the node's answer is not JSON")
         return answer
 
-    def _post(self, data: bytes) -> tuple[int, bytes]:
-        """Status and body. The socket's timeout is for each read: whoever sends a byte a second meets this deadline."""
-        deadline = time.monotonic() + self._patience
+    def _post(self, data: bytes, most: int) -> tuple[int, bytes]:
+        """Status and body. The socket's timeout is for each read: whoever sends a byte a second meets this deadline.
+
+        Raises TooMuch for a body of more than `most` bytes.
+        """
+        deadline, size = time.monotonic() + self._patience, 0
         try:
             response = self._pool.request("POST", self._url, body=data, redirect=False, preload_content=False)
             pieces = []
             while piece := response.read1(_PIECE):
                 pieces.append(piece)
+                size += len(piece)
+                if size > most:
+                    response.close()
+                    raise TooMuch(f"the node's answer is larger than {most >> 20} MB")
                 if time.monotonic() > deadline:
                     response.close()
                     raise Unavailable("the node's answer does not end in time")

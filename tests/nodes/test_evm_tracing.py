@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
 
+from chalicelib.chains import rpc
+from chalicelib.chains.evm import tracing
+from chalicelib.chains.evm.frames import internal
 from chalicelib.chains.evm.reader import EvmReader
-from chalicelib.chains.evm.tracing import internal
+from chalicelib.chains.evm.tracing import Tracer
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
 from chalicelib.domain.chain import Transfer
 from chalicelib.usecases.ports.failures import Unavailable
@@ -186,3 +191,76 @@ def test_a_trace_that_a_node_made_up_is_not_proven(chain: Chain, stranger: str) 
     for reader in readers(chain).values():
         assert reader.proven(block, [forged, second]) == []
     assert internal([], block) == []
+
+
+# Calls itself until the gas is gone: PUSH0 x5, ADDRESS, GAS, CALL.
+CALLS_ITSELF = "5f5f5f5f5f305af100"
+# Calls nobody, as often as its first word says, with 64 KB of nothing as data: a trace repeats them each time.
+CALLS_WITH_MUCH = "5f355b5f5f620100005f5f60995af15060019003806002" + "5700"
+
+
+def beside(chain: Chain, stranger: str, bad: str, data: str, gas: int) -> tuple[int, str]:
+    """One block with a payment by a contract, one that spoils the trace, and a payment; its number, and the bad one's id."""
+    relay, spoiler = deploy(chain.rpc, "Relay"), contract(chain, bad)
+    chain.rpc.call("evm_setAutomine", [False])
+    try:
+        forward = call_data("forward(address)", stranger)
+        tokens.send(chain.rpc, relay, data=forward, value=7, gas=200_000)
+        spoilt = tokens.send(chain.rpc, spoiler, data=data, gas=gas)
+        tokens.send(chain.rpc, relay, data=forward, value=8, gas=200_000)
+        chain.rpc.call("evm_mine")
+    finally:
+        chain.rpc.call("evm_setAutomine", [True])
+    return int(mined(chain.rpc, spoilt)["blockNumber"], 16), spoilt
+
+
+@pytest.mark.parametrize("mode", ["auto", "on"])
+@pytest.mark.parametrize("flat", [True, False])
+def test_calls_nested_too_deep_spoil_no_trace_but_their_own(
+    chain: Chain, stranger: str, caplog: pytest.LogCaptureFixture, mode: str, flat: bool
+) -> None:
+    """More than 1,024 calls in calls: one transaction of 32 million gas. A flat trace can be read, where the node has one."""
+    chain.rpc.call("evm_setBlockGasLimit", [hex(60_000_000)])
+    height, spoilt = beside(chain, stranger, CALLS_ITSELF, "0x", 32_000_000)
+    node = Without(chain.node.url, () if flat else ("trace_block", "trace_transaction"))
+    reader = EvmReader(replace(chain.network, tracing=mode), node)
+    for _ in range(2):
+        assert [t.amount for t in seen(reader, height - 1, stranger)] == [7, 8]
+    assert reader.traces is True, "the node is not at fault"
+    assert (f"ALARM ethereum: block {height} can not be traced, and was read without {spoilt}" in caplog.text) is not flat
+
+
+@pytest.mark.parametrize("mode", ["auto", "on"])
+def test_a_trace_larger_than_the_function_spoils_no_trace_but_its_own(
+    chain: Chain, stranger: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(rpc, "MOST_TRACED", 100_000)
+    height, spoilt = beside(chain, stranger, CALLS_WITH_MUCH, "0x" + f"{2:064x}", 3_000_000)
+    for name, lacking in (("geth's", PARITY), ("parity's", GETH)):
+        caplog.clear()
+        reader = EvmReader(replace(chain.network, tracing=mode), Without(chain.node.url, lacking))
+        for _ in range(2):
+            assert [t.amount for t in seen(reader, height - 1, stranger)] == [7, 8], name
+        assert reader.traces is True
+        assert f"ALARM ethereum: block {height} can not be traced, and was read without {spoilt}" in caplog.text
+
+
+def test_no_time_for_all_transactions_of_a_spoilt_block(
+    chain: Chain, stranger: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What must be traced is gone on with; else the rest is left out, and said."""
+    monkeypatch.setattr(rpc, "MOST_TRACED", 100_000)
+    monkeypatch.setattr(tracing, "TRANSACTIONS_AT_ONCE", 1)
+    height, _ = beside(chain, stranger, CALLS_WITH_MUCH, "0x" + f"{2:064x}", 3_000_000)
+    block = replace(chain.reader.blocks(height, height, ())[0], transfers=[])
+    answer = chain.rpc.call("eth_getBlockByNumber", [hex(height), True])
+    for must in (False, True):
+        # Each look at this clock is 20 seconds later.
+        tracer = Tracer("ethereum", chain.rpc, must=must, clock=partial(next, count(0.0, 20.0)))
+        found = replace(block, transfers=[])
+        for left in (2, 1) if must else ():
+            with pytest.raises(Unavailable, match=f"{left} are left"):
+                tracer.add([found], [answer])
+        tracer.add([found], [answer])
+        assert [t.amount for t in found.transfers if t.recipient == stranger] == ([7, 8] if must else [7])
+    assert f"ALARM ethereum: block {height} can not be traced, and was read without: no time" in caplog.text

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains import rpc
 from chalicelib.chains.rpc import JsonRpc, RpcError, TooMuch
 from chalicelib.usecases.ports.failures import Unavailable
 
@@ -56,7 +57,7 @@ class Server:
             threading.Thread(target=self._talk, args=(client,), daemon=True).start()
 
     def _talk(self, client: socket.socket) -> None:
-        with client, client.makefile("rb") as stream:
+        with contextlib.suppress(ConnectionError), client, client.makefile("rb") as stream:
             while first := stream.readline():
                 length, head = 0, first
                 while (line := stream.readline()) not in (b"\r\n", b""):
@@ -376,6 +377,33 @@ def test_an_answer_that_trickles_has_an_end() -> None:
             JsonRpc(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=0.15).call("eth_chainId")
         released.set()
         thread.join(5)
+
+
+def test_an_answer_is_read_no_further_than_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch is asked in halves until its answers fit; of traces less is read."""
+    monkeypatch.setattr(rpc, "MOST_BYTES", 4_000)
+    monkeypatch.setattr(rpc, "MOST_TRACED", 1_000)
+    for method, fits in (("eth_getBlockByNumber", 3), ("trace_block", 0)):
+
+        def reply(asked: Any) -> Answer:
+            return says([result(each, "x" * 1_000) for each in asked] if isinstance(asked, list) else result(asked, "x" * 5_000))
+
+        with server(reply) as serving:
+            node = JsonRpc(serving.url)
+            if fits:
+                assert node.batch([(method, [n]) for n in range(8)]) == ["x" * 1_000] * 8
+                assert [len(asked) for asked in serving.asked] == [8, 4, 2, 2, 4, 2, 2]
+            else:
+                with pytest.raises(TooMuch, match="larger"):
+                    node.batch([(method, [n]) for n in range(8)])
+            with pytest.raises(TooMuch, match="larger"):
+                node.call(method)
+
+
+def test_an_answer_that_nests_too_deep_is_too_much_and_no_garbage() -> None:
+    deep = Answer(b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 2_000 + b"]" * 2_000 + b"}")
+    with server(lambda asked: deep) as serving, pytest.raises(TooMuch, match="nests"):
+        JsonRpc(serving.url).call("debug_traceTransaction")
 
 
 def test_nothing_is_sent_where_no_node_may_be() -> None:

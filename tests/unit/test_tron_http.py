@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.rpc import RpcError
+from chalicelib.chains.rpc import RpcError, TooMuch
+from chalicelib.chains.tron import http
 from chalicelib.chains.tron.http import TronHttp
 from chalicelib.usecases.ports.failures import Unavailable
 
@@ -140,3 +141,10 @@ def test_only_http():
     for url in ("ftp://node.example", "node.example", "https://"):
         with pytest.raises(ValueError, match="http"):
             TronHttp(url)
+
+
+def test_an_answer_is_read_no_further_than_there_is_room(server: Server, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(http, "MOST_BYTES", 1_000)
+    server.say = lambda path, body: (200, b'"' + b"x" * 2_000 + b'"')
+    with pytest.raises(TooMuch, match="larger"):
+        TronHttp(f"http://127.0.0.1:{server.port}").call("wallet/getblock")

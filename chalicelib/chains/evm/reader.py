@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from chalicelib.chains.evm.abi import balance_call
+from chalicelib.chains.evm.frames import POSITION
 from chalicelib.chains.evm.logs import LogReader, hash_in
 from chalicelib.chains.evm.parsing import check_native, happened, moved_tokens, parse_block, parse_header
 from chalicelib.chains.evm.quantities import Contradicted, Garbled, data, hash32, member, quantity
-from chalicelib.chains.evm.tracing import POSITION, Tracer
+from chalicelib.chains.evm.tracing import Tracer
 from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.catalogue import Network

@@ -1,46 +1,41 @@
 """Internal transfers: native coins that a contract sent. No log tells of them; a trace of the block does, where the node can trace.
 
 Two methods are known, `debug_traceBlockByHash` with geth's callTracer and `trace_block` of Parity, Erigon, Nethermind and Reth;
-which of them a node has is found out by asking once. Frames below the transaction itself count if they move value (CALL, CREATE,
-CREATE2, SELFDESTRUCT), and neither they nor a frame around them was reverted. DELEGATECALL and STATICCALL move nothing.
+which of them a node has is found out by asking once.
 
 A transfer's position is "trace:<recipient>:<n>", the n-th that its transaction moves to this recipient. Places in the call tree
 would differ between nodes (some leave out calls of precompiled contracts); the order of what reaches one recipient can not.
+
+A stranger's transaction can make the trace of its block too large to be read, or nest it too deep, for little money. That is no
+fault of the node: such a block is traced transaction by transaction, and what can not be read even so is left out and said. What it
+may have moved to us is found by comparing balances (`usecases/reconcile.py`).
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from chalicelib.chains.evm.parsing import MOST_UNITS
-from chalicelib.chains.evm.quantities import Garbled, address, hash32, member, quantity
+from chalicelib.chains.evm.frames import Moved, internal, listed, of_call_tracer, of_parity
+from chalicelib.chains.evm.quantities import Garbled, hash32
 from chalicelib.chains.rpc import NotServed, RpcError, TooMuch, Transport
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.usecases.ports.failures import Unavailable
 
 log = logging.getLogger(__name__)
 
-POSITION = "trace:"
 _CALL_TRACER = {"tracer": "callTracer", "tracerConfig": {"onlyTopCall": False, "withLog": False}}
-_MOVING = frozenset({"CALL", "CREATE", "CREATE2", "SELFDESTRUCT"})
+_FLAT_TRACER = {"tracer": "flatCallTracer"}
 _AT_ONCE = 2
 """Traces asked in one batch: one of a full block has megabytes, and takes a node seconds."""
+TRANSACTIONS_AT_ONCE = 20
+MOST_SECONDS = 10.0
+"""How long blocks that are asked for at once may be traced transaction by transaction: for each a node runs those before it."""
 REST = 600.0
 """Seconds for which a node is not asked again that did not trace in time: a slow tracer must not hold up every payment. Meanwhile
 `usecases/reconcile.py` compares balances."""
-
-
-class Moved(NamedTuple):
-    """A frame that moved `units`, addresses in storage form."""
-
-    txid: str
-    sender: str
-    recipient: str
-    units: int
 
 
 class Tracer:
@@ -51,6 +46,8 @@ class Tracer:
         self._rests_until = 0.0
         self._method: str | None = None
         self._can = True
+        self._one_by_one_until = 0.0
+        self._traced_of: dict[str, dict[str, list[Moved]]] = {}
 
     @property
     def works(self) -> bool | None:
@@ -62,34 +59,39 @@ class Tracer:
     def add(self, blocks: Sequence[Block], answers: Sequence[Any]) -> None:
         """Put the internal transfers into `blocks`, which were parsed from `answers`. Raises Garbled, RpcError, Unavailable."""
         # A block whose transactions call nothing has nothing inside; and a plain payment's gas is exactly this much.
-        asked = [block for block, answer in zip(blocks, answers, strict=True) if _calls_something(answer)]
+        running = {block.hash: _that_call(answer) for block, answer in zip(blocks, answers, strict=True)}
+        asked = [block for block in blocks if running[block.hash]]
+        self._one_by_one_until = self._clock() + MOST_SECONDS
         for start in range(0, len(asked), _AT_ONCE):
             part = asked[start : start + _AT_ONCE]
-            traced = self._traced(part)
+            traced = self._traced(part, running)
             if traced is None:
                 return
-            for block, answer in zip(part, traced, strict=True):
-                if answer is not None:
-                    block.transfers.extend(internal(self._frames(answer, block), block))
+            for block, frames in zip(part, traced, strict=True):
+                block.transfers.extend(internal(frames, block))
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> frozenset[Transfer]:
         """Those of `transfers` that the trace of their own transactions has. The receipts have to be looked at besides."""
         found: set[Transfer] = set()
         for txid in dict.fromkeys(transfer.txid for transfer in transfers):
-            found.update(internal(self._of_transaction(txid, block), block))
+            found.update(internal(self._of_transaction(txid, block) or [], block))
         return frozenset(found) & frozenset(transfers)
 
-    def _traced(self, blocks: Sequence[Block]) -> list[Any] | None:
-        """A trace of each block, None where the node can not trace."""
+    def _traced(self, blocks: Sequence[Block], running: Mapping[str, Sequence[str]]) -> list[list[Moved]] | None:
+        """What moved in each block, None where the node can not trace. `running`: the transactions that run code, by block hash."""
         if self.works is False:
             return None
         known = self._method
         for method in (known,) if known else ("debug_traceBlockByHash", "trace_block"):
             try:
                 answers = self._rpc.batch([self._request(method, block) for block in blocks])
-            except (RpcError, TooMuch, NotServed) as error:
+            except TooMuch as error:
+                # The node traces, and more than can be read: the block's fault, or a stranger's in it.
+                self._method = method
+                return self._block_by_block(blocks, running, error)
+            except (RpcError, NotServed) as error:
                 if known:
-                    return self._one_by_one(blocks, error)
+                    return self._block_by_block(blocks, running, error)
                 log.info("%s: no %s: %s", self._slug, method, error)
             except Unavailable as error:
                 if self._must:
@@ -100,25 +102,76 @@ class Tracer:
                 return None
             else:
                 self._method = method
-                return answers
+                return [self._frames(answer, block) for answer, block in zip(answers, blocks, strict=True)]
         if self._must:
             raise Unavailable(f"{self._slug}: the node can not trace, and this network must be traced")
         log.warning("%s: the node can not trace: what contracts send to our addresses is not seen in blocks", self._slug)
         self._can = False
         return None
 
-    def _one_by_one(self, blocks: Sequence[Block], error: Exception) -> list[Any]:
-        """The node can trace, and does not trace these: each by itself, None for the one that is at fault.
+    def _block_by_block(
+        self, blocks: Sequence[Block], running: Mapping[str, Sequence[str]], error: Exception
+    ) -> list[list[Moved]] | None:
+        """The node can trace, and does not trace these: each by itself; nothing of the one that is at fault.
 
         A block that can not be traced (a transaction that takes the tracer too long) must not stop the network: what contracts paid
         in it is the operator's to look after, unless the network says that nothing may be passed over.
         """
         if len(blocks) > 1:
-            return [answer for block in blocks for answer in self._traced([block]) or [None]]
+            return [frames for block in blocks for frames in self._traced([block], running) or [[]]]
+        if isinstance(error, TooMuch):
+            return self._one_by_one(blocks[0], running[blocks[0].hash])
         if self._must:
             raise Unavailable(f"{self._slug}: the node does not trace block {blocks[0].number}: {error}") from error
         log.error("ALARM %s: block %d can not be traced, and was read without: %s", self._slug, blocks[0].number, error)
-        return [None]
+        return [[]]
+
+    def _one_by_one(self, block: Block, txids: Sequence[str]) -> list[list[Moved]] | None:
+        """What moved in a block whose trace can not be read as a whole: transaction by transaction, without what is at fault."""
+        log.warning("%s: the trace of block %d is too large or too deep: one transaction at a time", self._slug, block.number)
+        # What there was no time for is gone on with, where nothing may be passed over.
+        done = self._traced_of.pop(block.hash, {})
+        todo = [txid for txid in txids if txid not in done]
+        try:
+            while todo:
+                for txid, frames in zip(todo, self._of_transactions(todo[:TRANSACTIONS_AT_ONCE], block), strict=False):
+                    done[txid] = frames
+                todo = todo[TRANSACTIONS_AT_ONCE:]
+                if self._clock() > self._one_by_one_until:
+                    break
+        except Unavailable as error:
+            if self._must:
+                raise
+            self._rests_until = self._clock() + REST
+            log.error("ALARM %s: block %d is not traced in time, and was read without: %s", self._slug, block.number, error)
+            return None
+        if todo and self._must:
+            self._traced_of = {block.hash: done}
+            raise Unavailable(f"{self._slug}: block {block.number} is traced one transaction at a time, and {len(todo)} are left")
+        if todo:
+            log.error("ALARM %s: block %d can not be traced, and was read without: no time", self._slug, block.number)
+        return [[moved for txid in txids for moved in done.get(txid, ())]]
+
+    def _of_transactions(self, txids: Sequence[str], block: Block) -> list[list[Moved]]:
+        if self._method != "trace_block":
+            try:
+                answers = self._rpc.batch([("debug_traceTransaction", [txid, _CALL_TRACER]) for txid in txids])
+                return [list(of_call_tracer([{"txHash": t, "result": a}])) for t, a in zip(txids, answers, strict=True)]
+            except (RpcError, TooMuch, Garbled):
+                log.info("%s: a transaction of block %d can not be traced: each by itself", self._slug, block.number)
+        found = []
+        for txid in txids:
+            try:
+                frames = self._of_transaction(txid, block)
+            except (RpcError, Garbled) as error:
+                log.info("%s: %s: %s", self._slug, txid, error)
+                frames = None
+            if frames is None:
+                log.error(
+                    "ALARM %s: block %d can not be traced, and was read without %s", self._slug, block.number, txid
+                )  # fmt: skip
+            found.append(frames or [])
+        return found
 
     def _request(self, method: str, block: Block) -> tuple[str, list[Any]]:
         return (method, [block.hash, _CALL_TRACER]) if method == "debug_traceBlockByHash" else (method, [hex(block.number)])
@@ -126,112 +179,44 @@ class Tracer:
     def _frames(self, answer: Any, block: Block) -> list[Moved]:
         if not isinstance(answer, list):
             raise Garbled("a block's trace is no list")
-        return list(_of_call_tracer(answer) if self._method == "debug_traceBlockByHash" else _of_parity(answer, block))
+        return list(of_call_tracer(answer) if self._method == "debug_traceBlockByHash" else of_parity(answer, block))
 
-    def _of_transaction(self, txid: str, block: Block) -> list[Moved]:
-        if self._method == "trace_block":
-            return list(_of_parity(_listed(self._rpc.call("trace_transaction", [txid])), block))
-        try:
-            answer = self._rpc.call("debug_traceTransaction", [txid, _CALL_TRACER])
-        except RpcError:
-            if self._method is not None:
-                raise
-            # Nothing was traced in this process yet, so the node may be of the other kind.
-            return list(_of_parity(_listed(self._rpc.call("trace_transaction", [txid])), block))
-        return list(_of_call_tracer([{"txHash": txid, "result": answer}]))
+    def _of_transaction(self, txid: str, block: Block) -> list[Moved] | None:
+        """What a transaction moved inside, None where its trace can not be read.
+
+        A flat trace does not nest, so it may be read where that of geth's callTracer is too deep.
+        """
+        if self._method != "trace_block":
+            try:
+                return list(
+                    of_call_tracer([{"txHash": txid, "result": self._rpc.call("debug_traceTransaction", [txid, _CALL_TRACER])}])
+                )
+            except TooMuch as error:
+                log.info("%s: %s: %s", self._slug, txid, error)
+            except RpcError:
+                if self._method is not None:
+                    raise
+                # Nothing was traced in this process yet, so the node may be of the other kind.
+                return list(of_parity(listed(self._rpc.call("trace_transaction", [txid])), block))
+        for method, more in (("trace_transaction", []), ("debug_traceTransaction", [_FLAT_TRACER])):
+            try:
+                return list(of_parity(listed(self._rpc.call(method, [txid, *more])), block))
+            except TooMuch as error:
+                log.info("%s: %s: %s", self._slug, txid, error)
+            except (RpcError, NotServed) as error:
+                if self._method == "trace_block" and method == "trace_transaction":
+                    raise
+                log.info("%s: no flat trace of %s: %s", self._slug, txid, error)
+        return None
 
 
-def internal(frames: Sequence[Moved], block: Block) -> list[Transfer]:
-    """The transfers of a block's frames, in their order."""
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    transfers = []
-    for frame in frames:
-        if frame.units > MOST_UNITS:
-            raise Garbled("a call moves more than there is")
-        place = counts[frame.txid, frame.recipient]
-        counts[frame.txid, frame.recipient] += 1
-        transfers.append(
-            Transfer(frame.txid, f"{POSITION}{frame.recipient}:{place}", None, frame.sender, frame.recipient, frame.units)
-        )
-    return transfers
-
-
-def _calls_something(answer: Any) -> bool:
-    """Whether a block has a transaction that may run code: it carries data, makes a contract, or has more gas than a payment needs.
+def _that_call(answer: Any) -> list[str]:
+    """A block's transactions that may run code: that carry data, make a contract, or have more gas than a payment needs.
 
     A contract's receive function runs without data; a payment with exactly 21,000 gas can not run anything.
     """
-    return any(
-        row.get("input", row.get("data", "0x")) != "0x" or row.get("to") is None or row.get("gas") != "0x5208"
+    return [
+        hash32(row.get("hash"), "a transaction's hash")
         for row in answer["transactions"]
-    )
-
-
-def _of_call_tracer(answer: list[Any]) -> Iterator[Moved]:
-    for entry in answer:
-        txid = hash32(member(entry, "txHash", "a trace"), "a trace's transaction")
-        if entry.get("error") is not None or not isinstance(entry.get("result"), dict):
-            raise Garbled("a transaction could not be traced")
-        if entry["result"].get("error") is None:
-            yield from _inside(entry["result"], txid)
-
-
-def _inside(frame: dict[str, Any], txid: str) -> Iterator[Moved]:
-    """What the calls of `frame` moved, depth first as it happened. Iterative: a stack of calls may be 1,024 deep."""
-    stack = [iter(_listed(frame.get("calls", [])))]
-    while stack:
-        call = next(stack[-1], None)
-        if call is None:
-            stack.pop()
-            continue
-        if member(call, "error", "a call") is not None:
-            continue  # reverted, and everything in it with it
-        kind, value = call.get("type"), call.get("value")
-        if kind in _MOVING and value not in (None, "0x0") and (units := quantity(value, "a call's value")):
-            yield from _moved(txid, call.get("from"), call.get("to"), units)
-        if calls := call.get("calls"):
-            stack.append(iter(_listed(calls)))
-
-
-def _of_parity(answer: list[Any], block: Block) -> Iterator[Moved]:
-    """`trace_block` and `trace_transaction`: one entry for each call, in order; a reverted one before those inside it."""
-    reverted: dict[str, list[list[int]]] = defaultdict(list)
-    for entry in answer:
-        kind = member(entry, "type", "a trace")
-        if kind not in ("call", "create", "suicide"):
-            continue  # a miner's reward
-        if hash32(entry.get("blockHash"), "a trace's block") != block.hash:
-            raise Garbled("a trace is of another block")
-        txid = hash32(entry.get("transactionHash"), "a trace's transaction")
-        path = _listed(entry.get("traceAddress"))
-        if any(path[: len(around)] == around for around in reverted[txid]):
-            continue
-        if entry.get("error") is not None:
-            reverted[txid].append(path)
-            continue
-        if not path:
-            continue  # the transaction itself: a native transfer of the block
-        action = entry.get("action")
-        if kind == "suicide":
-            sender, recipient = member(action, "address", "an action"), member(action, "refundAddress", "an action")
-            value = action.get("balance")
-        else:
-            sender, value = member(action, "from", "an action"), member(action, "value", "an action")
-            if kind == "call" and action.get("callType", "call") != "call":
-                continue
-            recipient = action.get("to") if kind == "call" else member(entry.get("result"), "address", "a creation")
-        if units := quantity(value, "a call's value"):
-            yield from _moved(txid, sender, recipient, units)
-
-
-def _moved(txid: str, sender: Any, recipient: Any, units: int) -> Iterator[Moved]:
-    """What a contract sends to itself has not moved."""
-    moved = Moved(txid, address(sender, "a sender"), address(recipient, "a recipient"), units)
-    if moved.sender != moved.recipient:
-        yield moved
-
-
-def _listed(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise Garbled("a trace has no list where one should be")
-    return value
+        if row.get("input", row.get("data", "0x")) != "0x" or row.get("to") is None or row.get("gas") != "0x5208"
+    ]

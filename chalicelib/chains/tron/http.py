@@ -19,7 +19,7 @@ import orjson
 import urllib3
 
 from chalicelib.chains.places import ForbiddenPlace, pools
-from chalicelib.chains.rpc import RpcError, secrets_of
+from chalicelib.chains.rpc import MOST_BYTES, RpcError, TooMuch, secrets_of
 from chalicelib.chains.tron.values import words
 from chalicelib.usecases.ports.failures import Unavailable
 
@@ -112,13 +112,20 @@ class TronHttp:
             raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
 
     def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
-        """Status and body. The socket's timeout is for each read: whoever sends a byte a second meets this deadline."""
-        deadline = time.monotonic() + self._patience
+        """Status and body. The socket's timeout is for each read: whoever sends a byte a second meets this deadline.
+
+        Raises TooMuch for a body that is larger than is read.
+        """
+        deadline, size = time.monotonic() + self._patience, 0
         try:
             response = self._pool.request("POST", url, body=body, redirect=False, preload_content=False)
             pieces = []
             while piece := response.read1(_PIECE):
                 pieces.append(piece)
+                size += len(piece)
+                if size > MOST_BYTES:
+                    response.close()
+                    raise TooMuch(f"the node's answer is larger than {MOST_BYTES >> 20} MB")
                 if time.monotonic() > deadline:
                     response.close()
                     raise Unavailable("the node's answer does not end in time")
