@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -40,7 +40,7 @@ class Seen:
 
 
 class SeveralReaders:
-    """Implements `usecases.ports.ChainReader` and `Witness` over a reader for each node, in the order of preference.
+    """Implements `usecases.ports.ChainReader`, `Witness` and `Jury` over a reader for each node, in the order of preference.
 
     `draw` gives numbers from 0 to 1: which ranges are compared.
     """
@@ -55,7 +55,8 @@ class SeveralReaders:
     def tip(self) -> int:
         """Number of the newest block of the node that this poll shall read: the one that was read last, unless it is behind.
 
-        A node behind what this process has read already is passed over; so is one that names a tip and has no block there.
+        A node behind what this process has read already is passed over; so is one that names a tip and has no block there, and one
+        that is far ahead of two others which agree. Of two, nobody can say which one is wrong: the higher is read.
         """
         tips: dict[Seen, int] = {}
         trouble: Unavailable | None = None
@@ -67,6 +68,7 @@ class SeveralReaders:
             except Unavailable as error:
                 trouble = error
         self._drop_impossible(tips)
+        self._drop_alone(tips)
         if not tips:
             raise trouble or Unavailable(f"no node of {self._network.id} answers")
         highest = max(tips.values())
@@ -157,6 +159,25 @@ class SeveralReaders:
     def receipt(self, txid: str) -> Receipt | None:
         return self._first(lambda reader: reader.receipt(txid))
 
+    @property
+    def members(self) -> int:
+        return len(self._readers)
+
+    def testimonies(self, txid: str) -> Iterator[Receipt | None]:
+        """What each node says of a transaction that answers: money is given back on no single one's word."""
+        answered = False
+        trouble: Unavailable | None = None
+        for seen in self._in_order():
+            try:
+                told = self._watched(seen, lambda reader: reader.receipt(txid))
+            except Unavailable as error:
+                trouble = error
+                continue
+            answered = True
+            yield told
+        if not answered:
+            raise trouble or Unavailable(f"no node of {self._network.id} answers")
+
     def balance(self, address: str, contract: str | None = None) -> int:
         return self._first(lambda reader: reader.balance(address, contract))
 
@@ -225,6 +246,17 @@ class SeveralReaders:
                 return
             ahead.health.failed("it names a tip that it has no block for")
             del tips[ahead]
+
+    def _drop_alone(self, tips: dict[Seen, int]) -> None:
+        """Take out who alone is far ahead, while two others are where the other is: nobody is read for the height that it names."""
+        if len(tips) < 3:
+            return
+        third, second, first = sorted(tips.values())[-3:]
+        if first <= second + self._tolerated or second > third + self._tolerated:
+            return
+        ahead = next(seen for seen, tip in tips.items() if tip == first)
+        log.error("ALARM %s: node %d alone is at %d, the others at %d", self._network.id, ahead.health.number, first, second)
+        del tips[ahead]
 
     def _has(self, seen: Seen, number: int) -> bool:
         try:

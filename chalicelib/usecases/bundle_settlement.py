@@ -40,6 +40,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.withdrawal_steps import catalogue_views, moved, payout_command, purse_of, sent_work, stepped, unspent
 
 log = logging.getLogger(__name__)
@@ -58,34 +59,39 @@ class BundleSettlement:
         rules: AddressRules,
         clock: Clock,
         renewals: RenewalRules,
+        verdicts: Verdicts,
     ) -> None:
         self._network, self._reader, self._payer, self._sent = network, reader, payer, sent
         self._store, self._rules, self._clock, self._renewals = store, rules, clock, renewals
+        self._verdicts = verdicts
+        self.waits_for_scan = False
+        """As in `Settlement`."""
 
     def follow(self, more: Callable[[], bool]) -> int:
         """Look at every bundle that is not at its end, oldest first; how many. Stops when `more` says so. Raises Unavailable."""
-        looked, tip = 0, None
+        looked, scanned = 0, None
+        self.waits_for_scan = False
         for works in pages_of(self._store, "bundle", self._network.id):
-            tip = self._reader.tip() if tip is None else tip
+            scanned = scanned or self._verdicts.scanned()
             for work in works:
                 if not more():
                     return looked
                 try:
-                    until_settled(partial(self._look, work.id, tip))
+                    until_settled(partial(self._look, work.id, scanned))
                 except Conflict:
                     log.info("%s is being worked on elsewhere; looking again at the next poll", work.id)
                 looked += 1
         return looked
 
-    def _look(self, bundle_id: str, tip: int) -> None:
+    def _look(self, bundle_id: str, scanned: Scanned) -> None:
         bundle = self._store.get(Bundle, id=bundle_id)
         if bundle is None:
             raise LookupError(f"the bundle {bundle_id} is gone")
         match bundle.state:
             case "signed":
-                self._await(bundle, tip)
+                self._await(bundle, scanned)
             case "settled":
-                self._watch(bundle, tip)
+                self._watch(bundle, scanned)
             case "dead":
                 self._give_back(bundle)
             case _:
@@ -93,12 +99,12 @@ class BundleSettlement:
 
     # In the chain, or not
 
-    def _await(self, bundle: Bundle, tip: int) -> None:
+    def _await(self, bundle: Bundle, scanned: Scanned) -> None:
         in_some_block = False
         for attempt in bundle.signed:
             receipt = self._reader.receipt(attempt.txid or "")
             if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-                self._count(bundle, attempt, receipt, tip)
+                self._count(bundle, attempt, receipt, scanned)
                 return
             in_some_block = in_some_block or receipt is not None
         if in_some_block or not self._booked(bundle):
@@ -107,8 +113,8 @@ class BundleSettlement:
             self._ask_to_replace(self._doubt(bundle, None))
         elif bundle.doubtful_since is None:
             log.error("ALARM %s: %s spends a coin that is spent or gone, and is in no block", self._network.id, bundle.id)
-            self._doubt(bundle, tip)
-        elif tip - bundle.doubtful_since >= self._network.reorg_depth:
+            self._doubt(bundle, scanned.height)
+        elif scanned.height - bundle.doubtful_since >= self._network.reorg_depth and self._denied(bundle):
             self._die(bundle)
 
     def _booked(self, bundle: Bundle) -> bool:
@@ -136,6 +142,14 @@ class BundleSettlement:
         denied = [name for name, found in zip(needed, self._payer.unspent(needed), strict=True) if found is None]
         return bool(denied) and None in self._payer.unspent(denied, mempool=False)
 
+    def _denied(self, bundle: Bundle) -> bool:
+        """Whether every node says so: what dies is given back, and one node's word must not have it paid a second time."""
+        needed = [coin.outpoint for coin in bundle.signed[-1].inputs]
+        if self._verdicts.denied(bundle.txids) and self._payer.denied(needed):
+            return True
+        log.error("ALARM %s: %s can not be mined any more, and not every node says so", self._network.id, bundle.id)
+        return False
+
     def _doubt(self, bundle: Bundle, since: int | None) -> Bundle:
         if bundle.doubtful_since == since:
             return bundle
@@ -143,11 +157,14 @@ class BundleSettlement:
         self._store.commit([Save(noted)])
         return noted
 
-    def _count(self, bundle: Bundle, attempt: Built, receipt: Receipt, tip: int) -> None:
-        if tip - receipt.block_number + 1 >= self._network.confirmations and self._booked(bundle):
-            self._settle(bundle, attempt, receipt)
-        else:
-            self._doubt(bundle, None)
+    def _count(self, bundle: Bundle, attempt: Built, receipt: Receipt, scanned: Scanned) -> None:
+        if scanned.depth(receipt.block_number) >= self._network.confirmations and self._booked(bundle):
+            believed = self._verdicts.believed(receipt, scanned, bundle.asset, bundle.total)
+            if believed is not None:
+                self._settle(bundle, attempt, believed)
+            return
+        self.waits_for_scan |= scanned.tip - receipt.block_number + 1 >= self._network.confirmations
+        self._doubt(bundle, None)
 
     def _settle(self, bundle: Bundle, attempt: Built, receipt: Receipt) -> None:
         held = coins_of(self._store, self._network, bundle.wallet)
@@ -163,7 +180,7 @@ class BundleSettlement:
         )  # fmt: skip
         self._store.commit([Save(done.next(self._clock.now_ms())), Save(held.next())])
 
-    def _watch(self, bundle: Bundle, tip: int) -> None:
+    def _watch(self, bundle: Bundle, scanned: Scanned) -> None:
         """See that it stays in the chain as deep as a reorganisation is followed; undo its settlement when it does not."""
         number = bundle.block_number or 0
         found = self._reader.block_hash(number)
@@ -171,7 +188,7 @@ class BundleSettlement:
             return  # the node is behind, or a shorter branch has won for a moment
         if found != bundle.block_hash:
             self._unsettle(bundle)
-        elif number <= tip - self._network.reorg_depth:
+        elif number <= scanned.height - self._network.reorg_depth:
             held = coins_of(self._store, self._network, bundle.wallet)
             freed = [Save(held.released(bundle.id).next())] if held.reserved(bundle.id) else []
             self._store.commit([Close(bundle_work(bundle)), *freed])

@@ -12,7 +12,7 @@ from fractions import Fraction
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.rates import RatesOf
+from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
@@ -20,6 +20,17 @@ from chalicelib.usecases.ports.readers import ChainReader, Finality, Witness
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
+
+
+def worth_more(limit: int | None, coin: Coin | None, units: int, rates: Rates, now_ms: int) -> bool:
+    """Whether `units` are worth more than `limit` US dollars; never without a limit. What nobody knows the worth of now is worth
+    more than any."""
+    if limit is None:
+        return False
+    rate = None if coin is None else rates.fresh(coin.slug, now_ms)
+    if rate is None or coin is None:
+        return True
+    return bool(units * Fraction(rate.decimal) > limit * 10**coin.decimals)
 
 
 class LargePayments:
@@ -40,13 +51,7 @@ class LargePayments:
         return not self._above(network.agreement_usd, deposit, coin) or self._vouched(deposit, coin)
 
     def _above(self, limit: int | None, deposit: Deposit, coin: Coin | None) -> bool:
-        """Whether it is worth more than `limit` US dollars. What nobody knows the worth of now is worth more than any."""
-        if limit is None:
-            return False
-        rate = None if coin is None else self._rates(self._network.realm).fresh(coin.slug, self._clock.now_ms())
-        if rate is None or coin is None:
-            return True
-        return bool(deposit.amount * Fraction(rate.decimal) > limit * 10**coin.decimals)
+        return worth_more(limit, coin, deposit.amount, self._rates(self._network.realm), self._clock.now_ms())
 
     def _final(self, deposit: Deposit) -> bool:
         tag = self._network.finality_tag

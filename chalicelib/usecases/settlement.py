@@ -26,6 +26,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sent import Sent
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,
     moved,
@@ -48,8 +49,19 @@ class Settlement:
     A payment may have several transactions, each of which replaced the one before (`Sent`); the chain takes at most one of them.
     """
 
-    def __init__(self, network: Network, reader: ChainReader, sent: Sent, store: Store, rules: AddressRules, clock: Clock) -> None:
-        self._network, self._reader, self._sent = network, reader, sent
+    def __init__(
+        self,
+        network: Network,
+        reader: ChainReader,
+        sent: Sent,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        verdicts: Verdicts,
+    ) -> None:
+        self._network, self._reader, self._sent, self._verdicts = network, reader, sent, verdicts
+        self.waits_for_scan = False
+        """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
         self._store, self._rules, self._clock = store, rules, clock
 
     def follow(self, more: Callable[[], bool]) -> int:
@@ -57,21 +69,22 @@ class Settlement:
 
         Stops when `more` says that the time is over. Raises Unavailable.
         """
-        looked, tip = 0, None
+        looked, scanned = 0, None
+        self.waits_for_scan = False
         for works in pages_of(self._store, "sent", self._network.id):
-            tip = self._reader.tip() if tip is None else tip
+            scanned = scanned or self._verdicts.scanned()
             wanted = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
             for withdrawal in self._store.get_many(wanted):
                 if not more():
                     return looked
                 try:
-                    until_settled(partial(self._look, withdrawal, tip))
+                    until_settled(partial(self._look, withdrawal, scanned))
                 except Conflict:
                     log.info("%s is being worked on elsewhere; looking again at the next poll", withdrawal.id)
                 looked += 1
         return looked
 
-    def _look(self, seen: Withdrawal, tip: int) -> None:
+    def _look(self, seen: Withdrawal, scanned: Scanned) -> None:
         withdrawal = self._store.get(Withdrawal, tenant=seen.tenant, id=seen.id)
         order = self._store.get(PaymentOrder, id=order_id(seen))
         if withdrawal is None or withdrawal.status not in ("broadcasting", "confirming"):
@@ -83,21 +96,26 @@ class Settlement:
         for attempt in attempts:
             receipt = self._reader.receipt(attempt.txid)
             if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-                self._count(withdrawal, order, attempt, receipt, tip)
+                self._count(withdrawal, order, attempt, receipt, scanned)
                 self._alone(order, attempt, attempts)
                 return
             mined = mined or receipt is not None
         if not mined:
             self._renew(self._send_again(withdrawal, order, attempts), order)
 
-    def _count(self, withdrawal: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, tip: int) -> None:
+    def _count(self, withdrawal: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> None:
         """One of its transactions is in the chain, be it the newest or an earlier one: that one has paid."""
         if withdrawal.status == "broadcasting":
             withdrawal = self._confirming(withdrawal)
-        confirmations = max(0, tip - receipt.block_number + 1)
+        confirmations = scanned.depth(receipt.block_number)
         if confirmations >= self._network.confirmations:
-            self._settle(withdrawal, order, attempt, receipt, confirmations)
+            believed = self._verdicts.believed(
+                receipt, scanned, withdrawal.asset, withdrawal.amount, lambda told: self._paid(order, told)
+            )
+            if believed is not None:
+                self._settle(withdrawal, order, attempt, believed, scanned.depth(believed.block_number))
             return
+        self.waits_for_scan |= scanned.tip - receipt.block_number + 1 >= self._network.confirmations
         counted = replace(
             withdrawal,
             txid=attempt.txid,
@@ -158,7 +176,7 @@ class Settlement:
     def _settle(self, before: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, confirmations: int) -> None:
         news = News(self._clock.now_ms())
         catalogue, views = catalogue_views(self._store, before)
-        success = receipt.success and self._moved(order, receipt)
+        success = self._paid(order, receipt)
         state: Literal["settled", "bounced"] = "settled" if success else "bounced"
         fee = self._sent.fee(order, attempt, receipt)
         entry = self._entry(catalogue, before, order, state, fee, news.at)
@@ -190,10 +208,10 @@ class Settlement:
             w.id, order.id, order.round, at, w.tenant, self._network.realm, place, Amount(w.asset, w.amount), paid, w.charge
         )
 
-    def _moved(self, order: PaymentOrder, receipt: Receipt) -> bool:
-        """Whether a token's own log says that it moved: success alone does not (money rule 8)."""
-        if order.contract is None:
-            return True
+    def _paid(self, order: PaymentOrder, receipt: Receipt) -> bool:
+        """Whether it succeeded, and a token's own log says that it moved: success alone does not (money rule 8)."""
+        if not receipt.success or order.contract is None:
+            return receipt.success
         wanted = tuple(
             self._rules.storage_form(self._network.slug, text) for text in (order.contract, order.wallet, order.recipient)
         )
@@ -208,10 +226,10 @@ class Settlement:
         Otherwise the bytes would be forgotten by the nodes, and every later payment of the wallet would wait for their nonce.
         Stops when `more` says that the time is over. Raises Unavailable.
         """
-        tip: int | None = None
+        scanned: Scanned | None = None
         hashes: dict[int, str | None] = {}
         for works in pages_of(self._store, "settled", self._network.id):
-            tip = self._reader.tip() if tip is None else tip
+            scanned = scanned or self._verdicts.scanned()
             for work in works:
                 if not more():
                     return
@@ -223,7 +241,7 @@ class Settlement:
                 try:
                     if hashes[number] != block_hash:
                         until_settled(partial(self._unsettle, work))
-                    elif number <= tip - self._network.reorg_depth:
+                    elif number <= scanned.height - self._network.reorg_depth:
                         until_settled(partial(self._rest, work))
                 except Conflict:
                     log.info("%s is being looked at elsewhere", work.id)

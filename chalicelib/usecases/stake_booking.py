@@ -25,6 +25,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +33,24 @@ log = logging.getLogger(__name__)
 class StakeBooking:
     """Books and unbooks the stakes of one network, simulated or real. Needs no key."""
 
-    def __init__(self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, clock: Clock) -> None:
-        self._network, self._reader = network, reader
+    def __init__(
+        self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, clock: Clock, verdicts: Verdicts
+    ) -> None:
+        self._network, self._reader, self._verdicts = network, reader, verdicts
         self._store, self._rules, self._clock = store, rules, clock
 
-    def settle(self, before: Stake, receipt: Receipt) -> None:
-        """It is in the chain for good, done or failed there; either way the chain may have burnt a fee. Raises Conflict."""
+    def ripen(self, before: Stake, receipt: Receipt) -> None:
+        """Book a stake that a node has in its chain, once that is deep enough and believed. Raises Conflict, Unavailable."""
+        scanned = self._verdicts.scanned()
+        if scanned.depth(receipt.block_number) < self._network.confirmations:
+            return
+        asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
+        believed = self._verdicts.believed(receipt, scanned, asset, before.amount)
+        if believed is not None:
+            self._settle(before, believed)
+
+    def _settle(self, before: Stake, receipt: Receipt) -> None:
+        """It is in the chain for good, done or failed there; either way the chain may have burnt a fee."""
         now = self._clock.now_ms()
         after = replace(
             before,
@@ -57,9 +70,9 @@ class StakeBooking:
 
     def watch(self, more: Callable[[], bool]) -> None:
         """See that what was final stays in the chain; undo what does not. Raises Unavailable."""
-        tip: int | None = None
+        scanned: Scanned | None = None
         for works in pages_of(self._store, "staked", self._network.id):
-            tip = self._reader.tip() if tip is None else tip
+            scanned = scanned or self._verdicts.scanned()
             for work in works:
                 if not more():
                     return
@@ -70,7 +83,7 @@ class StakeBooking:
                 try:
                     if block_hash != work.id.rsplit("|", 1)[1]:
                         until_settled(partial(self._undo, work))
-                    elif number <= tip - self._network.reorg_depth:
+                    elif number <= scanned.height - self._network.reorg_depth:
                         self._store.commit([Close(work)])
                 except Conflict:
                     log.info("%s is being looked at elsewhere", work.id)

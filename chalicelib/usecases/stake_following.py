@@ -20,6 +20,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.stake_booking import StakeBooking
 from chalicelib.usecases.staking import OPEN_AT_ONCE
 from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.verdicts import Verdicts
 
 log = logging.getLogger(__name__)
 
@@ -31,11 +32,18 @@ class StakeFollowing:
     """Brings the open stakes of one real network to their end."""
 
     def __init__(
-        self, network: Network, reader: ChainReader, node: StakingNode, store: Store, rules: AddressRules, clock: Clock
+        self,
+        network: Network,
+        reader: ChainReader,
+        node: StakingNode,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        verdicts: Verdicts,
     ) -> None:
         self._network, self._reader, self._node = network, reader, node
         self._store, self._clock = store, clock
-        self._booking = StakeBooking(network, reader, store, rules, clock)
+        self._booking = StakeBooking(network, reader, store, rules, clock, verdicts)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Conflict, Unavailable."""
@@ -52,8 +60,7 @@ class StakeFollowing:
         for txid in stake.txids:
             receipt = self._reader.receipt(txid)
             if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-                if self._reader.tip() - receipt.block_number + 1 >= self._network.confirmations:
-                    self._booking.settle(stake, receipt)
+                self._booking.ripen(stake, receipt)
                 return
         if stake.raw is None or stake.unsigned is None:
             self._ask(stake)

@@ -30,6 +30,7 @@ from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.stake_booking import StakeBooking
 from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.verdicts import Verdicts
 
 OPEN_AT_ONCE = 100
 _PAGE = 1000
@@ -135,10 +136,17 @@ class Staker:
     """Brings the open stakes of a simulated network to their end, as part of its poll."""
 
     def __init__(
-        self, network: Network, reader: ChainReader, chain: StakingChain, store: Store, rules: AddressRules, clock: Clock
+        self,
+        network: Network,
+        reader: ChainReader,
+        chain: StakingChain,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        verdicts: Verdicts,
     ) -> None:
         self._network, self._reader, self._chain, self._store = network, reader, chain, store
-        self._booking = StakeBooking(network, reader, store, rules, clock)
+        self._booking = StakeBooking(network, reader, store, rules, clock, verdicts)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Conflict, Unavailable."""
@@ -159,10 +167,8 @@ class Staker:
             except Refused as error:
                 self._refused(stake, str(error))
             return
-        if self._reader.tip() - receipt.block_number + 1 < self._network.confirmations:
-            return
         if self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-            self._booking.settle(stake, receipt)
+            self._booking.ripen(stake, receipt)
 
     def _refused(self, before: Stake, reason: str) -> None:
         after = replace(before, status="failed", reason=reason[:300], version=before.version + 1)

@@ -78,7 +78,8 @@ class ChainServices:
         self._demand_coins(network)
         from chalicelib.chains.utxo.payer import UtxoPayer
 
-        return UtxoPayer(network, self._rpc(network), self.settings.chain(network.id))
+        each = [node.transport for node in self._nodes(network)]
+        return UtxoPayer(network, self._rpc(network), self.settings.chain(network.id), each)
 
     def mempool(self, network: Network) -> Mempool:
         """What waits on a network. Raises LookupError for any but a live bitcoin or litecoin."""

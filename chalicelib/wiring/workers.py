@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.stake_following import StakeFollowing
     from chalicelib.usecases.stake_signing import StakeSigning
     from chalicelib.usecases.staking import Staker
+    from chalicelib.usecases.verdicts import Verdicts
 
 
 class WorkerServices(ChainServices):
@@ -94,11 +95,18 @@ class WorkerServices(ChainServices):
 
         return Reconciler(network, self.reader(network), self.store, self.scanner(network), self.rules)
 
+    def verdicts(self, network: Network) -> Verdicts:
+        from chalicelib.usecases.verdicts import Verdicts
+
+        rates = self.deposits(network.realm).rates
+        return Verdicts(network, self.reader(network), self.store, rates, self.clock_of(network.realm))
+
     def settlement(self, network: Network) -> Settlement:
         from chalicelib.usecases.settlement import Settlement
 
         clock = self.clock_of(network.realm)
-        return Settlement(network, self.reader(network), self.sent(network), self.store, self.rules, clock)
+        verdicts = self.verdicts(network)
+        return Settlement(network, self.reader(network), self.sent(network), self.store, self.rules, clock, verdicts)
 
     def bundle_settlement(self, network: Network) -> BundleSettlement:
         """For networks of coins."""
@@ -107,21 +115,24 @@ class WorkerServices(ChainServices):
 
         payer, clock = self.coin_payer(network), self.clock_of(network.realm)
         sent = SentTogether(self.store, payer)
-        return BundleSettlement(network, self.reader(network), payer, sent, self.store, self.rules, clock, self.renewals)
+        reader, verdicts = self.reader(network), self.verdicts(network)
+        return BundleSettlement(network, reader, payer, sent, self.store, self.rules, clock, self.renewals, verdicts)
 
     def staker(self, network: Network) -> Staker:
         """Raises LookupError for a network that is not simulated."""
         from chalicelib.usecases.staking import Staker
 
         clock = self.clock_of(network.realm)
-        return Staker(network, self.reader(network), self.simulated(network.id), self.store, self.rules, clock)
+        reader, chain, verdicts = self.reader(network), self.simulated(network.id), self.verdicts(network)
+        return Staker(network, reader, chain, self.store, self.rules, clock, verdicts)
 
     def stake_following(self, network: Network) -> StakeFollowing:
         """For a network that is not simulated."""
         from chalicelib.usecases.stake_following import StakeFollowing
 
         clock = self.clock_of(network.realm)
-        return StakeFollowing(network, self.reader(network), self.staking_node(network), self.store, self.rules, clock)
+        reader, node, verdicts = self.reader(network), self.staking_node(network), self.verdicts(network)
+        return StakeFollowing(network, reader, node, self.store, self.rules, clock, verdicts)
 
     @cached_property
     def signer(self) -> Signer:

@@ -69,15 +69,30 @@ def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
             network.id, wired.clock_of(network.realm).now_ms() if cursor.number >= cursor.tip else cursor.block_time
         )
 
+    def follow() -> bool:
+        """Whether something that is out is final as soon as it is scanned."""
+        settlement = wired.settlement(network)
+        settlement.follow(more)
+        if not pays_from_coins(network):
+            return settlement.waits_for_scan
+        together = wired.bundle_settlement(network)
+        together.follow(more)
+        return settlement.waits_for_scan or together.waits_for_scan
+
+    waiting = False
+
     def settle() -> None:
+        nonlocal waiting
         settlement = wired.settlement(network)
         settlement.watch_settled(more)
-        settlement.follow(more)
-        if pays_from_coins(network):
-            wired.bundle_settlement(network).follow(more)
+        waiting = follow()
         hot = wired.store.get(Wallet, network=network.id, role="hot")
         if hot is not None:
             settlement.quote_fees(hot.address)
+
+    def settle_scanned() -> None:
+        if waiting:
+            follow()
 
     def stake() -> None:
         (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more)
@@ -86,7 +101,7 @@ def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
         wired.reconciler(network).work(more)
 
     # What is out first: a long catch-up must not keep it waiting.
-    steps: list[tuple[str, Callable[[], Any]]] = [("settle", settle), ("scan", scan)]
+    steps: list[tuple[str, Callable[[], Any]]] = [("settle", settle), ("scan", scan), ("settle what was scanned", settle_scanned)]
     if network.family == "evm" and not network.simulated:
         steps.append(("reconcile", reconcile))
     if network.simulated:

@@ -276,6 +276,10 @@ class FakeCoins:
             for outpoint, coin in zip(outpoints, found, strict=True)
         ]
 
+    def denied(self, outpoints: Sequence[str]) -> bool:
+        gone = [name for name, seen in zip(outpoints, self.unspent(outpoints), strict=True) if seen is None]
+        return None in self.unspent(gone, mempool=False)
+
 
 class Reader:
     """`FakeCoins` as a ChainReader: its `blocks` are the chain itself, a reader's are a method."""

@@ -6,11 +6,12 @@ explained and signed (P2SH-P2WPKH), but not planned with.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from chalicelib.chains.rpc import JsonRpc, RpcError
+from chalicelib.chains.rpc import JsonRpc, RpcError, Transport
 from chalicelib.chains.utxo import psbt, refusals
 from chalicelib.chains.utxo.answers import Garbled, hash32, member, number, units
 from chalicelib.chains.utxo.facts import GENESIS, policy_of
@@ -35,6 +36,8 @@ from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.signing import Signature, Signed
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 _SHORTER = {"p2wpkh": 4, "p2sh-p2wpkh": 4, "p2pkh": 16}
@@ -42,10 +45,10 @@ _SHORTER = {"p2wpkh": 4, "p2sh-p2wpkh": 4, "p2pkh": 16}
 
 
 class UtxoPayer:
-    """Implements `usecases.ports.CoinPayer` over one node."""
+    """Implements `usecases.ports.CoinPayer` over one node, or several that stand in for each other: `each` is every one of them."""
 
-    def __init__(self, network: Network, rpc: JsonRpc, chain: Chain = "main") -> None:
-        self._network, self._rpc, self._chain = network, rpc, chain
+    def __init__(self, network: Network, rpc: JsonRpc, chain: Chain = "main", each: Sequence[Transport] = ()) -> None:
+        self._network, self._rpc, self._chain, self._each = network, rpc, chain, each
         self._policy = policy_of(network.slug)
 
     def fee_rate(self, priority: Priority) -> int:
@@ -197,9 +200,26 @@ class UtxoPayer:
         """What the node says of outputs: None where it is spent or unknown, in blocks alone or in its `mempool` too. `height` is 0
         for an output of a transaction that is in no block. Raises Unavailable."""
 
+        return self._unspent_at(self._rpc, outpoints, mempool)
+
+    def denied(self, outpoints: Sequence[str]) -> bool:
+        """Whether one of these outputs is spent or unknown to every node, with its mempool and without. False where one does not
+        answer."""
+        left = list(outpoints)
+        for node in self._each or (self._rpc,):
+            for mempool in (True, False):
+                try:
+                    found = self._unspent_at(node, left, mempool)
+                except Unavailable as error:
+                    log.warning("%s: a node does not say what is spent: %s", self._network.id, error)
+                    return False
+                left = [name for name, seen in zip(left, found, strict=True) if seen is None]
+        return bool(left)
+
+    def _unspent_at(self, node: Transport, outpoints: Sequence[str], mempool: bool) -> list[Unspent | None]:
         def ask() -> list[Unspent | None]:
             split = [outpoint.split(":") for outpoint in outpoints]
-            info, *found = self._rpc.batch(
+            info, *found = node.batch(
                 [("getblockchaininfo", []), *[("gettxout", [txid, int(index), mempool]) for txid, index in split]]
             )
             tip, best = (

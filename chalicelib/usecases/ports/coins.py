@@ -84,3 +84,8 @@ class CoinPayer(Protocol):
         """What the node says of outputs: None where it is spent or unknown, in blocks alone or in its mempool too. Raises
         Unavailable."""
         ...
+
+    def denied(self, outpoints: Sequence[str]) -> bool:
+        """Whether one of these outputs is spent or unknown to every node that is configured, with its mempool and without. False
+        where one does not answer."""
+        ...

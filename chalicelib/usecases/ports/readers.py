@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, Unmined
@@ -46,6 +46,20 @@ class Witness(Protocol):
 
     def agreed(self, block: Block, transfers: Sequence[Transfer]) -> bool:
         """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Of `block`, number and hash count."""
+        ...
+
+
+@runtime_checkable
+class Jury(Protocol):
+    """A reader that has several nodes, each of which can be asked by itself what became of a transaction."""
+
+    @property
+    def members(self) -> int:
+        """How many nodes are configured."""
+        ...
+
+    def testimonies(self, txid: str) -> Iterator[Receipt | None]:
+        """`ChainReader.receipt` of each node that answers, asked when the next is taken. Raises Unavailable where none does."""
         ...
 
 
