@@ -2,27 +2,21 @@
 
 Run as a script: ``python tests/bench/bench_scan_tron.py``. Budget: at most 2. A block of 300 transactions as they come on the main
 network: USDT's transfers, TRX transfers, delegations of resources, calls of other contracts with several logs. The shapes are those
-of java-tron's answers; the strict node's would be too small. They are told by a process of its own, whose CPU does not count.
+of java-tron's answers; the strict node's would be too small.
 """
 
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import random
-import socket
 import sys
-import threading
-import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import orjson
-import urllib3
 
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.tron import values
@@ -31,10 +25,12 @@ from chalicelib.chains.tron.reader import TronReader
 from chalicelib.chains.tron.transactions import Reference, Unsigned
 from chalicelib.chains.tron.values import address, hex_address
 from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.chain import Block
+from tests.bench.replaying import BUDGET, Request, ratio_of, replayed
 
 BLOCKS, FIRST = 10, 77_000_000
 TRANSFERS, TOKENS, CALLS, OTHERS = 90, 130, 30, 50
-ROUNDS = 15
+TRON: Network = next(network for network in default_networks("live") if network.slug == "tron")
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 RANDOM = random.Random(300)
 SOME = ["41" + RANDOM.randbytes(20).hex() for _ in range(60)]
@@ -102,8 +98,8 @@ def transaction(number: int, kind: str) -> tuple[dict[str, Any], dict[str, Any]]
     return made, info
 
 
-def chain() -> dict[bytes, bytes]:
-    """The answers by request: path, a blank, the body."""
+def chain() -> dict[Request, bytes]:
+    """The answers by request."""
     told, answers = [], {}
     for number in range(FIRST, FIRST + BLOCKS):
         kinds = ["transfer"] * TRANSFERS + ["token"] * TOKENS + ["call"] * CALLS + ["other"] * OTHERS
@@ -128,72 +124,28 @@ def header(number: int) -> dict[str, Any]:
     return {"blockID": block_id(number), "block_header": {"raw_data": raw, "witness_signature": RANDOM.randbytes(65).hex()}}
 
 
-def _key(path: str, body: dict[str, Any]) -> bytes:
-    return f"/wallet/{path} ".encode() + orjson.dumps(body)
+def _key(path: str, body: dict[str, Any]) -> Request:
+    return f"/wallet/{path}", orjson.dumps(body)
 
 
-def replay(answers: dict[bytes, bytes], ready: Connection) -> None:
-    """A server that answers from memory, on kept-alive connections."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    ready.send(listener.getsockname()[1])
-    while True:
-        client, _ = listener.accept()
-        threading.Thread(target=serve, args=(client, answers), daemon=True).start()
+def read(reader: TronReader) -> list[Block]:
+    """The blocks. Nothing is remembered of those that were read before."""
+    values._known.clear()
+    return reader.blocks(FIRST, FIRST + BLOCKS - 1, {USDT})
 
 
-def serve(client: socket.socket, answers: dict[bytes, bytes]) -> None:
-    with client, client.makefile("rb") as stream:
-        while line := stream.readline():
-            length = 0
-            while (head := stream.readline()) not in (b"\r\n", b""):
-                if head.lower().startswith(b"content-length:"):
-                    length = int(head.split(b":")[1])
-            answer = answers[line.split()[1] + b" " + stream.read(length)]
-            client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
-
-
-def raw_scan(url: str, requests: list[bytes]) -> Callable[[], object]:
-    pool = urllib3.PoolManager(headers={"Content-Type": "application/json"}, retries=False)
-    asked = [request.split(b" ", 1) for request in requests]
-
-    def scan() -> object:
-        return [orjson.loads(pool.request("POST", url + path.decode(), body=body).data) for path, body in asked]
-
-    return scan
-
-
-def milliseconds(*works: Callable[[], object]) -> list[float]:
-    """CPU of one call of each in ms, the best of rounds that take turns. Nothing is remembered from one round to the next."""
-    best = [float("inf")] * len(works)
-    for _ in range(ROUNDS):
-        for place, work in enumerate(works):
-            values._known.clear()
-            started = time.process_time()
-            work()
-            best[place] = min(best[place], (time.process_time() - started) * 1000)
-    return best
-
-
-def main() -> float:
-    network: Network = next(network for network in default_networks("live") if network.slug == "tron")
+def ratio() -> float:
     answers = chain()
-    ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.get_context("fork").Process(target=replay, args=(answers, theirs), daemon=True)
-    server.start()
-    try:
-        url = f"http://127.0.0.1:{ours.recv()}"
-        reader = TronReader(network, TronHttp(url), None)
-        blocks = reader.blocks(FIRST, FIRST + BLOCKS - 1, {USDT})
-        assert [len(block.transfers) for block in blocks] == [TRANSFERS + TOKENS + CALLS] * BLOCKS
-        base, scan = milliseconds(raw_scan(url, list(answers)), lambda: reader.blocks(FIRST, FIRST + BLOCKS - 1, {USDT}))
-    finally:
-        server.terminate()
-        server.join()
-    count, size = TRANSFERS + TOKENS + CALLS + OTHERS, sum(map(len, answers.values())) / BLOCKS / 1000
-    print(f"block of {count} transactions ({size:.0f} kB): raw {base / BLOCKS:.2f} ms, reader {scan / BLOCKS:.2f} ms")
-    print(f"ratio {scan / base:.2f} (budget 2)")
-    return scan / base
+    with replayed(answers) as url:
+        blocks = read(TronReader(TRON, TronHttp(url), None))
+    assert [len(block.transfers) for block in blocks] == [TRANSFERS + TOKENS + CALLS] * BLOCKS
+
+    def scan_at(url: str) -> Callable[[], object]:
+        reader = TronReader(TRON, TronHttp(url), None)
+        return lambda: read(reader)
+
+    return ratio_of(f"tron: {TRANSFERS + TOKENS + CALLS + OTHERS} transactions", answers, BLOCKS, scan_at)
 
 
 if __name__ == "__main__":
-    sys.exit(main() > 2)
+    sys.exit(ratio() > BUDGET)

@@ -3,21 +3,17 @@
 Run as a script: ``python tests/bench/bench_scan_utxo.py``. Budget: at most 2, aim 1.5. The blocks are made here in the shape of
 Bitcoin Core's verbosity 2, with two inputs and two outputs a transaction: less JSON round each output than the main chain has, so
 the ratio is on the safe side.
-They are served by a process of their own, so that the node's CPU and pace do not count.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-import orjson
 
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.chains.utxo.facts import GENESIS
@@ -25,30 +21,12 @@ from chalicelib.chains.utxo.headers import merkle_root
 from chalicelib.chains.utxo.reader import UtxoReader
 from chalicelib.chains.utxo.transactions import double_sha256
 from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.chain import Block
 from chalicelib.encoding.bech32 import encode_segwit
-from tests.bench.bench_scan_evm import milliseconds, raw_scan, replay
+from tests.bench.replaying import BUDGET, Recorder, ratio_of
 
-BUDGET = 2.0
 HEIGHT = 900_000
-
-
-class Recorder(JsonRpc):
-    """Answers from one block, and keeps what was asked and answered."""
-
-    def __init__(self, block: dict[str, Any]) -> None:
-        super().__init__("http://127.0.0.1:1")
-        self._block = block
-        self.exchanges: list[tuple[Any, Any]] = []
-
-    def _exchange(self, body: Any, *, again: bool) -> Any:
-        answer = [{"jsonrpc": "2.0", "id": asked["id"], "result": self._result_of(asked)} for asked in body]
-        self.exchanges.append((body, answer))
-        return answer
-
-    def _result_of(self, asked: Any) -> Any:
-        if asked["method"] == "getblockhash" and asked["params"] == [0]:
-            return next(iter(GENESIS["bitcoin", "main"]))
-        return {"getblockcount": HEIGHT, "getblockhash": self._block["hash"], "getblock": self._block}[asked["method"]]
+BITCOIN = next(network for network in default_networks("live") if network.slug == "bitcoin")
 
 
 def block_of(count: int, source: random.Random) -> dict[str, Any]:
@@ -87,35 +65,32 @@ def block_of(count: int, source: random.Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def ratio_of(count: int) -> float:
-    network = next(network for network in default_networks("live") if network.slug == "bitcoin")
-    recorder = Recorder(block_of(count, random.Random(count)))
-    (block,) = UtxoReader(network, recorder).blocks(HEIGHT, HEIGHT, ())
+def told_of(block: dict[str, Any]) -> Callable[[str, Any], Any]:
+    """What a node answers whose chain ends with `block`."""
+
+    def told(method: str, params: Any) -> Any:
+        if method == "getblockhash" and params == [0]:
+            return next(iter(GENESIS["bitcoin", "main"]))
+        return {"getblockcount": HEIGHT, "getblockhash": block["hash"], "getblock": block}[method]
+
+    return told
+
+
+def read(count: int) -> tuple[Recorder, Block]:
+    """A block of `count` transactions, and what was asked for it."""
+    recorder = Recorder(told_of(block_of(count, random.Random(count))))
+    (block,) = UtxoReader(BITCOIN, recorder).blocks(HEIGHT, HEIGHT, ())
     assert len(block.transfers) >= 2 * (count - 1) - 1, "outputs are missing"
-    bodies = [orjson.dumps(asked) for asked, _ in recorder.exchanges]
-    answers = {body: orjson.dumps(answer) for body, (_, answer) in zip(bodies, recorder.exchanges, strict=True)}
-    ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.get_context("fork").Process(target=replay, args=(answers, theirs), daemon=True)
-    server.start()
-    try:
-        url = f"http://127.0.0.1:{ours.recv()}/"
-        reader = UtxoReader(network, JsonRpc(url))
-        base, scan = milliseconds(raw_scan(url, bodies), lambda: reader.blocks(HEIGHT, HEIGHT, ()))
-    finally:
-        server.terminate()
-        server.join()
-    size = sum(map(len, answers.values())) / 1_000_000
-    watched = {f"bc1q{n}" for n in range(100_000)}
-    started = time.process_time()
-    matched = [transfer for transfer in block.transfers if transfer.recipient in watched]
-    matching = (time.process_time() - started) * 1000
-    print(
-        f"block of {count} transactions ({size:.1f} MB): raw {base:.2f} ms, reader {scan:.2f} ms, ratio {scan / base:.2f}"
-        f" (budget {BUDGET:g}, aim 1.5); matching {len(block.transfers)} outputs against 100,000 addresses {matching:.2f} ms"
-    )
-    assert not matched
-    return scan / base
+    return recorder, block
+
+
+def ratio(count: int) -> float:
+    def scan_at(url: str) -> Callable[[], object]:
+        reader = UtxoReader(BITCOIN, JsonRpc(url + "/"))
+        return lambda: reader.blocks(HEIGHT, HEIGHT, ())
+
+    return ratio_of(f"bitcoin: {count} transactions", read(count)[0].answers, 1, scan_at)
 
 
 if __name__ == "__main__":
-    sys.exit(max(ratio_of(400), ratio_of(3_000)) > BUDGET)
+    sys.exit(max(ratio(400), ratio(3_000)) > BUDGET)

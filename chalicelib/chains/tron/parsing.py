@@ -16,7 +16,7 @@ from itertools import repeat
 from typing import Any
 
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
-from chalicelib.chains.tron.values import Garbled, address, addresses, hash32, row, spelled, whole
+from chalicelib.chains.tron.values import SPELLED, Garbled, address, addresses, hash32, row, whole
 from chalicelib.domain.chain import Block, Header, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 
@@ -26,6 +26,8 @@ MOST_UNITS = 10**MAX_DIGITS - 1
 """The largest amount that can be stored. No coin has so many units: such a log is a contract's nonsense."""
 
 _TOPIC = TRANSFER_TOPIC[2:]
+_SPELLED = SPELLED.fullmatch
+_HEX, _ZEROS = b"0123456789abcdef", "0" * 24
 _WORDS = re.compile(r"(?:0{24}[0-9a-f]{40}){2}[0-9a-f]{64}", re.ASCII)
 _IDS = re.compile(r"[0-9a-f]*", re.ASCII)
 _NOTHING: dict[str, Any] = {}
@@ -79,24 +81,33 @@ def transfers_in(block: Block, transactions: list[Any], infos: Any, contracts: M
     transaction.
     """
     found: list[Transfer] = []
+    inside: list[Transfer] = []
     logs: list[_Log] = []
+    add, note = found.append, logs.append
     try:
         for transaction, info in zip(transactions, _paired(block, transactions, infos), strict=True):
             contract = transaction["raw_data"]["contract"][0]
             native = contract["type"] == "TransferContract"
             if not native and "log" not in info and "internal_transactions" not in info:
                 continue
-            if transaction["ret"][0].get("contractRet", "SUCCESS") != "SUCCESS" or not succeeded(info):
+            if transaction["ret"][0].get("contractRet", "SUCCESS") != "SUCCESS":
+                continue
+            # `succeeded`, written out: calls are what this loop would cost most.
+            if info.get("result", "SUCESS") != "SUCESS" or info.get("receipt", _NOTHING).get("result", "SUCCESS") != "SUCCESS":
                 continue
             if native:
-                found.append(_native(info["id"], contract["parameter"]["value"]))
+                value = contract["parameter"]["value"]
+                add(_make(Transfer, (info["id"], "native", None, value["owner_address"], value["to_address"], value["amount"])))
                 continue
             for index, log in enumerate(info.get("log", ())):
-                token = contracts.get(log["address"])
-                if token is not None and (topics := log.get("topics", ())) and len(topics) == 3 and topics[0] == _TOPIC:
-                    logs.append((info["id"], index, token, topics[1], topics[2], log.get("data", "")))
+                if (token := contracts.get(log["address"])) is not None:
+                    topics = log.get("topics", ())
+                    if len(topics) == 3 and topics[0] == _TOPIC:
+                        note((info["id"], index, token, topics[1], topics[2], log.get("data", "")))
             if "internal_transactions" in info:
-                found += _internal(info["id"], info)
+                inside += _internal(info["id"], info)
+        _check_native(found)
+        found += inside
         found += _tokens(logs)
     except (KeyError, IndexError, TypeError, AttributeError):
         raise Garbled("a transaction or its info lacks a field") from None
@@ -131,12 +142,13 @@ def succeeded(info: Mapping[str, Any]) -> bool:
     return bool(info.get("receipt", _NOTHING).get("result", "SUCCESS") == "SUCCESS")
 
 
-def _native(txid: str, value: Mapping[str, Any]) -> Transfer:
-    amount = value["amount"]
-    if type(amount) is not int or not 0 < amount < 2**63:
-        raise Garbled("a transfer's amount is no number")
-    sender, recipient = spelled(value["owner_address"]), spelled(value["to_address"])
-    return _make(Transfer, (txid, "native", None, sender, recipient, amount))
+def _check_native(transfers: Sequence[Transfer]) -> None:
+    """Raise Garbled where a TRX transfer has no amount or no addresses, as a node tells it."""
+    for _, _, _, sender, recipient, amount in transfers:
+        if type(amount) is not int or not 0 < amount < 2**63:
+            raise Garbled("a transfer's amount is no number")
+        if not (_SPELLED(sender) and _SPELLED(recipient)):
+            raise Garbled("an address is none")
 
 
 def moved_by(txid: str, info: Mapping[str, Any], contracts: Mapping[str, str]) -> list[Transfer]:
@@ -152,10 +164,15 @@ def moved_by(txid: str, info: Mapping[str, Any], contracts: Mapping[str, str]) -
 def _tokens(logs: Sequence[_Log]) -> list[Transfer]:
     """The transfers above zero in logs under the Transfer topic; those that are not of TRC-20's shape are left out. All at once,
     at the speed of C, where every log is plain."""
-    plain = [log for log in logs if _WORDS.fullmatch("".join(log[3:]))]
-    if not plain:
+    if not logs:
         return []
-    txids, indexes, contracts, senders, recipients, data = zip(*plain, strict=True)
+    columns = list(zip(*logs, strict=True))
+    if not _plain(columns):
+        logs = [log for log in logs if _WORDS.fullmatch("".join(log[3:]))]
+        if not logs:
+            return []
+        columns = list(zip(*logs, strict=True))
+    txids, indexes, contracts, senders, recipients, data = columns
     froms, tos, amounts = [s[24:] for s in senders], [r[24:] for r in recipients], list(map(int, data, repeat(16)))
     names = addresses({*froms, *tos})
     found = [
@@ -167,6 +184,15 @@ def _tokens(logs: Sequence[_Log]) -> list[Transfer]:
         _log.warning("left out: Transfer logs with impossible amounts", extra={"txids": sorted(set(txids))[:10]})
         return [transfer for transfer in found if transfer.amount <= MOST_UNITS]
     return found
+
+
+def _plain(columns: Sequence[Sequence[Any]]) -> bool:
+    """Whether all of the logs are of TRC-20's shape."""
+    joined = "".join([*columns[3], *columns[4], *columns[5]])
+    if {*map(len, columns[3]), *map(len, columns[4]), *map(len, columns[5])} != {64} or not joined.isascii():
+        return False
+    begins = {text[:24] for column in columns[3:5] for text in column}
+    return begins == {_ZEROS} and not joined.encode().translate(None, _HEX)
 
 
 def _internal(txid: str, info: Mapping[str, Any]) -> list[Transfer]:
