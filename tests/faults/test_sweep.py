@@ -206,20 +206,20 @@ def chosen(trace: Sequence[str], how: How, when: When) -> list[int]:
 
     A read that fails after its effect is one that fails before it. A function that dies before a call dies with what the write
     before has left: only before the first write is that a run of its own. With SWEEP=full (`make sweep`) everything else is cut.
-    Without it, in the time that a check may take: an error before every write and every sixth read (neighbours fail into the
-    same state); after every write either an error or a death, in turns.
+    Without it, in the time that a check may take, in turns: a write is cut by an error before it and a death after it, the next
+    one by an error after it. Of the reads every eighth is cut: neighbours fail into the same state.
     """
     reads = [n for n, name in enumerate(trace, 1) if name.startswith(READS)]
     writes = [n for n, name in enumerate(trace, 1) if not name.startswith(READS)]
     match how, when:
         case "error", "before":
-            return sorted([*writes, *(reads if FULL else reads[::6])])
+            return sorted([*writes, *reads] if FULL else [*writes[::2], *reads[::8]])
         case "death", "before":
             return writes[:1]
         case "error", "after":
-            return writes if FULL else writes[::2]
-        case _:
             return writes if FULL else writes[1::2] or writes
+        case _:
+            return writes if FULL else writes[::2]
 
 
 def finish(world: World, receiver: Receiver) -> None:
