@@ -30,7 +30,8 @@ class Settings:
     https://pay.example/api; None: no link to a page of ours is given out. What a request says in its Host header would be the
     caller's choice. `merchant_pays_fees`: withdrawals debit the network fee, too.
     `renewal_seconds`, `renewals_most` and `renewal_fee_times` say when and how often a stuck payment is replaced, see
-    `domain.renewals.RenewalRules`.
+    `domain.renewals.RenewalRules`. `reconcile_page` is how many rows each poll of a live EVM network reads on its way round all
+    watched addresses; 0: it does not go round.
     """
 
     stage: str = "local"
@@ -49,6 +50,7 @@ class Settings:
     renewal_seconds: int = 180
     renewals_most: int = 5
     renewal_fee_times: int = 10
+    reconcile_page: int = 500
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -87,6 +89,7 @@ class Settings:
             renewal_seconds=_whole("RENEWAL_SECONDS", 180, least=60),
             renewals_most=_whole("RENEWALS_MOST", 5, least=0),
             renewal_fee_times=_whole("RENEWAL_FEE_TIMES", 10, least=1),
+            reconcile_page=min(_whole("RECONCILE_PAGE", 500, least=0), 5000),
         )
 
     @property

@@ -77,7 +77,8 @@ FUNCTIONS: dict[str, Rights] = {
         {
             "records": (*GET, *PUT, "UpdateItem"),
             "ledger": (*GET, *PUT, "UpdateItem"),
-            "chain": (*READ, *PUT, "ConditionCheckItem"),
+            # Scan: a page of it each time, round all watched addresses.
+            "chain": (*READ, *PUT, "ConditionCheckItem", "Scan"),
             "payouts": (*GET, *PUT),
             "work": ("Query", *PUT, "DeleteItem"),
             "sandbox": _SIMULATED,

@@ -187,24 +187,32 @@ class SeveralReaders:
         told = [seen.reader.traces if isinstance(seen.reader, Balances) else None for seen in self._readers]
         return False if False in told else None if None in told else True
 
-    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int | None]:
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
         """As one reader, of two that say the same: nothing else proves a balance. Raises Unavailable where there are no two."""
-        first: list[int | None] | None = None
+        first, second = self._two(lambda reader: reader.balances_at(addresses, number, block_hash))
+        if first != second:
+            log.error("ALARM %s: two nodes tell different balances at block %d", self._network.id, number)
+            raise Unavailable(f"{self._network.id}: no two nodes tell the same balances at block {number}")
+        return first
+
+    def have_sent(self, addresses: Sequence[str]) -> list[bool]:
+        """As one reader, where either of two says so. Raises Unavailable where there are no two."""
+        first, second = self._two(lambda reader: reader.have_sent(addresses))
+        return [one or other for one, other in zip(first, second, strict=True)]
+
+    def _two(self, ask: Callable[[Balances], list[T]]) -> tuple[list[T], list[T]]:
+        """What the first two answer that do."""
+        told: list[list[T]] = []
         for seen in self._in_order():
             if not isinstance(seen.reader, Balances):
                 continue
             try:
-                told = seen.health.watched(partial(seen.reader.balances_at, addresses, number, block_hash))
+                told.append(seen.health.watched(partial(ask, seen.reader)))
             except Unavailable:
                 continue
-            if first is None:
-                first = told
-            elif told == first:
-                return told
-            else:
-                log.error("ALARM %s: two nodes tell different balances at block %d", self._network.id, number)
-                break
-        raise Unavailable(f"{self._network.id}: no two nodes tell the same balances at block {number}")
+            if len(told) == 2:
+                return told[0], told[1]
+        raise Unavailable(f"{self._network.id}: there are no two nodes to tell balances")
 
     def final(self, tag: str) -> int:
         """Number of the block that the node calls `tag` (EVM only)."""

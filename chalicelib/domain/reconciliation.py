@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 
 from chalicelib.domain.ids import NetworkId
 
@@ -12,19 +13,32 @@ POSITION = "balance:"
 
 @dataclass(frozen=True, slots=True)
 class BalanceBooking:
-    """The last difference that was booked for an address (storage form), as of a final block: found before the deposit is stored.
+    """The last difference that was booked for an address (storage form), as of a final block. Stored together with its deposit.
 
-    `deposit` is that deposit's id; `amount` in units, `block_time` in milliseconds since 1970.
+    `deposit` is that deposit's id. `earlier` has those of former bookings by the numbers of their blocks, as far down as a
+    reorganisation may reach, and one more: what stands when later ones have fallen out of the chain.
     """
 
     network: NetworkId
     address: str
     block_number: int
-    block_hash: str
-    block_time: int
-    amount: int
     deposit: str
+    earlier: dict[str, str] = field(default_factory=dict)
     version: int = 1
+
+    def followed_by(self, block_number: int, deposit: str, standing: Collection[str], depth: int) -> BalanceBooking:
+        """The record after a further booking. `standing`: the deposits that have not fallen out of the chain. `depth`: how deep a
+        reorganisation is followed, in blocks."""
+        known = {number: id_ for number, id_ in self.at_or_above(0).items() if id_ in standing}
+        safe = [number for number in known if number < block_number - depth]
+        earlier = {str(number): id_ for number, id_ in known.items() if number not in safe or number == max(safe)}
+        earlier.pop(str(block_number), None)
+        return replace(self, block_number=block_number, deposit=deposit, earlier=earlier, version=self.version + 1)
+
+    def at_or_above(self, block_number: int) -> dict[int, str]:
+        """The deposits that were booked as of this block or a later one, by block."""
+        known = {int(number): id_ for number, id_ in self.earlier.items()} | {self.block_number: self.deposit}
+        return {number: id_ for number, id_ in known.items() if number >= block_number}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +48,22 @@ class Reconciled:
     network: NetworkId
     order: str = ""
     id: str = ""
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileRound:
+    """How far the round through all watched addresses of a network has come: `after` is a place in the table, empty at its start.
+
+    `began_at` is when this round began, `took` how long the last whole one took, both in milliseconds; `found` counts the addresses
+    that this round has compared.
+    """
+
+    network: NetworkId
+    began_at: int
+    after: str = ""
+    found: int = 0
+    took: int = 0
     version: int = 1
 
 

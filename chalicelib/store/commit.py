@@ -20,6 +20,7 @@ from chalicelib.store import access
 from chalicelib.store.models import Models
 from chalicelib.store.schema import key_of, where_is, work_key
 from chalicelib.usecases.changes import (
+    Absent,
     Add,
     AtEpoch,
     Beside,
@@ -66,8 +67,8 @@ class _Plan:
         self.transaction.save(item, condition=condition)
         self.owners[2].append(change)
 
-    def add(self, change: Change, item: Any, actions: list[Any]) -> None:
-        self.transaction.update(item, actions=actions)
+    def add(self, change: Change, item: Any, actions: list[Any], condition: Any = None) -> None:
+        self.transaction.update(item, actions=actions, condition=condition)
         self.owners[3].append(change)
 
     def raw(self, change: Change, group: Literal["put", "update"], request: dict[str, Any]) -> None:
@@ -107,8 +108,9 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
         match change:
             case Post():
                 _posted(wallets, change)
-            case Beside(network, address, asset, pending, held):
+            case Beside(network, address, asset, pending, held, only_if):
                 moved = wallets.setdefault((network, address, asset), _Moved(change))
+                moved.only_if = only_if or moved.only_if
                 moved.pending, moved.held = moved.pending + pending, moved.held + held
     for place, moved in sorted(wallets.items(), key=lambda entry: entry[0]):
         _move_wallet(plan, place, moved)
@@ -146,6 +148,9 @@ def _put_in(plan: _Plan, change: Change) -> None:
             kind_of: Any = models.of(type(record))
             where = where_is(type(record))
             plan.check(change, kind_of, (where.pk(record), where.sk(record)), kind_of.f_version == record.version)
+        case Absent(kind, key):
+            absent = models.of(kind)
+            plan.check(change, absent, key_of(kind, dict(key)), absent.pk.does_not_exist())
         case Enforce(api_key):
             plan.raw(change, *access.enforcing(models.table("tenants"), api_key))
 
@@ -182,6 +187,7 @@ class _Moved:
     units: int = 0
     pending: int = 0
     held: int = 0
+    only_if: tuple[int, int] | None = None
 
 
 def _posted(wallets: dict[_Wallet, _Moved], change: Post) -> None:
@@ -207,4 +213,13 @@ def _move_wallet(plan: _Plan, place: _Wallet, moved: _Moved) -> None:
         actions.append(model.f_pending.add(moved.pending))
     if moved.held:
         actions.append(model.f_held.add(moved.held))
-    plan.add(moved.owner, model(where.pk(record), where.sk(record)), actions)
+    condition = None
+    if moved.only_if is not None:
+        units, pending = moved.only_if
+        condition = _is(model.f_units, units) & _is(model.f_pending, pending)
+    plan.add(moved.owner, model(where.pk(record), where.sk(record)), actions, condition)
+
+
+def _is(attribute: Any, value: int) -> Any:
+    """An attribute that nobody has moved yet is not there, and means nothing of it."""
+    return (attribute == value) | attribute.does_not_exist() if value == 0 else attribute == value

@@ -18,7 +18,7 @@ from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import Settings
 from chalicelib.store import lists
 from chalicelib.store.models import Models
-from chalicelib.store.schema import INDEXES, key_of, kind_at, listed_under, partition_of, prefix_of, where_is
+from chalicelib.store.schema import INDEXES, beginning_of, key_of, kind_at, listed_under, partition_of, prefix_of, where_is
 from chalicelib.usecases.changes import Change, Conflict, Emit
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
@@ -188,6 +188,27 @@ class DynamoStore:
                 yield self.models.record(kind, item)
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
+
+    def sweep(self, kind: type[R], /, *, limit: int, after: str | None = None, **beginning: str) -> Page[R]:
+        """One step through the table of a kind: of the next `limit` items behind `after` those whose keys begin with these fields.
+
+        Eventually consistent. Items lie in the order of their partition keys' hashes, so that one that comes in between moves no
+        other, and `after` may be gone meanwhile. Raises Unavailable.
+        """
+        model = self.models.of(kind)
+        request: dict[str, Any] = {
+            "TableName": model.Meta.table_name,
+            "Limit": limit,
+            "FilterExpression": "begins_with(pk, :b)",
+            "ExpressionAttributeValues": {":b": {"S": beginning_of(kind, beginning)}},
+        }
+        if after is not None:
+            pk, _, sk = after.partition("\n")
+            request["ExclusiveStartKey"] = {"pk": {"S": pk}, "sk": {"S": sk}}
+        answer = self._call("Scan", request)
+        last = answer.get("LastEvaluatedKey")
+        records = [self.models.record(kind, model.from_raw_data(item)) for item in answer["Items"]]
+        return Page(records, None if last is None else f"{last['pk']['S']}\n{last['sk']['S']}")
 
     def every_work(self) -> Iterator[Work]:
         """All open obligations, by a scan. Raises Unavailable."""

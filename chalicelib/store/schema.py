@@ -187,6 +187,7 @@ RECORDS: dict[str, Kind] = {
     "Cursor": Kind("chain", lambda r: f"cursor#{r.network}"),
     "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),
     "Reconciled": Kind("chain", lambda r: f"reconciled#{r.network}"),
+    "ReconcileRound": Kind("chain", lambda r: f"round#{r.network}"),
     "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}", _part),
     "ScanRange": Kind("chain", lambda r: f"range#{r.network}", lambda r: r.name),
     "Rescan": Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
@@ -234,11 +235,16 @@ def kind_at(pk: str) -> type:
     return found
 
 
-class _Nothing:
-    """Has every field, all empty: what is left of a key is its fixed part."""
+class _Nothing(SimpleNamespace):
+    """Has every field, all empty but those that it was made with: what is left of a key is its beginning."""
 
     def __getattr__(self, name: str) -> str:
         return ""
+
+
+def beginning_of(kind: type, fields: dict[str, str]) -> str:
+    """What the partition keys of those records of a kind begin with that have these `fields`, the first ones of the key."""
+    return where_is(kind).pk(_Nothing(**fields))
 
 
 def prefix_of(kind: type) -> str:

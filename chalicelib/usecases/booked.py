@@ -3,28 +3,45 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
+from typing import Any
 
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.reconciliation import POSITION, BalanceBooking
+from chalicelib.domain.reconciliation import BalanceBooking
+from chalicelib.usecases.changes import Absent, Change, Still
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 
 
-def booked_already(store: Store, network: Network, block: Block, transfer: Transfer) -> bool:
-    """Whether a booking that stands covers `transfer`, which nobody has recorded yet. One or two reads, on live EVM networks."""
-    if network.family != "evm" or network.simulated or transfer.contract is not None or transfer.position.startswith(POSITION):
-        return False
-    booking = store.get(BalanceBooking, network=network.id, address=transfer.recipient)
-    if booking is None or booking.block_number < block.number:
-        return False
-    deposit = store.get(Deposit, id=booking.deposit)
-    if deposit is None or deposit.status == "orphaned":
-        return False
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a booking from a balance rests on: the address' booking as it will be, and the ledger's `units` and `pending` there."""
+
+    booking: BalanceBooking
+    units: int
+    pending: int
+
+
+def not_booked_yet(store: Store, network: Network, block: Block, transfer: Transfer) -> list[Change] | None:
+    """None where a booking that stands covers `transfer`, which counts nowhere yet; else what the commit that records it has to
+    rest on: that no booking came in between. One or two reads, for native coins on live EVM networks; nothing elsewhere.
+    """
+    if network.family != "evm" or network.simulated or transfer.contract is not None:
+        return []
+    key = {"network": network.id, "address": transfer.recipient}
+    booking = store.get(BalanceBooking, **key)
+    if booking is None:
+        return [Absent(BalanceBooking, key)]
+    ids = list(booking.at_or_above(block.number).values())
+    wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": id_}) for id_ in ids]
+    standing = [found for found in (store.get_many(wanted) if wanted else []) if found and found.status != "orphaned"]
+    if not standing:
+        return [Still(booking)]
     log.error(
         "ALARM %s: %s moved %d to %s in block %d, which was booked from its balance as %s",
-        *(network.id, transfer.txid, transfer.amount, transfer.recipient, block.number, booking.deposit),
+        *(network.id, transfer.txid, transfer.amount, transfer.recipient, block.number, standing[0].id),
     )
-    return True
+    return None

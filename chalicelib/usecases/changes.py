@@ -38,6 +38,7 @@ class Beside:
     """Move what is known beside the money at one of our addresses (`WalletBalance`), in units of `asset`, up or down.
 
     `address` in storage form. Together with a `Post` that moves the same balance it is one item of the transaction.
+    `only_if`: commit only while the balance has these `units` and `pending`.
     """
 
     network: NetworkId
@@ -45,6 +46,7 @@ class Beside:
     asset: AssetId
     pending: int = 0
     held: int = 0
+    only_if: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +106,21 @@ class Still:
 
 
 @dataclass(frozen=True, slots=True)
+class Absent:
+    """Commit only while there is no record of `kind` with these key fields: a decision rests on that."""
+
+    kind: type[Any]
+    key: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Enforce:
     """What lets requests in follows `key`: goes beside `Save(key)`, whose version guards both. Counted requests stay counted."""
 
     key: ApiKey
 
 
-Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Still | Enforce
+Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Still | Absent | Enforce
 
 Also = Callable[[Any], Sequence[Change]]
 """More changes for the same transaction, given the new record: the caller's stored answer, for instance."""

@@ -18,6 +18,7 @@ journal entry's id each forbid it (money rules 2, 3 and 12).
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
@@ -32,7 +33,7 @@ from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf, no_rates
 from chalicelib.domain.work import Work, time_order
-from chalicelib.usecases.booked import booked_already
+from chalicelib.usecases.booked import Claim, not_booked_yet
 from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Post, Save
 from chalicelib.usecases.hot_coins import confirmed, taken_back
 from chalicelib.usecases.invoice_changes import changed, paid
@@ -66,21 +67,35 @@ class Deposits:
         """What deposits are valued by."""
         return self._rates
 
-    def detect(self, network: Network, coin: Coin, block: Block, transfer: Transfer, watched: Watched, epoch: int) -> str:
+    def detect(
+        self,
+        network: Network,
+        coin: Coin,
+        block: Block,
+        transfer: Transfer,
+        watched: Watched,
+        epoch: int,
+        claim: Claim | None = None,
+    ) -> str:
         """Record a movement to us, proven to have happened in `block`; the deposit's id.
 
-        Commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing.
+        Commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing. What was found in a
+        balance comes with its `claim`, is recorded only while that holds, and at the first conflict not at all.
         Raises Conflict, Unavailable.
         """
         key = deposit_id(network.id, transfer.txid, transfer.position)
+
+        def counts(deposit: Deposit) -> None:
+            """It counts from here on, unless a balance has counted it before."""
+            rests_on = not_booked_yet(self._store, network, block, transfer) if claim is None else [Save(claim.booking)]
+            if rests_on is not None:
+                self._first_seen(network, deposit, epoch, rests_on, None if claim is None else (claim.units, claim.pending))
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
             seen = self._seen(network, coin, transfer, watched, block)
             if known is None:
-                if booked_already(self._store, network, block, transfer):
-                    return key
-                self._first_seen(network, self._judge.judged(network, coin, seen), epoch)
+                counts(self._judge.judged(network, coin, seen))
             elif known.block_hash == block.hash and known.status != "orphaned":
                 pass  # that very one
             elif known.status == "confirmed":
@@ -93,15 +108,15 @@ class Deposits:
                 if known.status == "pending":
                     # Two transactions: whoever dies between them leaves an orphaned one, which the next scan finds as such.
                     known = self._orphan(network, known, epoch)
-                self._first_seen(network, self._judge.judged(network, coin, anew(known, seen)), epoch)
+                counts(self._judge.judged(network, coin, anew(known, seen)))
             elif known.status == "orphaned":
                 back = replace(known, status="pending", flags=self._judge.flags(network, known))
-                self._first_seen(network, _in_block(back, block), epoch)
+                counts(_in_block(back, block))
             else:
                 self._moved(network, known, block, epoch)
             return key
 
-        return until_settled(decide)
+        return until_settled(decide) if claim is None else decide()
 
     def glimpse(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, waits: Unmined) -> str:
         """Record a movement to a merchant by a transaction that `waits` to be in a block; the deposit's id. It is told, and
@@ -178,9 +193,16 @@ class Deposits:
             changes += changed(invoice, paid(news, invoice, known, moved, Views(self._store.catalogue(network.realm))))
         self._store.commit([*changes, *news.emit()])
 
-    def _first_seen(self, network: Network, deposit: Deposit, epoch: int | None) -> None:
+    def _first_seen(
+        self,
+        network: Network,
+        deposit: Deposit,
+        epoch: int | None,
+        rests_on: Sequence[Change] = (),
+        only_if: tuple[int, int] | None = None,
+    ) -> None:
         news = News(self._clock.now_ms())
-        changes: list[Change] = [Open(deposit_work(deposit)), *([] if epoch is None else [AtEpoch(network.id, epoch)])]
+        changes: list[Change] = [Open(deposit_work(deposit)), *rests_on, *([] if epoch is None else [AtEpoch(network.id, epoch)])]
         tenant = deposit.tenant
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))
@@ -192,7 +214,7 @@ class Deposits:
             if not deposit.below_minimum:
                 balance = self._balance(tenant, deposit)
                 changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
-        changes.append(self._beside(network, deposit, pending=deposit.amount))
+        changes.append(replace(self._beside(network, deposit, pending=deposit.amount), only_if=only_if))
         self._store.commit([Save(deposit), *changes, *news.emit()])
 
     def confirm(self, network: Network, key: str, block_hash: str, tip: int, epoch: int) -> None:

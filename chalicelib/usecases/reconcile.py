@@ -1,23 +1,27 @@
-"""Ether that a contract sent, where no node can trace: the balance of deposit addresses against the ledger, at a final block.
+"""What contracts sent and no trace told: the balance of deposit addresses against the ledger, at a final block.
 
 What an address has on the chain and the ledger does not know is booked as a deposit of that block, with a position that names
 block and address, and goes the way of any deposit: listed under its block, so that it falls out with it, credited by the poll, with
-everything that large payments need. What makes it safe:
+everything that large payments need. Each poll looks at some addresses with open invoices, and goes a step on its way round all.
 
-1. Only addresses of merchants that never sent anything themselves (nonce 0), have nothing pending, and whose balance is taken at a
-   block that has its confirmations and is the scanned one. So the ledger has everything of that block that blocks themselves tell.
-2. *Claim, then book.* The difference is stored as the address' `BalanceBooking`, by its version, before the deposit: of two at once
-   one passes. Dying in between leaves a claim without a deposit, which is finished, or void if its block is gone.
-3. What is seen in a block afterwards (a rescan with a node that traces) and lies at or before a booking that stands is not credited
-   again: `Deposits.detect` asks `booked_already`.
+What makes it safe:
 
-Sweeps from deposit addresses, and coins sent there to pay for them, will have to be told apart here before they exist.
+1. *What is compared.* Addresses of merchants, at a block that has its confirmations and was scanned: so the ledger has everything
+   of that block that blocks themselves tell. What is pending up to that block counts; what came after it does not.
+2. *One transaction.* The deposit commits together with the address' `BalanceBooking`, by its version, and only while the ledger
+   has at the address what was compared: of two at once one passes, and whoever dies has booked nothing.
+3. *Never twice.* What is seen in a block afterwards (a rescan with a node that traces, a block of another branch) and lies at or
+   before a booking that stands is not credited: `Deposits.detect` asks `not_booked_yet`, and commits only while that is so.
+
+Who has sent something itself has less than came in, and nobody booked the fees: what it has too much is an alarm and never booked.
+None of our deposit addresses sends. The day they do, sweeps and coins sent there to pay for them have to be told apart here.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,14 +29,17 @@ from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.reconciliation import BalanceBooking, Reconciled, position_of
+from chalicelib.domain.reconciliation import BalanceBooking, Reconciled, ReconcileRound, position_of
 from chalicelib.domain.work import Work
-from chalicelib.usecases.addresses import watched_key
-from chalicelib.usecases.changes import AtEpoch, Save
+from chalicelib.usecases.addresses import family_key, watched_key
+from chalicelib.usecases.booked import Claim
+from chalicelib.usecases.changes import Save
 from chalicelib.usecases.invoices import work_key
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances, ChainReader
 from chalicelib.usecases.ports.store import Store
@@ -41,29 +48,67 @@ from chalicelib.usecases.scan import Scanner
 log = logging.getLogger(__name__)
 
 AT_ONCE = 50
-"""Addresses that one poll looks at."""
+"""Addresses with open invoices that one poll looks at."""
+MOST_PENDING = 100
+"""Where more deposits than this wait at or below the final block, addresses with something pending have to wait, too."""
 
 
 class Reconciler:
-    def __init__(self, network: Network, reader: ChainReader, store: Store, scanner: Scanner, rules: AddressRules) -> None:
+    """`page`: how many rows of the table one step of the round reads; 0 for no round."""
+
+    def __init__(
+        self,
+        network: Network,
+        reader: ChainReader,
+        store: Store,
+        scanner: Scanner,
+        rules: AddressRules,
+        clock: Clock,
+        page: int = 500,
+    ) -> None:
         self._network, self._reader, self._store, self._scanner, self._rules = network, reader, store, scanner, rules
+        self._clock, self._page = clock, page
 
     def work(self, more: Callable[[], bool]) -> int:
         """Look at the next addresses with open invoices; how many differences were booked. Raises Unavailable, Conflict.
 
-        Does nothing where the nodes trace, or where it is not known yet whether they do.
+        Also where nodes trace: a block, or a transaction of it, may have been read without, by any process and whatever the setting.
         """
-        if not isinstance(self._reader, Balances) or self._reader.traces is not False or not more():
+        if not isinstance(self._reader, Balances) or not more():
             return 0
         place = self._store.get(Reconciled, network=self._network.id)
         after = Work("expiry", self._network.id, place.order, place.id) if place is not None and place.order else None
         due = self._store.open_work("expiry", self._network.id, after=after, limit=AT_ONCE)
         invoices: list[Invoice | None] = self._store.get_many([work_key(work) for work in due])
         form = self._rules.storage_form
-        booked = self.check([form(self._network.slug, invoice.address) for invoice in invoices if invoice is not None])
+        booked = self._leniently([form(self._network.slug, invoice.address) for invoice in invoices if invoice is not None])
+        if booked is None:
+            return 0
         order, id_ = (due[-1].order, due[-1].id) if len(due) == AT_ONCE else ("", "")
         if place is None or (place.order, place.id) != (order, id_):
             self._store.commit([Save(Reconciled(self._network.id, order, id_, 1 if place is None else place.version + 1))])
+        return booked
+
+    def go_round(self, more: Callable[[], bool]) -> int:
+        """Go one step on the way round all watched addresses; how many differences were booked. Raises Unavailable, Conflict.
+
+        The step counts as done once all of it is compared: whoever dies, or is second, compares the same ones again.
+        """
+        if not self._page or not isinstance(self._reader, Balances) or not more():
+            return 0
+        now = self._clock.now_ms()
+        place = self._store.get(ReconcileRound, network=self._network.id) or ReconcileRound(self._network.id, now, version=0)
+        realm, family = self._network.realm, family_key(self._network)
+        step = self._store.sweep(Watched, limit=self._page, after=place.after or None, realm=realm, family=family)
+        addresses = [watched.address for watched in self._mine(step.items)]
+        booked = self._leniently(addresses)
+        if booked is None or (step.next is None and not place.after):
+            return booked or 0  # the whole table is one step: there is nothing to remember
+        after = replace(place, after=step.next or "", found=place.found + len(addresses), version=place.version + 1)
+        if step.next is None:
+            log.info("%s: all %d addresses were compared, in %d ms", self._network.id, after.found, now - after.began_at)
+            after = replace(after, took=now - after.began_at, began_at=now, found=0)
+        self._store.commit([Save(after)])
         return booked
 
     def check(self, addresses: Sequence[str]) -> int:
@@ -72,26 +117,39 @@ class Reconciler:
         Raises Unavailable, Conflict. Whether the nodes trace is whoever asks' to judge, once: it may change while addresses are
         compared. What they have less is an alarm.
         """
+        wanted = list(dict.fromkeys(addresses))
         cursor = self._store.get(Cursor, network=self._network.id)
         if not isinstance(self._reader, Balances) or cursor is None or cursor.halted is not None or cursor.rewind_to is not None:
             return 0
         final = cursor.number - self._network.confirmations + 1
         if str(final) not in cursor.recent:
             return 0  # scanning has just begun
-        addresses = [address for address in dict.fromkeys(addresses) if self._settled(address, cursor)]
-        quiet = self._quiet(addresses)
-        if not quiet:
-            return 0
-        told = self._reader.balances_at(list(quiet), final, cursor.recent[str(final)])
+        told = self._reader.balances_at(wanted, final, cursor.recent[str(final)])
+        has = {address: units for address, units in zip(wanted, told, strict=True) if units}
+        known = self._known(list(has))
+        pending = self._pending(final) if any(wallet.pending for wallet in known.values()) else {}
+        differs: dict[str, int] = {}
+        for address, wallet in known.items():
+            if wallet.pending and pending is None:
+                continue
+            more = has[address] - wallet.units - (pending or {}).get(address, 0)
+            if more > 0:
+                differs[address] = more
+            elif has[address] < wallet.units and self._store.get(Cursor, network=self._network.id) == cursor:
+                log.error(
+                    "ALARM %s: %s has %d at block %d, and by the ledger %d",
+                    *(self._network.id, address, has[address], final, wallet.units),
+                )
         booked = 0
-        for (address, units), balance in zip(quiet.items(), told, strict=True):
-            if balance is None or balance == units:
+        sent = self._reader.have_sent(list(differs))
+        for (address, more), out in zip(differs.items(), sent, strict=True):
+            if out:
+                log.error(
+                    "ALARM %s: %s has %d more than is known at block %d, and has sent something itself",
+                    *(self._network.id, address, more, final),
+                )
                 continue
-            if balance < units:
-                log.error("ALARM %s: %s has %d at block %d, and by the ledger %d", self._network.id, address, balance, final, units)
-                continue
-            self._book(address, balance - units, final, cursor)
-            booked += 1
+            booked += self._book(known[address], more, final, cursor)
         return booked
 
     def everything(self) -> int:
@@ -100,64 +158,89 @@ class Reconciler:
         Also where the nodes trace: blocks that could not be traced were read without.
         """
         booked, page = 0, []
-        for watched in self._store.every(Watched):
-            if watched.realm == self._network.realm and watched.role == "user" and self._network.slug in watched.networks:
-                page.append(watched.address)
+        for watched in self._mine(self._store.every(Watched)):
+            page.append(watched.address)
             if len(page) == AT_ONCE:
                 booked, page = booked + self.check(page), []
         return booked + self.check(page)
 
-    def _quiet(self, addresses: Sequence[str]) -> dict[str, int]:
-        """Those that are merchants' and have nothing pending, with the units that the ledger knows there."""
-        native = self._store.catalogue(self._network.realm).native(self._network.slug)
+    def _leniently(self, addresses: Sequence[str]) -> int | None:
+        """As `check`; None where it has to be tried again: blocks tell more soon, or nobody tells balances. That is no fault of the
+        poll unless the nodes do not trace."""
+        if self._store.open_work("rescan", self._network.id, limit=1):
+            return None  # what a crowded block has left over, or what an operator looks for, is told by blocks themselves
+        try:
+            return self.check(addresses)
+        except Unavailable as error:
+            if isinstance(self._reader, Balances) and self._reader.traces is False:
+                raise
+            log.warning("%s: balances are not compared now: %s", self._network.id, error)
+            return None
+
+    def _mine(self, found: Iterable[Watched]) -> Iterable[Watched]:
+        """Merchants' addresses that receive on this network."""
+        network = self._network
+        family = family_key(network)
+        for watched in found:
+            if (watched.realm, watched.family, watched.role) == (
+                network.realm,
+                family,
+                "user",
+            ) and network.slug in watched.networks:
+                yield watched
+
+    def _known(self, addresses: Sequence[str]) -> dict[str, WalletBalance]:
+        """What the ledger has at those of the addresses that are merchants'."""
+        asset = self._native()
         keys: list[tuple[type[Any], dict[str, str]]] = [watched_key(self._network, address) for address in addresses]
-        keys += [(WalletBalance, {"network": self._network.id, "address": a, "asset": native.asset}) for a in addresses]
+        keys += [(WalletBalance, {"network": self._network.id, "address": a, "asset": asset}) for a in addresses]
         found = self._store.get_many(keys)
-        quiet: dict[str, int] = {}
-        for address, watched, known in zip(addresses, found[: len(addresses)], found[len(addresses) :], strict=True):
-            mine = isinstance(watched, Watched) and watched.role == "user" and self._network.slug in watched.networks
-            if mine and (known is None or known.pending == 0):
-                quiet[address] = 0 if known is None else known.units
-        return quiet
+        mine = {watched.address for watched in self._mine(w for w in found[: len(addresses)] if w is not None)}
+        wallets = zip(addresses, found[len(addresses) :], strict=True)
+        return {a: wallet or WalletBalance(self._network.id, a, asset) for a, wallet in wallets if a in mine}
 
-    def _settled(self, address: str, cursor: Cursor) -> bool:
-        """Whether no booking of the address is unfinished; one that is, is finished."""
-        booking = self._store.get(BalanceBooking, network=self._network.id, address=address)
-        if booking is None or self._store.get(Deposit, id=booking.deposit) is not None:
-            return True
-        if self._reader.block_hash(booking.block_number) != booking.block_hash:
-            return True  # its block is gone: the claim is void
-        self._record(booking, cursor.epoch)
-        return False
+    def _pending(self, final: int) -> dict[str, int] | None:
+        """Units by address of what waits in blocks up to `final`; None where that is too much to read.
 
-    def _book(self, address: str, amount: int, number: int, cursor: Cursor) -> None:
-        known = self._store.get(BalanceBooking, network=self._network.id, address=address)
-        block_hash = cursor.recent[str(number)]
+        It is read after what the ledger has. Should one of them be credited or fall out in between, the booking's commit fails.
+        """
+        due = self._store.open_work("deposit", self._network.id, upto=f"{final:015d}", limit=MOST_PENDING)
+        if len(due) == MOST_PENDING:
+            return None
+        wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": work.id}) for work in due]
+        sums: dict[str, int] = defaultdict(int)
+        for deposit in self._store.get_many(wanted) if wanted else []:
+            if deposit is not None and deposit.status == "pending" and deposit.asset == self._native():
+                sums[self._rules.storage_form(self._network.slug, deposit.address)] += deposit.amount
+        return sums
+
+    def _native(self) -> AssetId:
+        return self._store.catalogue(self._network.realm).native(self._network.slug).asset
+
+    def _book(self, known: WalletBalance, amount: int, number: int, cursor: Cursor) -> int:
+        """How many were booked. Raises Conflict where the ledger has moved since it was read, Unavailable."""
+        address, block_hash = known.address, cursor.recent[str(number)]
+        deposit = deposit_id(self._network.id, block_hash, position_of(number, address))
+        before = self._store.get(BalanceBooking, network=self._network.id, address=address)
+        if before is None:
+            booking = BalanceBooking(self._network.id, address, number, deposit)
+        else:
+            standing = self._standing([*before.at_or_above(0).values()])
+            if deposit in standing:
+                return 0  # somebody else was first
+            booking = before.followed_by(number, deposit, standing, self._network.reorg_depth)
         headers = self._reader.headers(number, number)
         if [header.hash for header in headers] != [block_hash]:
             raise Unavailable(f"{self._network.id}: block {number} is not the one that was scanned")
-        booking = BalanceBooking(
-            network=self._network.id,
-            address=address,
-            block_number=number,
-            block_hash=block_hash,
-            block_time=headers[0].time,
-            amount=amount,
-            deposit=deposit_id(self._network.id, block_hash, position_of(number, address)),
-        )
-        if known is not None:
-            booking = replace(booking, version=known.version + 1)
-        self._store.commit([Save(booking), AtEpoch(self._network.id, cursor.epoch)])
+        transfer = Transfer(block_hash, position_of(number, address), None, "", address, amount)
+        claim = Claim(booking, known.units, known.pending)
+        self._scanner.record([Block(number, block_hash, "", headers[0].time, [transfer])], cursor.epoch, claim=claim)
+        if not self._standing([deposit]):
+            raise Unavailable(f"{self._network.id}: what {address} has at block {number} could not be proven")
         log.warning("%s: %s has %d more than blocks tell, at block %d: booked", self._network.id, address, amount, number)
-        self._record(booking, cursor.epoch)
+        return 1
 
-    def _record(self, booking: BalanceBooking, epoch: int) -> None:
-        transfer = Transfer(
-            txid=booking.block_hash,
-            position=position_of(booking.block_number, booking.address),
-            contract=None,
-            sender="",
-            recipient=booking.address,
-            amount=booking.amount,
-        )
-        self._scanner.record([Block(booking.block_number, booking.block_hash, "", booking.block_time, [transfer])], epoch)
+    def _standing(self, deposits: Sequence[str]) -> set[str]:
+        """Those that are there and have not fallen out of the chain."""
+        wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": id_}) for id_ in deposits]
+        return {found.id for found in self._store.get_many(wanted) if found is not None and found.status != "orphaned"}

@@ -14,6 +14,7 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.usecases.block_lists import list_deposits
+from chalicelib.usecases.booked import Claim
 from chalicelib.usecases.crowds import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.matching import Matcher
@@ -43,13 +44,18 @@ class Recorder:
         return self._matcher.contracts()
 
     def record(
-        self, blocks: Sequence[Block], epoch: int, more: Callable[[], bool] = lambda: True, most: int | None = None
+        self,
+        blocks: Sequence[Block],
+        epoch: int,
+        more: Callable[[], bool] = lambda: True,
+        most: int | None = None,
+        claim: Claim | None = None,
     ) -> Recorded:
         """Store what is ours in `blocks`, which the chain holds at `epoch`; what is stored already stays as it is.
 
         Stops in the middle of a block where `more` says that the time is over: whoever records it again goes on there. Of each
-        block no more than `most` are recorded that belong to one merchant. Raises Conflict (`AtEpoch`: a reorganisation was
-        followed meanwhile), Unavailable.
+        block no more than `most` are recorded that belong to one merchant. With a `claim` they are one block with one transfer,
+        which was found in a balance. Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Unavailable.
         """
         watched = self._matcher.ours(t for block in blocks for t in block.transfers)
         contracts, native = self._matcher.contracts(), self._matcher.native()
@@ -69,7 +75,7 @@ class Recorder:
             if most is not None:
                 mine, left_out = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
             mine = self._unknown(block, mine)
-            if mine and not self._store_block(block, mine, watched, contracts, native, epoch, may_begin):
+            if mine and not self._store_block(block, mine, watched, contracts, native, epoch, may_begin, claim):
                 return Recorded(place, tuple(crowded))
             if left_out:
                 crowded.append(block)
@@ -98,6 +104,7 @@ class Recorder:
         native: Coin,
         epoch: int,
         may_begin: Callable[[], bool],
+        claim: Claim | None,
     ) -> bool:
         """Whether all of it is stored now."""
         proven = self._reader.proven(block, mine)
@@ -110,5 +117,5 @@ class Recorder:
             if not may_begin():
                 return False
             coin = native if t.contract is None else contracts[t.contract]
-            self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch)
+            self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch, claim)
         return True

@@ -28,6 +28,7 @@ from chalicelib.domain.ids import derived_id
 from chalicelib.domain.rescans import Rescan, rescan_work
 from chalicelib.domain.work import Work
 from chalicelib.usecases.backlog import Backlog
+from chalicelib.usecases.booked import Claim
 from chalicelib.usecases.changes import Conflict, Open, Save
 from chalicelib.usecases.crowds import MOST_AT_ONCE, MOST_TO_ONE
 from chalicelib.usecases.deposits import Deposits
@@ -187,10 +188,15 @@ class Scanner:
         return self._recorder.contracts()
 
     def record(
-        self, blocks: Sequence[Block], epoch: int, more: Callable[[], bool] = lambda: True, most: int | None = None
+        self,
+        blocks: Sequence[Block],
+        epoch: int,
+        more: Callable[[], bool] = lambda: True,
+        most: int | None = None,
+        claim: Claim | None = None,
     ) -> Recorded:
         """See `Recorder.record`."""
-        return self._recorder.record(blocks, epoch, more, most)
+        return self._recorder.record(blocks, epoch, more, most, claim)
 
     def _look_again(self, block: Block) -> None:
         """What of a crowded block is left over is a rescan's, ordered before the cursor passes the block. Raises Unavailable."""

@@ -93,7 +93,9 @@ class WorkerServices(ChainServices):
     def reconciler(self, network: Network) -> Reconciler:
         from chalicelib.usecases.reconcile import Reconciler
 
-        return Reconciler(network, self.reader(network), self.store, self.scanner(network), self.rules)
+        page = self.settings.reconcile_page
+        clock = self.clock_of(network.realm)
+        return Reconciler(network, self.reader(network), self.store, self.scanner(network), self.rules, clock, page)
 
     def verdicts(self, network: Network) -> Verdicts:
         from chalicelib.usecases.verdicts import Verdicts

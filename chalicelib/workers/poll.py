@@ -100,10 +100,13 @@ def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
     def reconcile() -> None:
         wired.reconciler(network).work(more)
 
+    def go_round() -> None:
+        wired.reconciler(network).go_round(more)
+
     # What is out first: a long catch-up must not keep it waiting.
     steps: list[tuple[str, Callable[[], Any]]] = [("settle", settle), ("scan", scan), ("settle what was scanned", settle_scanned)]
     if network.family == "evm" and not network.simulated:
-        steps.append(("reconcile", reconcile))
+        steps += [("reconcile", reconcile), ("go round", go_round)]
     if network.simulated:
         steps.insert(0, ("follow the clock", follow_the_clock))
     if network.family == "tron":

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from chalicelib.api.routes import ROUTES
+from chalicelib.domain.addresses import Watched
 from chalicelib.usecases.rates import Quote
 from chalicelib.wiring import services
 from tests.deploy.declared import API, functions
@@ -201,6 +202,9 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     journey.api("POST", "/v1/sandbox/blocks", {"network": "ethereum", "count": 30}, 201)
     journey.settle()
     journey.fall_behind(monkeypatch)
+    # The way round all addresses, which only polls of live EVM networks go.
+    recorder.function = "poll_ethereum"
+    assert services().store.sweep(Watched, limit=10, realm="test", family="evm").next
 
     at_work = {function for function, _, _ in recorder.calls}
     assert at_work == set(functions())

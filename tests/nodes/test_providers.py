@@ -344,7 +344,7 @@ def forwarded(shop: Shop, made: Any, ether: int) -> str:
 
 def reconciler(shop: Shop, reader: ChainReader, network: Network) -> Reconciler:
     wired = services()
-    return Reconciler(network, reader, wired.store, shop.scanner(reader, network), wired.rules)
+    return Reconciler(network, reader, wired.store, shop.scanner(reader, network), wired.rules, wired.clock_of("live"))
 
 
 def reconciled(shop: Shop, reader: ChainReader, network: Network) -> int:
@@ -417,31 +417,6 @@ def test_a_booking_falls_out_with_its_block(shop: Shop) -> None:
     assert audit(services().store) == []
 
 
-def test_a_claim_without_its_deposit_is_finished(shop: Shop) -> None:
-    before = shop.available()
-    made = shop.invoice("eth", "1")
-    forwarded(shop, made, 1)
-    mine(shop.node.rpc, CONFIRMATIONS)
-    network, reader = untraced(shop, shop.node.url)
-    scanner = shop.scanner(reader, network)
-    polls(scanner, 1)
-
-    class Dying(Scanner):
-        def record(self, blocks: Any, epoch: int) -> None:
-            raise Unavailable("the function ends here")
-
-    wired = services()
-    dying = Dying(network, reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
-    with pytest.raises(Unavailable):
-        Reconciler(network, reader, wired.store, dying, wired.rules).check([made["address"].lower()])
-    mine(shop.node.rpc, 3)
-    polls(scanner, 1)
-    for _ in range(2):
-        assert reconciler(shop, reader, network).check([made["address"].lower()]) == 0, "found as it was claimed"
-        polls(scanner, 1)
-    assert (shop.status(made), grown(before, shop.available())) == ("completed", (1, 0))
-
-
 def test_an_operator_has_every_address_looked_at(shop: Shop) -> None:
     before = shop.available()
     answer = shop.stack.call(
@@ -485,22 +460,23 @@ def test_a_balance_needs_two_nodes_where_there_are_two(shop: Shop, caplog: pytes
     mine(shop.node.rpc, CONFIRMATIONS)
     network, reader = untraced(shop, shop.proxy.url, shop.node.url)
     polls(shop.scanner(reader, network), 1)
-    shop.proxy.fault = Fault(lambda method, params, result: hex(9 * ETHER) if method == "eth_getBalance" else result)
+    shop.proxy.fault = Fault(
+        lambda method, params, result: hex(9 * ETHER) if method == "eth_getBalance" else None if method == "eth_call" else result
+    )
     with pytest.raises(Unavailable):
         reconciled(shop, reader, network)
     assert "ALARM live:arbitrum: two nodes tell different balances" in caplog.text
     assert shop.status(made) == "pending"
 
 
-def test_where_nodes_trace_no_poll_compares_balances(shop: Shop) -> None:
+def test_where_nothing_is_read_without_traces_no_poll_compares_balances(shop: Shop) -> None:
     made = shop.invoice("eth", "1")
     forwarded(shop, made, 1)
     mine(shop.node.rpc, CONFIRMATIONS)
     network, reader = untraced(shop, shop.node.url)
     polls(shop.scanner(reader, network), 1)
-    tracing = shop.reader(shop.node.url)
-    tracing.blocks(shop.tip() - CONFIRMATIONS, shop.tip(), ())
-    assert reconciler(shop, tracing, shop.network).work(lambda: True) == 0
+    checking = reconciler(shop, reader, replace(network, tracing="on"))
+    assert (checking.work(lambda: True), checking.go_round(lambda: True)) == (0, 0)
     assert shop.status(made) == "pending"
 
 

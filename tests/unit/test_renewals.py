@@ -70,6 +70,13 @@ def test_at_what_price() -> None:
     assert RULES.affordable(replace(order(), fee=0), 10**18)
 
 
+def test_the_round_has_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings.from_environment().reconcile_page == 500
+    for text, page in (("0", 0), ("3500", 3500), ("99999", 5000)):
+        monkeypatch.setenv("RECONCILE_PAGE", text)
+        assert Settings.from_environment().reconcile_page == page
+
+
 def test_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings.from_environment()
     defaults = (RULES.least_seconds, RULES.most, RULES.times)

@@ -5,10 +5,12 @@ Imports no chain library: the scanner's CPU goes into JSON and very little else.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from chalicelib.chains.evm.abi import balance_call
+from chalicelib.chains.evm.balances import FEW, MOST_TOGETHER, many_balances, told_balances
 from chalicelib.chains.evm.frames import POSITION
 from chalicelib.chains.evm.logs import LogReader, hash_in
 from chalicelib.chains.evm.parsing import check_native, happened, moved_tokens, parse_block, parse_header
@@ -20,6 +22,8 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.domain.reconciliation import POSITION as BALANCE
 from chalicelib.usecases.ports.failures import Unavailable
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -76,7 +80,8 @@ class EvmReader:
         if from_balance:
             # Of these no transaction is known: what the address has at that block is all the proof that there is.
             told = self.balances_at([transfer.recipient for transfer in from_balance], block.number, block.hash)
-            has = [t for t, balance in zip(from_balance, told, strict=True) if balance is not None and balance >= t.amount]
+            sent = self.have_sent([transfer.recipient for transfer in from_balance])
+            has = [t for t, balance, out in zip(from_balance, told, sent, strict=True) if not out and balance >= t.amount]
             return has + self.proven(block, [transfer for transfer in transfers if transfer not in from_balance])
 
         def prove() -> list[Transfer]:
@@ -124,21 +129,37 @@ class EvmReader:
         """Whether blocks are read with what contracts sent; None while it is not known."""
         return False if self._tracer is None else self._tracer.works
 
-    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int | None]:
-        """Wei at that block; None for an address that has sent something itself, by then or later."""
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
+        """Wei at that block: many by a program that the node runs (`many_balances`), or one by one where it does not run it."""
 
-        def ask() -> list[int | None]:
-            requests: list[Request] = [("eth_getBlockByNumber", [hex(number), False])]
-            requests += [("eth_getBalance", [address, hex(number)]) for address in addresses]
-            requests += [("eth_getTransactionCount", [address, "latest"]) for address in addresses]
-            header, *told = self._rpc.batch(requests)
-            if hash_in(header, number) != block_hash:
-                raise Garbled("the block is not in the chain")
-            balances = [quantity(balance, "a balance") for balance in told[: len(addresses)]]
-            sent = [quantity(nonce, "a nonce") for nonce in told[len(addresses) :]]
-            return [None if nonce else balance for balance, nonce in zip(balances, sent, strict=True)]
+        def ask() -> list[int]:
+            if len(addresses) > FEW:
+                try:
+                    return self._together(addresses, number, block_hash)
+                except (RpcError, Garbled) as error:
+                    log.info("%s: balances are asked for one by one: %s", self._network.slug, error)
+            requests: list[Request] = [("eth_getBalance", [address, hex(number)]) for address in addresses]
+            return [quantity(balance, "a balance") for balance in self._at_block(requests, number, block_hash)]
 
         return self._sure(ask) if addresses else []
+
+    def have_sent(self, addresses: Sequence[str]) -> list[bool]:
+        """Whether each has sent a transaction by the newest block."""
+        requests: list[Request] = [("eth_getTransactionCount", [address, "latest"]) for address in addresses]
+        return self._sure(lambda: [quantity(told, "a nonce") > 0 for told in self._rpc.batch(requests)]) if addresses else []
+
+    def _together(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
+        parts = [addresses[start : start + MOST_TOGETHER] for start in range(0, len(addresses), MOST_TOGETHER)]
+        requests: list[Request] = [("eth_call", [{"data": many_balances(part)}, hex(number)]) for part in parts]
+        told = self._at_block(requests, number, block_hash)
+        return [balance for part, answer in zip(parts, told, strict=True) for balance in told_balances(answer, len(part))]
+
+    def _at_block(self, requests: Sequence[Request], number: int, block_hash: str) -> list[Any]:
+        """What the node answers about a block, and that it still has that very block."""
+        header, *told = self._rpc.batch([("eth_getBlockByNumber", [hex(number), False]), *requests])
+        if hash_in(header, number) != block_hash:
+            raise Garbled("the block is not in the chain")
+        return told
 
     def _told(self, first: int, last: int, full: bool) -> list[Any]:
         """What the node tells of these blocks, with or without their transactions, as far as its chain reaches."""

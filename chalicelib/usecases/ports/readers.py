@@ -81,8 +81,12 @@ class Balances(Protocol):
         """Whether blocks are read with what contracts sent; None while it is not known."""
         ...
 
-    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int | None]:
-        """Units of the native coin at that block; None for an address that has sent something itself. Raises Unavailable."""
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
+        """Units of the native coin at that block. Raises Unavailable."""
+        ...
+
+    def have_sent(self, addresses: Sequence[str]) -> list[bool]:
+        """Whether each has sent anything itself, by now. Raises Unavailable."""
         ...
 
 
