@@ -385,7 +385,7 @@ def test_what_no_node_can_trace_is_found_in_the_balance_and_booked_once(shop: Sh
     tip = shop.tip()
     tracing = shop.scanner(shop.reader(shop.node.url))
     cursor = tracing.start()
-    assert tracing.record(shop.reader(shop.node.url).blocks(tip - 30, tip, ()), cursor.epoch) is None
+    assert tracing.record(shop.reader(shop.node.url).blocks(tip - 30, tip, ()), cursor.epoch).blocks == 31
     polls(tracing, 2)
     assert grown(before, shop.available()) == (3, 0)
     assert audit(services().store) == []
