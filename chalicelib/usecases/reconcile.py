@@ -72,7 +72,7 @@ class Reconciler:
     def work(self, more: Callable[[], bool]) -> int:
         """Look at the next addresses with open invoices; how many differences were booked. Raises Unavailable, Conflict.
 
-        Also where nodes trace: a block, or a transaction of it, may have been read without, by any process and whatever the setting.
+        Also where nodes trace: a block, or a transaction of it, may have been read without, by any process, on any setting.
         """
         if not isinstance(self._reader, Balances) or not more():
             return 0
