@@ -71,8 +71,11 @@ class Untraced(Reader):
     def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
         return [replace(block, transfers=[]) for block in super().blocks(first, last, contracts)]
 
-    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int | None]:
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
         return [self._chain.balance_of(address) for address in addresses]
+
+    def have_sent(self, addresses: Sequence[str]) -> list[bool]:
+        return [False for _ in addresses]
 
 
 class Frozen(Reader):
