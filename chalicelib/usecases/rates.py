@@ -95,19 +95,13 @@ class _Round:
         self._said: dict[Pair, list[_Said]] = {}
         self._refused: set[Pair] = set()
         self.answered = 0
-        self._asked = 0
 
     def missing(self) -> set[Pair]:
         """What is still to be asked for."""
         return self.wanted - self.taken.keys()
 
-    def silent(self) -> None:
-        """A provider does not answer."""
-        self._asked += 1
-
     def hear(self, name: str, quotes: Iterable[Quote]) -> None:
         """A provider's answer."""
-        self._asked += 1
         self.answered += 1
         missing = self.missing()
         for quote in quotes:

@@ -11,6 +11,7 @@ from eth_keys.datatypes import PublicKey
 from eth_keys.datatypes import Signature as EthSignature
 from tronpy.keys import PrivateKey as TronKey
 
+from chalicelib.chains.answers import Garbled
 from chalicelib.chains.tron import protobuf
 from chalicelib.chains.tron.building import built_by_tronpy
 from chalicelib.chains.tron.payer import TronPayer
@@ -23,7 +24,7 @@ from chalicelib.chains.tron.transactions import (
     native_transfers,
     reference_to,
 )
-from chalicelib.chains.tron.values import Garbled, address, hex_address, raw_address
+from chalicelib.chains.tron.values import address, hex_address, raw_address
 from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding import base58check

@@ -10,9 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
+from chalicelib.chains.answers import Garbled
 from chalicelib.chains.rpc import RpcError
 from chalicelib.chains.utxo import refusals
-from chalicelib.chains.utxo.answers import MOST_EXACT, Garbled, units
+from chalicelib.chains.utxo.answers import MOST_EXACT, units
 from chalicelib.chains.utxo.facts import policy_of
 from chalicelib.chains.utxo.fees import estimate, rate_for
 from chalicelib.chains.utxo.headers import check_block, read_header

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chalicelib.chains.evm.quantities import Garbled, data
+from chalicelib.chains.answers import Garbled
+from chalicelib.chains.evm.quantities import data
 
 FEW = 3
 """So many are asked for one by one."""

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.parsing import MOST_UNITS
-from chalicelib.chains.evm.quantities import Garbled, address, hash32, member, quantity
+from chalicelib.chains.evm.quantities import address, hash32, quantity
 from chalicelib.domain.chain import Block, Transfer
 
 POSITION = "trace:"

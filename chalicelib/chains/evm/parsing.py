@@ -11,9 +11,10 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.evm.columns import native_transfers, token_transfers
-from chalicelib.chains.evm.quantities import Contradicted, Garbled, address, hash32, member, quantity
+from chalicelib.chains.evm.quantities import Contradicted, address, hash32, quantity
 from chalicelib.domain.chain import Block, Header, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 

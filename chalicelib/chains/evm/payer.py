@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm import refusals, transactions
 from chalicelib.chains.evm.abi import address_bytes, transfer_call
 from chalicelib.chains.evm.fees import Fees, credible, fees_for, gas_limit, most_gas, replacing
-from chalicelib.chains.evm.quantities import Garbled, data, member, quantity
+from chalicelib.chains.evm.quantities import data, quantity
 from chalicelib.chains.rpc import JsonRpc, RpcError
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority

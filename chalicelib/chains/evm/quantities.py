@@ -8,14 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from chalicelib.chains.answers import Garbled
+
 _QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}", re.ASCII)
 _HASH = re.compile(r"0x[0-9a-f]{64}", re.ASCII)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}", re.ASCII)
 _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
-
-
-class Garbled(Exception):
-    """A node's answer contradicts the request or itself. The message says which part, never what a provider wrote."""
 
 
 class Contradicted(Garbled):
@@ -48,10 +46,3 @@ def data(value: Any, what: str) -> bytes:
     if not isinstance(value, str) or not _DATA.fullmatch(value):
         raise Garbled(f"{what} is not hexadecimal")
     return bytes.fromhex(value[2:])
-
-
-def member(answer: Any, name: str, what: str) -> Any:
-    """`answer[name]`, None where it is not there. `answer` must be an object."""
-    if not isinstance(answer, dict):
-        raise Garbled(f"{what} is no object")
-    return answer.get(name)

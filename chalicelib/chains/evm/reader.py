@@ -9,12 +9,13 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.evm.balances import FEW, MOST_TOGETHER, many_balances, told_balances
 from chalicelib.chains.evm.frames import POSITION
 from chalicelib.chains.evm.logs import LogReader, hash_in
 from chalicelib.chains.evm.parsing import check_native, happened, moved_tokens, parse_block, parse_header
-from chalicelib.chains.evm.quantities import Contradicted, Garbled, data, hash32, member, quantity
+from chalicelib.chains.evm.quantities import Contradicted, data, hash32, quantity
 from chalicelib.chains.evm.tracing import Tracer
 from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import Request, RpcError, Transport

@@ -5,8 +5,9 @@ Symbol and name are strings by EIP-20, and bytes32 in tokens that are older than
 
 from __future__ import annotations
 
+from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR
-from chalicelib.chains.evm.quantities import Garbled, data, quantity
+from chalicelib.chains.evm.quantities import data, quantity
 from chalicelib.chains.evm.refusals import would_fail
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
 from chalicelib.domain.catalogue import Network

@@ -18,8 +18,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.frames import Moved, internal, listed, of_call_tracer, of_parity
-from chalicelib.chains.evm.quantities import Garbled, hash32
+from chalicelib.chains.evm.quantities import hash32
 from chalicelib.chains.rpc import NotServed, RpcError, TooMuch, Transport
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.usecases.ports.failures import Unavailable

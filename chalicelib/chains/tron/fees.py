@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.chains.tron.values import Garbled, row, whole
+from chalicelib.chains.answers import Garbled
+from chalicelib.chains.tron.values import row, whole
 
 RESULT_BYTES = 64
 """What every transaction pays for its result, beside its own bytes."""

@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
+from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
-from chalicelib.chains.tron.values import SPELLED, Garbled, address, addresses, hash32, row, whole
+from chalicelib.chains.tron.values import SPELLED, address, addresses, row, whole
 from chalicelib.domain.chain import Block, Header, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 

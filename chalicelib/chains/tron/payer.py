@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.abi import transfer_call
 from chalicelib.chains.tron import fees, refusals, transactions
 from chalicelib.chains.tron.building import built_by_tronpy
 from chalicelib.chains.tron.reader import MAINNET, Node, balance_of, call_failed, constant_call
 from chalicelib.chains.tron.sending import Sending
-from chalicelib.chains.tron.values import Garbled, hex_address, row, text_address, whole
+from chalicelib.chains.tron.values import hex_address, row, text_address, whole
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Payment

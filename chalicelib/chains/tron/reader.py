@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
+from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.rpc import RpcError
 from chalicelib.chains.tron.parsing import (
@@ -19,7 +20,7 @@ from chalicelib.chains.tron.parsing import (
     transfers_in,
 )
 from chalicelib.chains.tron.transactions import native_transfers
-from chalicelib.chains.tron.values import Garbled, data, hash32, hex_address, row, whole, words
+from chalicelib.chains.tron.values import data, hex_address, row, whole, words
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.usecases.ports.failures import Unavailable

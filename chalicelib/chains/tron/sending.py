@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.rpc import RpcError
 from chalicelib.chains.tron import refusals, transactions
 from chalicelib.chains.tron.parsing import block_number, block_time
 from chalicelib.chains.tron.reader import MAINNET, Node, header_of
-from chalicelib.chains.tron.values import Garbled, hash32, row
+from chalicelib.chains.tron.values import row
 from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from chalicelib.chains.answers import Garbled
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import TRON_PREFIX
 
-_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _ADDRESS = re.compile(r"41[0-9a-f]{40}", re.ASCII)
 SPELLED = re.compile(r"T[1-9A-HJ-NP-Za-km-z]{33}", re.ASCII)
 """An address in base58, as nodes write it when asked to. Its checksum is not looked at: a wrong one is nobody's."""
@@ -30,23 +30,12 @@ _raws: dict[str, bytes] = {}
 """Exchanges are in every block. Threads may compute one twice, which changes nothing."""
 
 
-class Garbled(Exception):
-    """A node's answer contradicts the request or itself. The message says which part, never what a provider wrote."""
-
-
 def whole(value: Any, what: str) -> int:
     """A non-negative integer of 63 bits. None is 0: protobuf's JSON leaves out what is zero."""
     if value is None:
         return 0
     if type(value) is not int or not 0 <= value < 2**63:
         raise Garbled(f"{what} is no number")
-    return value
-
-
-def hash32(value: Any, what: str) -> str:
-    """A 32 byte hash: 64 lower-case hex digits."""
-    if not isinstance(value, str) or not _HASH.fullmatch(value):
-        raise Garbled(f"{what} is no hash")
     return value
 
 

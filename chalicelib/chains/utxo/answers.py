@@ -5,20 +5,15 @@ Pure; `units` is on the scanner's hot path.
 
 from __future__ import annotations
 
-import re
 from typing import Any
+
+from chalicelib.chains.answers import Garbled
 
 COIN = 10**8
 """Units of one coin."""
 
 MOST_EXACT = 2**25 * COIN
 """Amounts below this come through a float unharmed, see `units`. It is more than all bitcoins and 40 % of all litecoins."""
-
-_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
-
-
-class Garbled(Exception):
-    """A node's answer contradicts the request or itself. The message says which part, never what a provider wrote."""
 
 
 def units(value: Any) -> int:
@@ -43,22 +38,8 @@ def units(value: Any) -> int:
     return amount
 
 
-def hash32(value: Any, what: str) -> str:
-    """A 32 byte hash: 64 lower-case hex digits."""
-    if not isinstance(value, str) or not _HASH.fullmatch(value):
-        raise Garbled(f"{what} is no hash")
-    return value
-
-
 def number(value: Any, what: str) -> int:
     """An integer of zero or more."""
     if type(value) is not int or value < 0:
         raise Garbled(f"{what} is no number")
     return value
-
-
-def member(answer: Any, name: str, what: str) -> Any:
-    """`answer[name]`, None where it is not there. `answer` must be an object."""
-    if not isinstance(answer, dict):
-        raise Garbled(f"{what} is no object")
-    return answer.get(name)

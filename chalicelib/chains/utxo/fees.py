@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.chains.utxo.answers import Garbled, member, units
+from chalicelib.chains.answers import Garbled, member
+from chalicelib.chains.utxo.answers import units
 from chalicelib.chains.utxo.facts import Policy
 from chalicelib.domain.withdrawals import FEE_TENTHS, Priority
 

@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from chalicelib.chains.utxo.answers import Garbled, hash32, number
+from chalicelib.chains.answers import Garbled, hash32
+from chalicelib.chains.utxo.answers import number
 from chalicelib.domain.chain import Header
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chalicelib.chains.answers import Garbled, hash32, member
 from chalicelib.chains.rpc import JsonRpc, RpcError
-from chalicelib.chains.utxo.answers import Garbled, hash32, member, number
+from chalicelib.chains.utxo.answers import number
 from chalicelib.chains.utxo.facts import GENESIS
 from chalicelib.chains.utxo.parsing import outputs_of
 from chalicelib.chains.utxo.refusals import no_such_transaction

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from chalicelib.chains.utxo.answers import COIN, Garbled, hash32, member, number, units
+from chalicelib.chains.answers import Garbled, hash32, member
+from chalicelib.chains.utxo.answers import COIN, number, units
 from chalicelib.chains.utxo.headers import check_block
 from chalicelib.chains.utxo.transactions import PaidTo, double_sha256, outputs_in, without_witnesses
 from chalicelib.domain.chain import Block, Transfer

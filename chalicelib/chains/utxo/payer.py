@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from chalicelib.chains.answers import Garbled, hash32, member
 from chalicelib.chains.rpc import JsonRpc, RpcError, Transport
 from chalicelib.chains.utxo import psbt, refusals
-from chalicelib.chains.utxo.answers import Garbled, hash32, member, number, units
+from chalicelib.chains.utxo.answers import number, units
 from chalicelib.chains.utxo.facts import GENESIS, policy_of
 from chalicelib.chains.utxo.fees import TARGETS, rate_for
 from chalicelib.chains.utxo.scripts import INPUT_WEIGHT, address_of, dust_of, key_hash_of, script_of

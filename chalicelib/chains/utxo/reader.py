@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
+from chalicelib.chains.answers import Garbled, hash32, member
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
-from chalicelib.chains.utxo.answers import Garbled, hash32, member, number
+from chalicelib.chains.utxo.answers import number
 from chalicelib.chains.utxo.facts import GENESIS
 from chalicelib.chains.utxo.headers import read_header
 from chalicelib.chains.utxo.parsing import outputs_by_id, parse_block
