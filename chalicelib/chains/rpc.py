@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, unquote_plus, urlsplit, urlunsplit
 
 import orjson
 import urllib3
@@ -52,6 +52,8 @@ _TOO_DEEP = "depth limit exceeded"
 """How orjson says that an answer nests deeper than it reads: a trace of calls in calls. That is no fault of the node."""
 
 _WORDS = 300
+_SHORTEST_PART = 4
+"""Characters from which a secret is cut out of the middle of words, too."""
 _PIECE = 1 << 18
 
 
@@ -258,15 +260,27 @@ class JsonRpc:
         return response.status, b"".join(pieces)
 
     def _redacted(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text[:_WORDS]
+        return redacted(text, self._secrets)[:_WORDS]
 
 
 def secrets_of(url: str) -> list[str]:
-    """The parts of a URL that may be a provider's key, longest first: user, password, path segments, query values, host labels."""
+    """The parts of a URL that may be a provider's key, longest first: user, password and query values, whatever their length, and
+    path segments, query names and host labels of 8 characters and more."""
     parts = urlsplit(url)
-    found = {parts.username or "", parts.password or "", *(parts.hostname or "").split(".")}
-    found |= set(re.split(r"[/?&=]", f"{parts.path}?{parts.query}"))
-    found |= {unquote(part) for part in found}
-    return sorted((part for part in found if len(part) >= 8), key=len, reverse=True)
+    always = {parts.username or "", parts.password or ""}
+    always |= {pair.partition("=")[2] or pair for pair in parts.query.split("&")}
+    long = {*(parts.hostname or "").split("."), *re.split(r"[/?&=]", f"{parts.path}?{parts.query}")}
+    found = always | {unquote(part) for part in always} | {unquote_plus(part) for part in always}
+    found |= {part for part in long | {unquote(part) for part in long} if len(part) >= 8}
+    return sorted(found - {""}, key=len, reverse=True)
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """`text` without `secrets`. Very short ones are cut out where they stand by themselves: in the middle of a word they tell
+    nothing, and the words are needed to know what the node means."""
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_PART:
+            text = text.replace(secret, "***")
+        else:
+            text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(secret)}(?![A-Za-z0-9])", "***", text)
+    return text

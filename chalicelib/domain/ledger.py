@@ -227,10 +227,16 @@ def withdrawal_bounced(
     fee: Amount,
     charge: int = 0,
 ) -> JournalEntry:
-    """The chain says failed, or that the payment can never happen: coins and money are back; a fee that was paid is gone."""
+    """The chain says failed, or that the payment can never happen: coins and money are back; a fee that was paid is gone.
+
+    Where one was, `charge` stays owed to the operator: else a merchant could burn the hot wallet's coins at no cost.
+    """
+    owed = charge if fee.units else 0
+    frozen, free = merchant(tenant, "frozen"), Amount(amount.asset, amount.units + charge - owed)
     back = (
         Posting(Book.WHERE, in_flight(order), place, amount),
-        Posting(Book.WHOSE, merchant(tenant, "frozen"), merchant(tenant, "available"), Amount(amount.asset, amount.units + charge)),
+        Posting(Book.WHOSE, frozen, merchant(tenant, "available"), free),
+        *((Posting(Book.WHOSE, frozen, operator(realm), Amount(amount.asset, owed)),) if owed else ()),
     )
     ref = {"withdrawal": withdrawal, "order": order}
     return JournalEntry(f"settle:{order}:{round_}", "withdrawal_bounced", at, back + _fee(realm, place, fee), ref)

@@ -24,6 +24,8 @@ from chalicelib.usecases.trying import until_settled
 MOST_CONFIRMATIONS = 10_000
 MOST_NODES = 8
 MOST_USD = 1_000_000_000
+AGREEMENT_USD = 1_000
+"""What two nodes have to agree about above, from the moment that there are two."""
 FIELDS = (
     "name", "status", "confirmations", "rpc_url", "ws_url", "explorer_url", "gas_limit",
     "rpc_urls", "agreement_usd", "finality_tag", "finality_usd", "tracing",
@@ -71,6 +73,8 @@ class Networks:
         if not wanted.keys() <= set(FIELDS):
             raise ValueError(f"no such fields: {sorted(wanted.keys() - set(FIELDS))}")
         after = replace(before, **_nodes(wanted))
+        if "agreement_usd" not in wanted:
+            after = _agreeing(before, after)
         _check(after)
         return after
 
@@ -98,6 +102,16 @@ def _nodes(wanted: Mapping[str, Any]) -> dict[str, Any]:
             raise BusinessRule("rpcUrl", "must be the first of rpcUrls")
         changes |= {"rpc_url": first, "more_rpc_urls": tuple(more)}
     return changes
+
+
+def _agreeing(before: Network, after: Network) -> Network:
+    """With a second node the two have to agree about what is large, unless the operator says otherwise: several nodes of which one
+    is believed are worth no more than the worst of them. When the second one goes, so does what was set by itself."""
+    if after.simulated or bool(after.more_rpc_urls) == bool(before.more_rpc_urls):
+        return after
+    if after.more_rpc_urls:
+        return replace(after, agreement_usd=AGREEMENT_USD) if after.agreement_usd is None else after
+    return replace(after, agreement_usd=None) if after.agreement_usd == AGREEMENT_USD else after
 
 
 def _check(network: Network) -> None:

@@ -247,11 +247,12 @@ class Settlement:
                     log.info("%s is being looked at elsewhere", work.id)
 
     def _rest(self, work: Work) -> None:
-        """No reorganisation reaches it any more. What failed on the chain counts towards no limit from now on."""
+        """No reorganisation reaches it any more. What failed on the chain counts towards no limit from now on, unless it burnt a
+        fee at the operator's cost: that it may not do all day."""
         tenant, withdrawal_id = payout_parts(work)
         withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         changes: list[Change] = [Close(work)]
-        if withdrawal is not None and withdrawal.status == "failed":
+        if withdrawal is not None and withdrawal.status == "failed" and (withdrawal.charge or not withdrawal.fee):
             changes += unspent(purse_of(self._store, withdrawal), withdrawal, self._clock.now_ms())
         self._store.commit(changes)
 

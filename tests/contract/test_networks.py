@@ -211,6 +211,25 @@ def test_several_nodes_are_set_and_shown_to_admins_alone(edge):
     assert (none.json["finalityTag"], none.json["agreementUsd"], none.json["rpcUrls"]) == (None, None, [SECRET])
 
 
+def test_a_second_node_has_to_agree_unless_the_operator_says_otherwise(edge):
+    urls = [SECRET, "https://b.example"]
+
+    def agreement(**body):
+        answer = put(edge, "admin_live", network="ethereum", **body)
+        assert answer.status == 200, answer.body
+        return answer.json["agreementUsd"]
+
+    assert agreement(rpcUrls=[SECRET], agreementUsd=None) is None
+    assert agreement(rpcUrls=urls) == 1000
+    assert agreement(agreementUsd=None) is None
+    assert agreement(rpcUrls=[*urls, "https://c.example"]) is None
+    assert agreement(rpcUrls=[SECRET]) is None
+    assert agreement(rpcUrls=urls, agreementUsd=50) == 50
+    assert agreement(rpcUrls=[SECRET], agreementUsd=None) is None
+    assert agreement(rpcUrls=urls) == 1000
+    assert agreement(rpcUrls=[SECRET]) is None
+
+
 @pytest.mark.parametrize(
     ("key", "body", "field"),
     [

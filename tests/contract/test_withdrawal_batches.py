@@ -318,7 +318,7 @@ def test_nobody_burns_more_of_the_fee_than_is_paid_out(shop: Shop) -> None:
 
 @pytest.mark.parametrize("outcome", ["confirm", "fail"])
 def test_the_merchant_may_pay_the_fee(stack: Stack, monkeypatch: pytest.MonkeyPatch, outcome: str) -> None:
-    """The estimate at creation is the price: reserved with the amount, then the operator's, or given back."""
+    """The estimate at creation is the price: reserved with the amount, then the operator's; given back where nothing was burnt."""
     monkeypatch.setenv("WITHDRAWAL_FEE_PAYER", "merchant")
     wiring.forget()
     with open_shop(stack) as shop:
@@ -350,7 +350,10 @@ def test_the_merchant_may_pay_the_fee(stack: Stack, monkeypatch: pytest.MonkeyPa
         shop.turn()
         after = {coin: (shop.balance(coin)["available"], shop.balance(coin)["frozen"]) for coin in ("eth", "usdt")}
         if outcome == "fail":
-            assert after == {"eth": ("1", "0"), "usdt": ("100", "0")}
+            # What the chain burnt stays paid for.
+            kept = format_units(10**18 - parse_units(made["fee_charged"], 18), 18)
+            assert after == {"eth": (kept, "0"), "usdt": (format_units(100 * 10**6 - charged[0], 6), "0")}
+            assert audit(services().store) == []
         else:
             assert after == {"eth": (available, "0"), "usdt": (format_units(90 * 10**6 - charged[0], 6), "0")}
         owed = totals(services().store.every(JournalEntry))

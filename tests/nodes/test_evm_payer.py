@@ -258,6 +258,15 @@ def test_a_recipient_that_is_a_contract_gets_more_gas(chain: Chain) -> None:
     assert int(chain.rpc.call("eth_getTransactionByHash", [done.txid])["gas"], 16) > 21_000
 
 
+def test_a_recipient_that_fails_only_when_it_is_not_simulated_is_refused(chain: Chain) -> None:
+    """It looks at the price of gas, of which a simulation has none unless it is told one."""
+    code = "3a15600657fe5b60015f5500"  # GASPRICE ISZERO PUSH1 6 JUMPI INVALID JUMPDEST SSTORE(0, 1) STOP
+    made = mined(chain.rpc, tokens.send(chain.rpc, None, data=f"0x600c600c600039600c6000f3{code}"))
+    key = chain.funded(wei=ETHER)
+    with pytest.raises(Refused):
+        chain.payer.prepare(Payment(key.address, made["contractAddress"], None, 1, 0))
+
+
 def test_the_networks_gas_limit_is_a_floor(chain: Chain, stranger: str) -> None:
     key = chain.funded(wei=ETHER)
     payment = Payment(key.address, stranger, None, 5, nonce=0)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from chalicelib.chains import rpc
-from chalicelib.chains.rpc import JsonRpc, RpcError, TooMuch
+from chalicelib.chains.rpc import JsonRpc, RpcError, TooMuch, redacted, secrets_of
 from chalicelib.usecases.ports.failures import Unavailable
 
 SECRET = "k3yOfTheProvider77"
@@ -281,6 +281,20 @@ def test_a_node_that_repeats_our_secret_is_not_quoted(caplog: pytest.LogCaptureF
             rpc.call("eth_chainId")
         assert caught.value.message == "project *** is over its plan, password ***"
         assert SECRET not in repr(rpc) + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "words", "quoted"),
+    [
+        ("http://u:pw@n.example/?k=ab1", "user u, password pw, key=ab1", "user ***, password ***, key=***"),
+        ("http://node:geth@n.example", "geth at node:geth says no", "*** at ***:*** says no"),
+        ("http://n.example/?key=a%2Fb1", "key a/b1 or a%2Fb1 is over its plan", "key *** or *** is over its plan"),
+        ("http://n.example/?a", "a revert, always failing", "*** revert, always failing"),
+        ("http://n.example/rpc/v1", "execution reverted at v1 of rpc", "execution reverted at v1 of rpc"),
+    ],
+)
+def test_secrets_are_cut_out_however_short(url: str, words: str, quoted: str) -> None:
+    assert redacted(words, secrets_of(url)) == quoted
 
 
 def test_user_and_password_become_a_header() -> None:

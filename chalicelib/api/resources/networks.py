@@ -209,8 +209,9 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
     nothing is missed that was paid after this answer. Scanning an inactive network stands still and goes on where it stood. A
     simulated network takes no URLs of nodes.
 
-    `rpcUrl` alone replaces the first of `rpcUrls` and leaves the others; null takes the only one away. `agreementUsd` needs two
-    nodes; without a fresh rate every payment counts as worth more. `finalityTag` and `finalityUsd` go together, on EVM networks.
+    `rpcUrl` alone replaces the first of `rpcUrls` and leaves the others; null takes the only one away. A second node sets
+    `agreementUsd` to 1000 unless it is sent or set (null turns it off). `agreementUsd` needs two nodes; without a fresh rate
+    every payment counts as worth more. `finalityTag` and `finalityUsd` go together, on EVM networks.
     """
     names = {"confirmation_blocks": "confirmations"}
     wanted = {names.get(name, name): getattr(body, name) for name in body.model_fields_set if name != "network"}

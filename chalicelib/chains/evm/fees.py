@@ -48,6 +48,12 @@ class Fees:
     max_fee: int
     tip: int | None
 
+    def as_asked(self) -> dict[str, str]:
+        """As eth_call takes them, in hex."""
+        if self.tip is None:
+            return {"gasPrice": hex(self.max_fee)}
+        return {"maxFeePerGas": hex(self.max_fee), "maxPriorityFeePerGas": hex(self.tip)}
+
 
 def fees_for(slug: str, priority: Priority, base_fee: int | None, suggested: int) -> Fees:
     """Fees of a transaction sent now. `suggested` is the node's tip (EIP-1559), or its gas price where `base_fee` is None.

@@ -157,8 +157,9 @@ class EvmPayer:
         )
         if quantity(chain_id, "the chain id") != self._chain_id:
             raise Garbled("the node is on another chain")
+        there = data(code, "a contract's code")
         if payment.contract is not None:
-            self._simulate_token(request, data(code, "a contract's code"))
+            self._simulate_token(request, there)
         most = most_gas(self._network.slug, bool(call))
         gas = gas_limit(quantity(self._simulate("eth_estimateGas", request), "the gas estimate"), self._network.gas_limit, most)
         if gas > most:
@@ -169,6 +170,13 @@ class EvmPayer:
         # eth_estimateGas does not look at who pays for the gas, and on some nodes not even at the value.
         if quantity(funds, "a balance") < value + plan.fee:
             raise InsufficientFunds(f"insufficient funds: the sender has {quantity(funds, 'a balance')} wei of {value + plan.fee}")
+        if there:
+            # Exactly as it will be sent: without a price, a contract knows that it is simulated, and fails on the chain alone.
+            priced = {**request, "gas": hex(gas), **plan.fees.as_asked()}
+            if payment.contract is None:
+                self._simulate("eth_call", priced)
+            else:
+                self._simulate_token(priced, there)
         return plan
 
     def _simulate_token(self, request: dict[str, str], code: bytes) -> None:

@@ -19,7 +19,7 @@ import orjson
 import urllib3
 
 from chalicelib.chains.places import ForbiddenPlace, pools
-from chalicelib.chains.rpc import MOST_BYTES, RpcError, TooMuch, secrets_of
+from chalicelib.chains.rpc import MOST_BYTES, RpcError, TooMuch, redacted, secrets_of
 from chalicelib.chains.tron.values import words
 from chalicelib.usecases.ports.failures import Unavailable
 
@@ -135,6 +135,4 @@ class TronHttp:
         return response.status, b"".join(pieces)
 
     def _redacted(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text[:_WORDS]
+        return redacted(text, self._secrets)[:_WORDS]
