@@ -47,7 +47,8 @@ _GROWS_AFTER = 30
 MOST_BYTES = 64 << 20
 """No answer is read further: a stranger's transaction decides how large some are, and a function has half a gigabyte."""
 MOST_TRACED = 24 << 20
-"""The same of traces, whose many small parts take several times the room once they are read."""
+"""The same of traces, and of transactions asked one by one: their small parts take several times the room once they are read."""
+_IN_PARTS = ("debug_", "trace_", "getrawtransaction")
 _TOO_DEEP = "depth limit exceeded"
 """How orjson says that an answer nests deeper than it reads: a trace of calls in calls. That is no fault of the node."""
 
@@ -208,7 +209,7 @@ class JsonRpc:
         """Send, and parse the answer. `again`: once more when a kept-alive connection turns out to be closed."""
         data = orjson.dumps(body)
         methods = [each["method"] for each in (body if isinstance(body, list) else [body])]
-        most = MOST_TRACED if any(method.startswith(("debug_", "trace_")) for method in methods) else MOST_BYTES
+        most = MOST_TRACED if any(method.startswith(_IN_PARTS) for method in methods) else MOST_BYTES
         try:
             status, content = self._post(data, most)
         except urllib3.exceptions.ProtocolError as error:

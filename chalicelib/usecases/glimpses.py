@@ -22,9 +22,10 @@ from dataclasses import dataclass, field, replace
 
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Cursor, Unmined
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.crowds import AT_LEAST, MOST_TO_ONE, in_turn, shared_out
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.matching import Matcher
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -37,7 +38,8 @@ log = logging.getLogger(__name__)
 
 MOST_FETCHED = 2_000
 """Transactions that one poll asks the node for."""
-FETCHED_AT_ONCE = 200
+FETCHED_AT_ONCE = 20
+"""Each may be a hundred kilobytes, and more as the node tells it."""
 GONE_MS = 10 * 60 * 1000
 """How long a payment may be seen nowhere before it counts as gone."""
 _OPEN_AT_ONCE = 1_000
@@ -104,21 +106,31 @@ class Glimpses:
             if start and not more():
                 return
             batch = wanted[start : start + FETCHED_AT_ONCE]
-            self._record(batch, waiting)
+            if not self._record(batch, waiting, more):
+                return
             looks.unread.difference_update(batch)
 
-    def _record(self, txids: Sequence[str], waiting: Collection[str]) -> None:
+    def _record(self, txids: Sequence[str], waiting: Collection[str], more: Callable[[], bool]) -> bool:
+        """Whether there was time for all. Of what waits for one address a few are told, and the rest is left to its block."""
         found = {each.txid: each for each in self._mempool.transactions(txids)}
         transfers = [transfer for each in found.values() for transfer in each.transfers]
         contracts = self._matcher.contracts()
         watched = self._matcher.ours(transfers)
-        for transfer in transfers:
-            payee = watched.get(transfer.recipient)
-            if payee is None or payee.tenant is None or not self._matcher.bookable(transfer, contracts):
+        mine = [t for t in transfers if t.recipient in watched and self._matcher.bookable(t, contracts)]
+        mine = in_turn(mine, lambda t: t.recipient)
+        mine, _ = shared_out(mine, lambda t: t.recipient, MOST_TO_ONE)
+        # What this process has told already, in a look that ended early, comes last.
+        mine.sort(key=lambda t: deposit_id(self._network.id, t.txid, t.position) in self._looks.txids)
+        for place, transfer in enumerate(mine):
+            payee = watched[transfer.recipient]
+            if payee.tenant is None:
                 continue
+            if place >= AT_LEAST and not more():
+                return False
             coin = self._matcher.native() if transfer.contract is None else contracts[transfer.contract]
             waits = _settled(found[transfer.txid], waiting)
             self._looks.txids[self._deposits.glimpse(self._network, coin, transfer, payee, waits)] = transfer.txid
+        return True
 
     def _end_gone(self, waiting: Collection[str], looked: dict[str, str], more: Callable[[], bool]) -> None:
         """End what is neither waiting nor in a block. `waiting` is older than the last block that was scanned.

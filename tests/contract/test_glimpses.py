@@ -399,6 +399,32 @@ def test_a_flood_is_read_bit_by_bit_and_what_is_new_first(coins: Coins, monkeypa
     assert sorted(coins.pool.asked) == sorted(set(coins.pool.asked)) == sorted(coins.pool.held)
 
 
+def test_a_flood_to_one_address_keeps_nobody_waiting(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many outputs to one address, read with a payment to another: a few are told, the block has the rest."""
+    monkeypatch.setattr(module, "MOST_TO_ONE", 3)
+    crowded, other = coins.shop.invoice("1", "btc")["address"], coins.shop.invoice("2", "btc")["address"]
+    crowd = [coins.send(crowded, 600, "cd" * 32, place) for place in range(12)]
+    sent = coins.send(other, SATOSHIS)
+    coins.look()
+    assert coins.record(sent).status == "pending"
+    assert [services().store.get(Deposit, id=coins.id(each)) is not None for each in crowd] == [True] * 3 + [False] * 9
+    coins.mine(sent, *crowd)
+    coins.confirm()
+    assert {coins.record(each).status for each in (sent, *crowd)} == {"confirmed"}
+    assert audit(services().store) == []
+
+
+def test_late_in_a_flood_the_rest_is_read_the_next_time(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AT_LEAST", 2)
+    crowd = [coins.send(coins.shop.invoice("1", "btc")["address"], 600, f"{n:064x}") for n in range(5)]
+    network = coins.shop.realm_network()
+    glimpses = services().glimpses(network)
+    assert glimpses is not None
+    for told in (2, 4, 5):
+        glimpses.look(lambda: services().scanner(network).poll(lambda: True), lambda: False)
+        assert len([each for each in crowd if services().store.get(Deposit, id=coins.id(each))]) == told
+
+
 def test_what_waits_for_the_operators_wallets_is_left_to_its_block(coins: Coins) -> None:
     sent = coins.send(coins.shop.hot().address, SATOSHIS)
     coins.look()

@@ -10,15 +10,19 @@ from typing import Any
 import orjson
 import pytest
 
+from chalicelib.chains import rpc
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.rpc import RpcError
+from chalicelib.chains.rpc import JsonRpc, RpcError
 from chalicelib.chains.utxo import refusals
 from chalicelib.chains.utxo.answers import MOST_EXACT, units
 from chalicelib.chains.utxo.facts import policy_of
 from chalicelib.chains.utxo.fees import estimate, rate_for
 from chalicelib.chains.utxo.headers import check_block, read_header
+from chalicelib.chains.utxo.mempool import UtxoMempool
 from chalicelib.chains.utxo.parsing import outputs_of, parse_block
+from chalicelib.domain.catalogue import default_networks
 from chalicelib.domain.chain import Header
+from tests.unit.test_evm_rpc import result, says, server
 
 PARENT, TXID = "cd" * 32, "ef" * 32
 
@@ -263,3 +267,28 @@ def test_a_node_without_an_index_does_not_know_what_is_not_there() -> None:
     assert not refusals.no_such_transaction(RpcError(-28, "Loading"))
     assert refusals.no_such_height(RpcError(-8, "Block height out of range"))
     assert not refusals.no_such_height(RpcError(-28, "Loading"))
+
+
+def test_a_waiting_transaction_too_large_to_be_read_is_left_to_its_block(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The others of its batch are read, in smaller ones."""
+    monkeypatch.setattr(rpc, "MOST_TRACED", 1_000)
+    ids = [f"{n:064x}" for n in range(5)]
+
+    def transaction(asked: Any) -> Any:
+        txid = asked["params"][0]
+        return result(
+            asked,
+            {
+                "txid": txid,
+                "vin": [{"txid": ids[0], "vout": 0, "sequence": 1}],
+                "vout": [],
+                "hex": "00" * (600 if txid == ids[3] else 1),
+            },
+        )
+
+    with server(lambda asked: says([transaction(each) for each in asked])) as serving:
+        mempool = UtxoMempool(next(n for n in default_networks("live") if n.slug == "bitcoin"), JsonRpc(serving.url))
+        assert [found.txid for found in mempool.transactions(ids)] == [*ids[:3], ids[4]]
+    assert "is not read" in caplog.text

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chalicelib.chains.answers import Garbled, hash32, member
-from chalicelib.chains.rpc import JsonRpc, RpcError
+from chalicelib.chains.rpc import JsonRpc, RpcError, TooMuch
 from chalicelib.chains.utxo.answers import number
 from chalicelib.chains.utxo.facts import GENESIS
 from chalicelib.chains.utxo.parsing import outputs_of
@@ -15,6 +16,8 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Unmined
 from chalicelib.encoding.public_keys import Chain
 from chalicelib.usecases.ports.failures import Unavailable
+
+log = logging.getLogger(__name__)
 
 MOST_SPENDS = 16
 """Outputs that are remembered of what a transaction spends. Whoever replaces it spends one of all; wallets spend each again."""
@@ -74,6 +77,9 @@ class UtxoMempool:
             return []
         try:
             return self._rpc.batch([("getrawtransaction", [txid, True]) for txid in txids])
+        except TooMuch as error:
+            # The transport has halved the batch down to one: that is at fault, and is seen in its block.
+            log.warning("%s: one of %d waiting transactions is not read: %s", self._network.slug, len(txids), error)
         except RpcError as error:
             if not no_such_transaction(error, indexed=False):
                 raise
