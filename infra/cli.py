@@ -208,6 +208,7 @@ def _settings_of(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "rpc_urls": args.rpc_url,
         "agreement_usd": args.agreement_usd,
+        "audit_usd": args.audit_usd,
         "finality_tag": args.finality_tag,
         "finality_usd": args.finality_usd,
         "tracing": args.tracing,
@@ -290,6 +291,7 @@ def _parser() -> argparse.ArgumentParser:
     net = command(network)
     net.add_argument("slug", choices=NETWORK_ORDER)
     net.add_argument("--rpc-url", action="append", help="a node; give it again for each further one. Replaces all there were")
+    net.add_argument("--audit-usd", type=int, metavar="USD", help="logs of blocks with a payment worth more are always compared")
     net.add_argument("--agreement-usd", type=int, metavar="USD", help="a payment worth more needs two nodes that vouch for it")
     net.add_argument("--finality-tag", choices=("safe", "finalized"), help="what a node has to call the block of a large payment")
     net.add_argument("--finality-usd", type=int, metavar="USD", help="what a large payment is worth at least")

@@ -218,6 +218,10 @@ class SeveralReaders:
         """Number of the block that the node calls `tag` (EVM only)."""
         return self._first(lambda reader: reader.final(tag))  # type: ignore[attr-defined,no-any-return]
 
+    def audited(self, block: Block, contracts: Collection[str]) -> list[Transfer]:
+        """As one reader (EVM only). Whoever contradicts itself is left alone, and the next one is asked."""
+        return self._first(lambda reader: reader.audited(block, contracts))  # type: ignore[attr-defined]
+
     def agreed(self, block: Block, transfers: Sequence[Transfer]) -> bool:
         """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Never raises for a node's fault: whoever
         does not answer, or has not got so far, does not count; one that contradicts is told in the log."""

@@ -11,6 +11,9 @@ from chalicelib.domain.ids import AssetId, NetworkId, Realm, asset_id, network_i
 Family = Literal["evm", "utxo", "tron"]
 NetworkStatus = Literal["active", "inactive"]
 
+AUDIT_USD = 1000
+"""`audit_usd` where none is set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Network:
@@ -18,8 +21,9 @@ class Network:
 
     `rpc_url` is the provider that is asked first, `more_rpc_urls` those that stand in for it. A payment worth more than
     `agreement_usd` is credited only when two of them agree; one worth more than `finality_usd` only below the block that an
-    EVM node calls `finality_tag`. Both in whole USD; None asks for neither. `tracing` says whether EVM nodes are asked for what
-    contracts sent: where they can, always (a node that can not is not read then), or never.
+    EVM node calls `finality_tag`; one worth more than `audit_usd` (None: AUDIT_USD) only when the logs of its block on an EVM
+    network are those of its receipts. All in whole USD; None asks for neither of the first two. `tracing` says whether EVM nodes
+    are asked for what contracts sent: where they can, always (a node that can not is not read then), or never.
     """
 
     id: NetworkId
@@ -41,6 +45,7 @@ class Network:
     finality_tag: Literal["safe", "finalized"] | None = None
     finality_usd: int | None = None
     tracing: Literal["auto", "on", "off"] = "auto"
+    audit_usd: int | None = None
     version: int = 1
 
     @property

@@ -1,6 +1,7 @@
-"""What a large payment needs beside confirmations: two nodes that vouch for it, and a block that the chain itself calls final.
+"""What a large payment needs beside confirmations: two nodes that vouch for it, a block that the chain itself calls final, and on
+EVM networks a block whose logs are those of its receipts.
 
-Both are asked when it is about to be credited, and neither is ever taken for granted: where nobody can say what a payment is worth,
+All are asked when it is about to be credited, and none is ever taken for granted: where nobody can say what a payment is worth,
 where only one node answers, or where the deployment has no way of asking, it waits (money rule 11).
 """
 
@@ -9,14 +10,15 @@ from __future__ import annotations
 import logging
 from fractions import Fraction
 
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.catalogue import AUDIT_USD, Coin, Network
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.rates import Rates, RatesOf
+from chalicelib.usecases.matching import Matcher
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import ChainReader, Finality, Witness
+from chalicelib.usecases.ports.readers import Auditor, ChainReader, Finality, Witness
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
@@ -39,14 +41,19 @@ class LargePayments:
     ) -> None:
         self._network, self._reader, self._store = network, reader, store
         self._rules, self._rates, self._clock = rules, rates, clock
+        self._audited_blocks: set[str] = set()
 
     def may_credit(self, deposit: Deposit) -> bool:
         """Whether nothing more stands in the way of a deposit whose block has its confirmations. No node's fault makes it raise."""
         network = self._network
-        if network.agreement_usd is None and network.finality_usd is None:
+        audits = isinstance(self._reader, Auditor) and network.family == "evm"
+        if network.agreement_usd is None and network.finality_usd is None and not audits:
             return True
         coin = next((c for c in self._store.catalogue(network.realm).coins_of(network.slug) if c.asset == deposit.asset), None)
         if self._above(network.finality_usd, deposit, coin) and not self._final(deposit):
+            return False
+        audited = AUDIT_USD if network.audit_usd is None else network.audit_usd
+        if audits and self._above(audited, deposit, coin) and not self._audited(deposit):
             return False
         return not self._above(network.agreement_usd, deposit, coin) or self._vouched(deposit, coin)
 
@@ -63,6 +70,26 @@ class LargePayments:
         except Unavailable as error:
             log.warning("%s: %s waits, since nobody says which blocks are %s: %s", self._network.id, deposit.id, tag, error)
             return False
+
+    def _audited(self, deposit: Deposit) -> bool:
+        """Whether the logs of its block are those of all its receipts. What nobody read of it then is told in the log."""
+        number, hash_ = deposit.block
+        if hash_ in self._audited_blocks or not isinstance(self._reader, Auditor):
+            return True
+        matcher = Matcher(self._network, self._store, self._rules)
+        try:
+            there = self._reader.audited(Block(number, hash_, "", deposit.block_time, []), matcher.contracts().keys())
+        except Unavailable as error:
+            log.warning("%s: %s waits until the receipts of its block are read: %s", self._network.id, deposit.id, error)
+            return False
+        watched = matcher.ours(there)
+        ours = [t for t in there if t.amount and t.recipient in watched and watched[t.recipient].tenant is not None]
+        keys = [(Deposit, {"id": deposit_id(self._network.id, t.txid, t.position)}) for t in ours]
+        missed = sum(found is None for found in self._store.get_many(keys))
+        if missed:
+            log.error("ALARM %s: %d payments to us in block %d were not read when it was scanned", self._network.id, missed, number)
+        self._audited_blocks.add(hash_)
+        return True
 
     def _vouched(self, deposit: Deposit, coin: Coin | None) -> bool:
         if coin is None or not isinstance(self._reader, Witness):

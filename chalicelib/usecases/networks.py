@@ -28,7 +28,7 @@ AGREEMENT_USD = 1_000
 """What two nodes have to agree about above, from the moment that there are two."""
 FIELDS = (
     "name", "status", "confirmations", "rpc_url", "ws_url", "explorer_url", "gas_limit",
-    "rpc_urls", "agreement_usd", "finality_tag", "finality_usd", "tracing",
+    "rpc_urls", "agreement_usd", "finality_tag", "finality_usd", "tracing", "audit_usd",
 )  # fmt: skip
 """`rpc_urls` are all nodes, the first before the others; the rest are fields of `Network`."""
 Resolve = Callable[[str], list[str]]
@@ -144,3 +144,5 @@ def _check_nodes(network: Network) -> None:
         raise BusinessRule("finalityTag", "only nodes of EVM networks name blocks that are safe or finalized")
     if network.tracing != "auto" and (network.family != "evm" or network.simulated):
         raise BusinessRule("tracing", "only nodes of EVM networks trace")
+    if network.audit_usd is not None and (network.family != "evm" or network.simulated):
+        raise BusinessRule("auditUsd", "only nodes of EVM networks have logs to compare with receipts")

@@ -189,10 +189,10 @@ def test_nodes_may_run_in_the_operators_own_network(edge, host):
 
 def test_several_nodes_are_set_and_shown_to_admins_alone(edge):
     urls = [SECRET, "https://other.example/key/abcdefgh"]
-    made = put(edge, "admin_live", network="ethereum", rpcUrls=urls, agreementUsd=1000, status="active", tracing="on")
+    made = put(edge, "admin_live", network="ethereum", rpcUrls=urls, agreementUsd=1000, status="active", tracing="on", auditUsd=5)
     assert made.status == 200, made.body
     fits("networks.NetworkDetails", made.json)
-    assert (made.json["rpcUrl"], made.json["rpcUrls"], made.json["agreementUsd"]) == (SECRET, urls, 1000)
+    assert (made.json["rpcUrl"], made.json["rpcUrls"], made.json["agreementUsd"], made.json["auditUsd"]) == (SECRET, urls, 1000, 5)
     assert (
         not {"rpcUrls", "agreementUsd", "finalityTag", "tracing"} & edge.call("GET", "/networks/ethereum", key="live").json.keys()
     )
@@ -235,6 +235,8 @@ def test_a_second_node_has_to_agree_unless_the_operator_says_otherwise(edge):
     [
         ("admin_live", {"network": "ethereum", "rpcUrls": [SECRET], "agreementUsd": 1}, "agreementUsd"),
         ("admin_live", {"network": "ethereum", "agreementUsd": 1}, "agreementUsd"),
+        ("admin_live", {"network": "bitcoin", "auditUsd": 1}, "auditUsd"),
+        ("admin", {"network": "ethereum", "auditUsd": 1}, "auditUsd"),
         ("admin_live", {"network": "ethereum", "rpcUrls": [SECRET, SECRET]}, "rpcUrls"),
         ("admin_live", {"network": "ethereum", "rpcUrls": [SECRET, "https://b.example"], "rpcUrl": "https://b.example"}, "rpcUrl"),
         ("admin_live", {"network": "bitcoin", "finalityTag": "safe", "finalityUsd": 1}, "finalityTag"),

@@ -20,7 +20,10 @@ from chalicelib.chains.providers import Health, Node, Providers
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.chains.several import Seen, SeveralReaders
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.rates import Rate, Rates
 from chalicelib.usecases.audit import audit
+from chalicelib.usecases.large_payments import LargePayments
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
@@ -30,8 +33,9 @@ from chalicelib.usecases.scan import Scanner
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
-from infra.local.nodes import Anvil, deploy_token, mine, mined
+from infra.local.nodes import Anvil, deploy_token, dev_account, mine, mined
 from infra.local.tokens import call_data, deploy
+from infra.local.tokens import send as unmined
 from tests.nodes.conftest import Key, send, send_native, send_token
 from tests.support.node_proxy import Fault, NodeProxy, lagging, refusing, without_logs_to
 from tests.support.stack import Stack, first_stack
@@ -263,6 +267,76 @@ def test_a_forged_amount_is_credited_by_nobody_where_agreement_is_asked(shop: Sh
     polls(shop.scanner(shop.reader(shop.proxy.url, shop.node.url, network=agreeing), agreeing))
     assert shop.status(made) == "completed"
     assert grown(before, shop.available()) == (2, 0)
+
+
+def in_one_block(shop: Shop, *addresses: str) -> None:
+    """30 USDT to each."""
+    send_token(shop.node.rpc, shop.usdt, dev_account(shop.node.rpc), 30_000_000 * len(addresses))
+    shop.node.rpc.call("evm_setAutomine", [False])
+    try:
+        for address in addresses:
+            unmined(shop.node.rpc, shop.usdt, data=call_data("transfer(address,uint256)", address, 30_000_000), gas=200_000)
+        mine(shop.node.rpc)
+    finally:
+        shop.node.rpc.call("evm_setAutomine", [True])
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["all receipts at once", "one by one"])
+def test_the_block_of_a_large_payment_is_always_compared_with_its_receipts(
+    shop: Shop, caplog: pytest.LogCaptureFixture, at_once: bool
+) -> None:
+    """Of one node, which is read by chance alone otherwise. Nobody knows a rate, so every payment is large."""
+    before = shop.available()
+    made = shop.invoice("usdt", "30")
+    send_token(shop.node.rpc, shop.usdt, made["address"], 30_000_000)
+    reader = shop.reader(shop.proxy.url)
+    polls(shop.scanner(reader), 1)
+    mine(shop.node.rpc, CONFIRMATIONS)
+    lie, no_receipts = without_logs_to(made["address"]), refusing("eth_getBlockReceipts", code=-32601, message="no such method")
+
+    def change(method: str, params: list[Any], result: Any) -> Any:
+        return lie.change(method, params, result if at_once else no_receipts.change(method, params, result))
+
+    shop.proxy.fault = Fault(change)
+    assert polls(shop.scanner(reader)) == 0
+    assert (shop.status(made), grown(before, shop.available())) == ("confirming", (0, 0))
+    assert "ALARM arbitrum: the node tells 0 transfers of block" in caplog.text
+    shop.proxy.heal()
+    assert polls(shop.scanner(reader)) == 0
+    assert (shop.status(made), grown(before, shop.available())) == ("completed", (0, 30))
+
+
+def test_what_was_left_out_beside_a_large_payment_is_told(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    before = shop.available()
+    made, lost = shop.invoice("usdt", "30"), shop.invoice("usdt", "30")
+    in_one_block(shop, made["address"], lost["address"])
+    shop.proxy.fault = without_logs_to(lost["address"])
+    reader = shop.reader(shop.proxy.url)
+    assert polls(shop.scanner(reader), 1) == 0
+    shop.proxy.heal()
+    mine(shop.node.rpc, CONFIRMATIONS)
+    assert polls(shop.scanner(reader), 1) == 0
+    assert (shop.status(made), shop.status(lost)) == ("completed", "pending")
+    assert "ALARM live:arbitrum: 1 payments to us in block" in caplog.text
+    tip = shop.tip()
+    scanner = shop.scanner(reader)
+    scanner.record(reader.blocks(tip - CONFIRMATIONS, tip, {shop.usdt.lower()}), scanner.start().epoch)
+    assert polls(scanner, 1) == 0
+    assert (shop.status(lost), grown(before, shop.available())) == ("completed", (0, 60))
+
+
+def test_below_the_value_no_receipts_of_the_block_are_read(shop: Shop) -> None:
+    wired = services()
+    rates = Rates([Rate("usdt", "USD", "1", wired.clock_of("live").now_ms(), "somebody")])
+    made = shop.invoice("usdt", "30")
+    send_token(shop.node.rpc, shop.usdt, made["address"], 30_000_000)
+    polls(shop.scanner(shop.reader(shop.node.url)), 1)
+    (deposit,) = (d for d in wired.store.every(Deposit) if d.address == made["address"])
+    reader = shop.reader(shop.proxy.url)
+    for network, asked in ((shop.network, 0), (replace(shop.network, audit_usd=30), 0), (replace(shop.network, audit_usd=29), 1)):
+        large = LargePayments(network, reader, wired.store, wired.rules, lambda _: rates, wired.clock_of("live"))
+        assert large.may_credit(deposit)
+        assert shop.proxy.asked.count("eth_getBlockReceipts") == asked
 
 
 def test_agreement_waits_for_the_second_node(shop: Shop) -> None:

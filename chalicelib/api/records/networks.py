@@ -63,6 +63,10 @@ class NetworkDetails(Network):
         Literal["auto", "on", "off"],
         Field(description="Whether nodes are asked what contracts sent: those that can, every one, or none."),
     ] = None  # type: ignore[assignment]
+    audit_usd: Annotated[
+        int | None,
+        Field(description="Above which value logs are always compared with receipts; null: above 1000.", examples=[1000]),
+    ] = None
 
 
 class BlockInfo(CamelRecord):

@@ -166,6 +166,19 @@ class NetworkChange(CamelRequest):
         | None,
         NOT_NULL,
     ] = None
+    audit_usd: (
+        Annotated[
+            int,
+            Field(
+                ge=0,
+                le=MOST_USD,
+                description="Before a payment worth more is credited on an EVM network, its block's logs are compared with the "
+                "receipts; null: above 1000.",
+                examples=[1000],
+            ),
+        ]
+        | None
+    ) = None
     gas_limit: (
         Annotated[int, Field(ge=21_000, le=100_000_000, description="Of a transfer; EVM networks only.", examples=[21_000])] | None
     ) = None
@@ -338,6 +351,7 @@ def detailed(ctx: Ctx, network: Network) -> dict[str, Any]:
             "finalityTag": network.finality_tag,
             "finalityUsd": network.finality_usd,
             "tracing": network.tracing,
+            "auditUsd": network.audit_usd,
         }
     return record
 

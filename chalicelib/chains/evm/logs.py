@@ -47,6 +47,27 @@ class LogReader:
                 self._audit(block, contracts, transfers)
             block.transfers.extend(transfers)
 
+    def audited(self, block: Block, contracts: frozenset[str]) -> list[Transfer]:
+        """The transfers of `contracts` in a block by the receipts of all its transactions. Raises as `add` does; also where the
+        logs say otherwise, or where a receipt is missing."""
+        header = self._rpc.call("eth_getBlockByNumber", [hex(block.number), False])
+        if hash_in(header, block.number) != block.hash:
+            raise Garbled("the block is not in the chain")
+        txids = header.get("transactions")
+        if not isinstance(txids, list):
+            raise Garbled("a block's transactions are no list")
+        receipts = self._receipts(block)
+        if receipts is None:
+            receipts = [r for n in range(0, len(txids), _AT_ONCE) for r in self._one_by_one(txids[n : n + _AT_ONCE])]
+        # Some chains have receipts besides, of what the protocol itself did.
+        if not {*txids} <= {member(receipt, "transactionHash", "a receipt") for receipt in receipts}:
+            raise Garbled("the receipts are not those of the block's transactions")
+        told = parse_logs(self._of_one(block, sorted(contracts)), block, contracts)
+        return self._compared(block, contracts, told, receipts)
+
+    def _one_by_one(self, txids: Sequence[Any]) -> list[Any]:
+        return self._rpc.batch([("eth_getTransactionReceipt", [txid]) for txid in txids])
+
     def _asked(self, blocks: Sequence[Block], contracts: frozenset[str]) -> list[Any]:
         try:
             return self._rpc.batch([_logs_of(block, contracts) for block in blocks])
@@ -85,8 +106,12 @@ class LogReader:
 
     def _audit(self, block: Block, contracts: frozenset[str], transfers: Sequence[Transfer]) -> None:
         receipts = self._receipts(block)
-        if receipts is None:
-            return
+        if receipts is not None:
+            self._compared(block, contracts, transfers, receipts)
+
+    def _compared(
+        self, block: Block, contracts: frozenset[str], transfers: Sequence[Transfer], receipts: list[Any]
+    ) -> list[Transfer]:
         there = parse_logs(_transfer_logs(receipts, block, contracts), block, contracts)
         if sorted(there) != sorted(transfers):
             log.error(
@@ -94,6 +119,7 @@ class LogReader:
                 *(self._slug, len(transfers), block.number, len(there)),
             )
             raise Garbled("a block's logs are not those of its receipts")
+        return there
 
     def _receipts(self, block: Block) -> list[Any] | None:
         """All receipts of a block, None where the node does not give them so."""
@@ -119,6 +145,8 @@ class LogReader:
         return self._masks[value]
 
 
+_AT_ONCE = 100
+"""Receipts asked for in one batch, of a node that does not give all of a block's."""
 _METHOD_NOT_FOUND = -32601
 
 

@@ -107,6 +107,11 @@ class EvmReader:
 
         return self._sure(prove) if transfers else []
 
+    def audited(self, block: Block, contracts: Collection[str]) -> list[Transfer]:
+        """The token transfers of `contracts` in `block`, by the receipts of all its transactions; its logs say the same."""
+        wanted = frozenset(contracts)
+        return self._sure(lambda: self._logs.audited(block, wanted)) if wanted else []
+
     def receipt(self, txid: str) -> Receipt | None:
         """What became of a transaction, None while it is in no block. `fee` in wei, with a rollup's fee for its parent chain."""
         return self._sure(lambda: self._receipt(txid))

@@ -73,6 +73,18 @@ class Finality(Protocol):
 
 
 @runtime_checkable
+class Auditor(Protocol):
+    """A reader whose nodes tell the same thing twice: an EVM block's logs, and its receipts."""
+
+    def audited(self, block: Block, contracts: Collection[str]) -> list[Transfer]:
+        """The transfers of `contracts` in `block` (its number and hash count), by all its receipts, which the logs agree with.
+
+        Raises Unavailable: also where they do not agree.
+        """
+        ...
+
+
+@runtime_checkable
 class Balances(Protocol):
     """A reader whose nodes know what addresses had at a block."""
 
