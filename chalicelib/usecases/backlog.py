@@ -6,7 +6,7 @@
    their hashes. It goes on where the last one stopped. Twice or at once harms nothing: what is stored is found by its id,
    and of two only one can note that a part is done.
 3. *Pass.* Only the poll moves the cursor, over a range that is complete, of the cursor's epoch, and whose first block names the
-   cursor's hash as its parent. Nothing is credited above the cursor: `Scanner._confirm_due`.
+   cursor's hash as its parent. Nothing is credited above the cursor: `Scanner.confirm`.
 4. *Drop.* A reorganisation raises the epoch: every range of the old one is void. So is all that does not link up. It is
    cut and scanned again.
 
@@ -22,7 +22,7 @@ from dataclasses import replace
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.ranges import ScanRange, range_work
-from chalicelib.usecases.changes import Change, Close, Delete, Open, Save
+from chalicelib.usecases.changes import Change, Close, Conflict, Delete, Open, Save
 from chalicelib.usecases.forks import batch_blocks
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
@@ -30,6 +30,7 @@ from chalicelib.usecases.ports.queues import RangeQueue
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.recording import Recorder
+from chalicelib.usecases.sweeping import is_open
 
 log = logging.getLogger(__name__)
 
@@ -113,8 +114,11 @@ class Backlog:
     def _out(self) -> list[ScanRange]:
         works = self._store.open_work("range", self._network.id, limit=2 * MOST_OUT)
         found = self._store.get_many([(ScanRange, {"network": self._network.id, "name": work.id}) for work in works])
-        if None in found:
+        missing = [work for work, range_ in zip(works, found, strict=True) if range_ is None]
+        if any(is_open(self._store, work) for work in missing):
             raise LookupError(f"a range of {self._network.id} is open and not there")
+        if missing:
+            raise Conflict(None)  # another poll has passed it, or dropped it, between the two reads
         return found
 
     def _shared_out(self, cursor: Cursor, tip: int, out: list[ScanRange]) -> tuple[Cursor, list[ScanRange]]:

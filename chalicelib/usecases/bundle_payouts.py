@@ -83,6 +83,8 @@ class BundlePayouts:
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
         bundle = None if order is None or order.bundle is None else self._store.get(Bundle, id=order.bundle)
         if bundle is None or wallet is None:
+            if self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id) != withdrawal:
+                raise Conflict(None)  # it was taken out of its bundle, or ended, between two of these reads
             raise LookupError(f"{withdrawal.id} is {withdrawal.status}, and its bundle or the hot wallet is gone")
         return self._finish(network, wallet, bundle)
 

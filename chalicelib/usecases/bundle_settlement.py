@@ -29,7 +29,7 @@ from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_parts import bundle_work, members
 from chalicelib.usecases.bundle_sent import SentTogether
-from chalicelib.usecases.changes import Change, Close, Conflict, Save
+from chalicelib.usecases.changes import Change, Close, Save
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -39,7 +39,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.withdrawal_steps import catalogue_views, moved, payout_command, purse_of, sent_work, stepped, unspent
 
@@ -68,19 +68,20 @@ class BundleSettlement:
         """As in `Settlement`."""
 
     def follow(self, more: Callable[[], bool]) -> int:
-        """Look at every bundle that is not at its end, oldest first; how many. Stops when `more` says so. Raises Unavailable."""
+        """Look at every bundle that is not at its end, oldest first; how many. Stops when `more` says so.
+
+        Raises Unavailable, Failures.
+        """
         looked, scanned = 0, None
         self.waits_for_scan = False
-        for works in pages_of(self._store, "bundle", self._network.id):
-            scanned = scanned or self._verdicts.scanned()
-            for work in works:
-                if not more():
-                    return looked
-                try:
-                    until_settled(partial(self._look, work.id, scanned))
-                except Conflict:
-                    log.info("%s is being worked on elsewhere; looking again at the next poll", work.id)
-                looked += 1
+        with Each(f"{self._network.id}: bundles") as each:
+            for works in pages_of(self._store, "bundle", self._network.id):
+                scanned = scanned or self._verdicts.scanned()
+                for work in works:
+                    if not more():
+                        return looked
+                    each.take(work.id, partial(until_settled, partial(self._look, work.id, scanned)))
+                    looked += 1
         return looked
 
     def _look(self, bundle_id: str, scanned: Scanned) -> None:

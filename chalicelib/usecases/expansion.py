@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 
 from chalicelib.domain.batches import WithdrawalBatch, batch_parts, batch_work
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.domain.work import time_order
+from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.changes import Change, Close, Conflict
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.sweeping import is_open, pages_of
+from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_steps import begun
 
@@ -37,20 +37,21 @@ class Expansion:
             self._make(batch, members, last=number == len(steps))
 
     def sweep(self, network: NetworkId) -> int:
-        """Make what batches have left behind, oldest first; how many batches. Raises Unavailable."""
+        """Make what batches have left behind, oldest first; how many batches. Raises Unavailable, Failures."""
         done = 0
-        for works in pages_of(self._store, "batch", network, upto=time_order(self._clock.now_ms() - SWEEP_AGE_MS)):
-            for work in works:
-                tenant, batch_id = batch_parts(work)
-                batch = self._store.get(WithdrawalBatch, tenant=tenant, id=batch_id)
-                if batch is None:
-                    raise LookupError(f"{work.id} is open and there is no such batch")
-                try:
-                    self.expand(batch)
-                except Conflict:
-                    log.info("batch %s is being worked on elsewhere", batch.id)
-                done += 1
+        with Each(f"{network}: batches") as each:
+            for works in pages_of(self._store, "batch", network, upto=time_order(self._clock.now_ms() - SWEEP_AGE_MS)):
+                for work in works:
+                    each.take(work.id, partial(self._go_on, work))
+                    done += 1
         return done
+
+    def _go_on(self, work: Work) -> None:
+        tenant, batch_id = batch_parts(work)
+        batch = self._store.get(WithdrawalBatch, tenant=tenant, id=batch_id)
+        if batch is None:
+            raise LookupError(f"{work.id} is open and there is no such batch")
+        self.expand(batch)
 
     def _make(self, batch: WithdrawalBatch, members: Sequence[Withdrawal], last: bool) -> None:
         """One step. Its withdrawals conflict where they are there already; then what is missing is found out, and made."""
@@ -68,14 +69,10 @@ class Expansion:
             except Conflict:
                 found = self._store.get_many([(Withdrawal, {"tenant": m.tenant, "id": m.id}) for m in members])
                 missing[:] = [member for member, there in zip(members, found, strict=True) if there is None]
-                if missing or not last or self._is_open(batch):
+                if missing or not last or is_open(self._store, batch_work(batch)):
                     raise
 
         until_settled(decide)
-
-    def _is_open(self, batch: WithdrawalBatch) -> bool:
-        work = batch_work(batch)
-        return work in self._store.open_work("batch", work.lane, upto=work.order, after=replace(work, id=""))
 
 
 def _steps(members: Sequence[Withdrawal]) -> Iterator[list[Withdrawal]]:

@@ -19,9 +19,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Cursor, Unmined
+from chalicelib.domain.addresses import Watched
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import Cursor, Transfer, Unmined
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Conflict, Save
@@ -33,6 +35,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Mempool
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import Each
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +81,7 @@ class Glimpses:
     def look(self, scan: Callable[[], Cursor], more: Callable[[], bool]) -> Cursor:
         """Look into the mempool, let `scan` pass the blocks to the tip, then record what is new and end what is gone.
 
-        In this order: what was not waiting any more is in a block that `scan` passes, or gone. Raises Unavailable, Conflict, and
+        In this order: what was not waiting any more is in a block that `scan` passes, or gone. Raises Unavailable, Failures, and
         what `scan` raises; where only the mempool can not be read, the blocks are scanned all the same.
         """
         try:
@@ -89,11 +92,10 @@ class Glimpses:
         cursor = scan()
         # What takes the place of another is there before that one goes: to its invoice it is one payment, not none.
         known = dict(self._looks.txids)
-        try:
-            self._record_new(waiting, more)
-        finally:
+        with Each(f"{self._network.id}: first sight") as each:
+            each.take("what is new", partial(self._record_new, waiting, more))
             if cursor.number >= cursor.tip:
-                self._end_gone(waiting, known, more)
+                each.take("what is gone", partial(self._end_gone, waiting, known, more))
         return cursor
 
     def _record_new(self, waiting: frozenset[str], more: Callable[[], bool]) -> None:
@@ -102,16 +104,14 @@ class Glimpses:
         fresh = waiting - looks.waiting - looks.unread
         wanted = [*fresh, *(looks.unread & waiting)]
         looks.waiting, looks.unread = waiting, set(wanted)
-        for start in range(0, min(len(wanted), MOST_FETCHED), FETCHED_AT_ONCE):
-            if start and not more():
-                return
-            batch = wanted[start : start + FETCHED_AT_ONCE]
-            if not self._record(batch, waiting, more):
-                return
-            looks.unread.difference_update(batch)
+        with Each(f"{self._network.id}: new in the mempool") as each:
+            for start in range(0, min(len(wanted), MOST_FETCHED), FETCHED_AT_ONCE):
+                if start and not more():
+                    return
+                each.take(f"from {start}", partial(self._record, wanted[start : start + FETCHED_AT_ONCE], waiting, more))
 
-    def _record(self, txids: Sequence[str], waiting: Collection[str], more: Callable[[], bool]) -> bool:
-        """Whether there was time for all. Of what waits for one address a few are told, and the rest is left to its block."""
+    def _record(self, txids: Sequence[str], waiting: Collection[str], more: Callable[[], bool]) -> None:
+        """Of what waits for one address a few are told, and the rest is left to its block. What there is no time for stays unread."""
         found = {each.txid: each for each in self._mempool.transactions(txids)}
         transfers = [transfer for each in found.values() for transfer in each.transfers]
         contracts = self._matcher.contracts()
@@ -121,16 +121,20 @@ class Glimpses:
         mine, _ = shared_out(mine, lambda t: t.recipient, MOST_TO_ONE)
         # What this process has told already, in a look that ended early, comes last.
         mine.sort(key=lambda t: deposit_id(self._network.id, t.txid, t.position) in self._looks.txids)
-        for place, transfer in enumerate(mine):
-            payee = watched[transfer.recipient]
-            if payee.tenant is None:
-                continue
-            if place >= AT_LEAST and not more():
-                return False
-            coin = self._matcher.native() if transfer.contract is None else contracts[transfer.contract]
-            waits = _settled(found[transfer.txid], waiting)
-            self._looks.txids[self._deposits.glimpse(self._network, coin, transfer, payee, waits)] = transfer.txid
-        return True
+        with Each(f"{self._network.id}: glimpses") as each:
+            for place, transfer in enumerate(mine):
+                payee = watched[transfer.recipient]
+                if payee.tenant is None:
+                    continue
+                if place >= AT_LEAST and not more():
+                    return
+                coin = self._matcher.native() if transfer.contract is None else contracts[transfer.contract]
+                waits = _settled(found[transfer.txid], waiting)
+                each.take(f"{transfer.txid} {transfer.position}", partial(self._glimpse, coin, transfer, payee, waits))
+        self._looks.unread.difference_update(txids)
+
+    def _glimpse(self, coin: Coin, transfer: Transfer, payee: Watched, waits: Unmined) -> None:
+        self._looks.txids[self._deposits.glimpse(self._network, coin, transfer, payee, waits)] = transfer.txid
 
     def _end_gone(self, waiting: Collection[str], looked: dict[str, str], more: Callable[[], bool]) -> None:
         """End what is neither waiting nor in a block. `waiting` is older than the last block that was scanned.
@@ -151,12 +155,9 @@ class Glimpses:
             spends = {d.txid: d.spends for d in found if d.spends and d.txid not in waiting}
             ousted = self._ousted(spends, _MOST_ASKED - asked)
             asked += sum(map(len, spends.values()))
-            for deposit in found:
-                if deposit.txid in ousted:
-                    log.info("%s: another transaction spends what %s spent", self._network.id, deposit.id)
-                    self._deposits.vanish(self._network, deposit.id)
-                elif self._judge(deposit, deposit.txid in waiting):
-                    still[deposit.id] = deposit.txid
+            with Each(f"{self._network.id}: glimpses") as each:
+                for deposit in found:
+                    each.take(deposit.id, partial(self._end, deposit, deposit.txid in ousted, deposit.txid in waiting, still))
             if len(works) < _OPEN_AT_ONCE or not more():
                 break
             after = works[-1]
@@ -180,6 +181,14 @@ class Glimpses:
         except Unavailable as error:
             log.warning("%s: what became of payments is not known: %s", self._network.id, error)
         return ousted
+
+    def _end(self, deposit: Deposit, ousted: bool, waits: bool, still: dict[str, str]) -> None:
+        """End what is gone; note in `still` what is well."""
+        if ousted:
+            log.info("%s: another transaction spends what %s spent", self._network.id, deposit.id)
+            self._deposits.vanish(self._network, deposit.id)
+        elif self._judge(deposit, waits):
+            still[deposit.id] = deposit.txid
 
     def _judge(self, deposit: Deposit, waits: bool) -> bool:
         """Note that it is missing, or waits again; end it when it was missing for too long. Whether all is well with it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import Cursor
@@ -21,7 +22,7 @@ from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Page, Store
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.views import Views
 
 _SEPARATOR = "|"
@@ -179,8 +180,9 @@ class Invoices:
         `until_ms` is how far the chain is known: a payment made in time is never missed because scanning was late.
         """
         due = self._store.open_work("expiry", network, upto=f"{until_ms:015d}", limit=limit)
-        for work in due:
-            self._expire(work)
+        with Each(f"{network}: invoices") as each:
+            for work in due:
+                each.take(work.id, partial(self._expire, work))
         return len(due)
 
     def _expire(self, work: Work) -> None:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.rescans import MOST_BLOCKS, Rescan, rescan_work
+from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Also, Close, Open, Save, nothing_more
 from chalicelib.usecases.forks import batch_blocks
 from chalicelib.usecases.ports.clock import Clock
@@ -24,6 +26,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scan import Scanner
+from chalicelib.usecases.trying import Each
 
 OPEN_AT_ONCE = 20
 """Unfinished rescans of one network that a poll looks at, oldest first."""
@@ -71,20 +74,18 @@ class Rescanner:
     def work(self, more: Callable[[], bool]) -> None:
         """Go on with every open rescan, until `more` says that the time is over.
 
-        A rescan that can not go on does not hold up the others. Raises Conflict, Unavailable.
+        A rescan that can not go on does not hold up the others. Raises Unavailable, Failures.
         """
-        failed: Unavailable | None = None
-        for work in self._store.open_work("rescan", self._network.id, limit=OPEN_AT_ONCE):
-            found = self._store.get(Rescan, network=self._network.id, id=work.id)
-            if found is None:
-                raise LookupError(f"{work.id} is open and not there")
-            try:
-                while not found.done and more():
-                    found = self._part(found, more)
-            except Unavailable as error:
-                failed = error
-        if failed is not None:
-            raise failed
+        with Each(f"{self._network.id}: rescans") as each:
+            for work in self._store.open_work("rescan", self._network.id, limit=OPEN_AT_ONCE):
+                each.take(work.id, partial(self._go_on, work, more))
+
+    def _go_on(self, work: Work, more: Callable[[], bool]) -> None:
+        found = self._store.get(Rescan, network=self._network.id, id=work.id)
+        if found is None:
+            raise LookupError(f"{work.id} is open and not there")
+        while not found.done and more():
+            found = self._part(found, more)
 
     def _part(self, rescan: Rescan, more: Callable[[], bool]) -> Rescan:
         """The next blocks of it: those that there was time for."""

@@ -19,6 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from chalicelib.domain.catalogue import Coin, Network
@@ -36,12 +37,12 @@ from chalicelib.usecases.forks import Forks, batch_blocks
 from chalicelib.usecases.large_payments import LargePayments
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.queues import RangeQueue
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.recording import Recorded, Recorder
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.trying import Each, until_settled
 
 log = logging.getLogger(__name__)
 
@@ -49,10 +50,6 @@ CONFIRM_AT_ONCE = 100
 CHANGES_MET = 5
 STARTED_AGO = 300
 """Seconds that may lie between a network's activation and its first poll, with room for slow blocks."""
-
-
-class Halted(Exception):
-    """Crediting on this network has stopped until an operator takes it up again."""
 
 
 class Scanner:
@@ -98,9 +95,15 @@ class Scanner:
         return self._forks.resume(self.start(), from_block)
 
     def poll(self, more: Callable[[], bool]) -> Cursor:
-        """Scan to the tip, or until `more` says that the time is over; then confirm what is due.
+        """`advance`, then `confirm`. Raises Halted (an operator has to `resume`), Unavailable, Conflict, Failures."""
+        cursor = self.advance(more)
+        self.confirm(cursor, more)
+        return cursor
 
-        Raises Halted (an operator has to `resume`), Unavailable, Conflict.
+    def advance(self, more: Callable[[], bool]) -> Cursor:
+        """Scan to the tip, or until `more` says that the time is over. The cursor as it stands then, with the tip as it was seen.
+
+        Raises Halted, Unavailable, Conflict.
         """
         cursor = self.start(STARTED_AGO)
         if cursor.rewind_to is not None:
@@ -136,8 +139,7 @@ class Scanner:
                 break
         if cursor.halted is not None:
             raise Halted(f"{self._network.id} is halted: {cursor.halted}")
-        self._confirm_due(cursor, tip, more)
-        return cursor
+        return replace(cursor, tip=tip)
 
     def _shared(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> Cursor:
         """The cursor as it stands once others have helped with a backlog; the same one where there is nothing to share out."""
@@ -215,22 +217,28 @@ class Scanner:
 
         until_settled(decide)
 
-    def _confirm_due(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> None:
-        """Credit the pending deposits that are deep enough and still in the chain: a few of each owner first, then the rest."""
+    def confirm(self, cursor: Cursor, more: Callable[[], bool]) -> None:
+        """Credit the pending deposits that are deep enough below `cursor`, and still in the chain: a few of each owner first, then
+        the rest. One that can not be credited does not hold up the others. Raises Unavailable, Failures.
+        """
         # Blocks that were read count, not what a node says that its height is.
-        final = min(cursor.number, tip) - self._network.confirmations + 1
+        final = min(cursor.number, cursor.tip) - self._network.confirmations + 1
         if final < 0:
             return
-        if not self._confirm(cursor, tip, final, more, Counter()):
-            self._confirm(cursor, tip, final, more, None)
+        tried: set[str] = set()
+        with Each(f"{self._network.id}: deposits") as each:
+            if not self._confirm(cursor, final, more, each, tried, Counter()):
+                self._confirm(cursor, final, more, each, tried, None)
 
-    def _confirm(self, cursor: Cursor, tip: int, final: int, more: Callable[[], bool], taken: Counter[str] | None) -> bool:
-        """Whether everybody had a turn; `taken` counts them, and is None where nobody is asked to wait."""
+    def _confirm(
+        self, cursor: Cursor, final: int, more: Callable[[], bool], each: Each, tried: set[str], taken: Counter[str] | None
+    ) -> bool:
+        """Whether everybody had a turn; `taken` counts them, and is None where nobody is asked to wait. `tried`: by an earlier turn."""
         after: Work | None = None
         all_served = True
         while True:
             due = self._store.open_work("deposit", self._network.id, upto=f"{final:015d}", after=after, limit=CONFIRM_AT_ONCE)
-            wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": work.id}) for work in due]
+            wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": work.id}) for work in due if work.id not in tried]
             hashes: dict[int, str | None] = {}
             for deposit in self._store.get_many(wanted):
                 if deposit is None or deposit.status != "pending":
@@ -240,23 +248,28 @@ class Scanner:
                     continue
                 if not more():
                     return True
-                height = deposit.block_number
-                if height not in hashes:
-                    hashes[height] = self._reader.block_hash(height)
-                if hashes[height] == deposit.block_hash:
-                    if self._large.may_credit(deposit):
-                        self._deposits.confirm(self._network, deposit.id, deposit.block_hash, tip, cursor.epoch)
-                elif hashes[height] is not None and cursor.recent.get(str(height)) == hashes[height]:
-                    # The block that held it is gone, and the cursor stands on the chain that replaced it: a scan that died
-                    # between storing the deposit and passing its block left it behind.
-                    self._deposits.orphan(self._network, deposit.id, deposit.block_hash)
-                elif str(height) not in cursor.recent:
-                    # One wrong answer of a node must not cost a payment that nobody would look at again.
-                    log.error("ALARM %s: %s was in another block %d than the node has now", self._network.id, deposit.id, height)
+                tried.add(deposit.id)
+                each.take(deposit.id, partial(self._judge, deposit, cursor, hashes))
             if len(due) < CONFIRM_AT_ONCE:
                 return all_served
             # What has to wait must not keep what is behind it waiting.
             after = due[-1]
+
+    def _judge(self, deposit: Deposit, cursor: Cursor, hashes: dict[int, str | None]) -> None:
+        """Credit a deposit, leave it, or orphan it. `hashes` of blocks that were asked for, by height."""
+        height, block_hash = deposit.block
+        if height not in hashes:
+            hashes[height] = self._reader.block_hash(height)
+        if hashes[height] == block_hash:
+            if self._large.may_credit(deposit):
+                self._deposits.confirm(self._network, deposit.id, block_hash, cursor.tip, cursor.epoch)
+        elif hashes[height] is not None and cursor.recent.get(str(height)) == hashes[height]:
+            # The block that held it is gone, and the cursor stands on the chain that replaced it: a scan that died
+            # between storing the deposit and passing its block left it behind.
+            self._deposits.orphan(self._network, deposit.id, block_hash)
+        elif str(height) not in cursor.recent:
+            # One wrong answer of a node must not cost a payment that nobody would look at again.
+            log.error("ALARM %s: %s was in another block %d than the node has now", self._network.id, deposit.id, height)
 
     def _cursor(self) -> Cursor | None:
         return self._store.get(Cursor, network=self._network.id)

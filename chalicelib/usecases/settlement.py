@@ -24,8 +24,8 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sent import Sent
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.sweeping import is_open, pages_of
+from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,
@@ -67,31 +67,29 @@ class Settlement:
     def follow(self, more: Callable[[], bool]) -> int:
         """Look at every payment that is out, oldest first: send again what the chain lost, settle what is final; how many.
 
-        Stops when `more` says that the time is over. Raises Unavailable.
+        Stops when `more` says that the time is over. Raises Unavailable, Failures.
         """
         looked, scanned = 0, None
         self.waits_for_scan = False
-        for works in pages_of(self._store, "sent", self._network.id):
-            scanned = scanned or self._verdicts.scanned()
-            wanted = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
-            for withdrawal in self._store.get_many(wanted):
-                if not more():
-                    return looked
-                try:
-                    until_settled(partial(self._look, withdrawal, scanned))
-                except Conflict:
-                    log.info("%s is being worked on elsewhere; looking again at the next poll", withdrawal.id)
-                looked += 1
+        with Each(f"{self._network.id}: payments") as each:
+            for works in pages_of(self._store, "sent", self._network.id):
+                scanned = scanned or self._verdicts.scanned()
+                for work in works:
+                    if not more():
+                        return looked
+                    each.take(work.id, partial(until_settled, partial(self._look, work, scanned)))
+                    looked += 1
         return looked
 
-    def _look(self, seen: Withdrawal, scanned: Scanned) -> None:
-        withdrawal = self._store.get(Withdrawal, tenant=seen.tenant, id=seen.id)
-        order = self._store.get(PaymentOrder, id=order_id(seen))
+    def _look(self, work: Work, scanned: Scanned) -> None:
+        tenant, withdrawal_id = payout_parts(work)
+        withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if withdrawal is None or withdrawal.status not in ("broadcasting", "confirming"):
             return
+        order = self._store.get(PaymentOrder, id=order_id(withdrawal))
         attempts = () if order is None else self._sent.transactions(order)
         if order is None or not attempts:
-            raise LookupError(f"{seen.id} is {withdrawal.status} without signed bytes")
+            raise LookupError(f"{withdrawal.id} is {withdrawal.status} without signed bytes")
         mined = False
         for attempt in attempts:
             receipt = self._reader.receipt(attempt.txid)
@@ -224,27 +222,28 @@ class Settlement:
         """See that settled payments stay in the chain as deep as a reorganisation is followed; undo those that do not.
 
         Otherwise the bytes would be forgotten by the nodes, and every later payment of the wallet would wait for their nonce.
-        Stops when `more` says that the time is over. Raises Unavailable.
+        Stops when `more` says that the time is over. Raises Unavailable, Failures.
         """
         scanned: Scanned | None = None
         hashes: dict[int, str | None] = {}
-        for works in pages_of(self._store, "settled", self._network.id):
-            scanned = scanned or self._verdicts.scanned()
-            for work in works:
-                if not more():
-                    return
-                number, block_hash = int(work.order), work.id.rsplit("|", 1)[1]
-                if number not in hashes:
-                    hashes[number] = self._reader.block_hash(number)
-                if hashes[number] is None:
-                    continue  # the node is behind, or a shorter branch has won for a moment
-                try:
-                    if hashes[number] != block_hash:
-                        until_settled(partial(self._unsettle, work))
-                    elif number <= scanned.height - self._network.reorg_depth:
-                        until_settled(partial(self._rest, work))
-                except Conflict:
-                    log.info("%s is being looked at elsewhere", work.id)
+        with Each(f"{self._network.id}: settled payments") as each:
+            for works in pages_of(self._store, "settled", self._network.id):
+                scanned = scanned or self._verdicts.scanned()
+                for work in works:
+                    if not more():
+                        return
+                    each.take(work.id, partial(self._watch, work, scanned, hashes))
+
+    def _watch(self, work: Work, scanned: Scanned, hashes: dict[int, str | None]) -> None:
+        number, block_hash = int(work.order), work.id.rsplit("|", 1)[1]
+        if number not in hashes:
+            hashes[number] = self._reader.block_hash(number)
+        if hashes[number] is None:
+            return  # the node is behind, or a shorter branch has won for a moment
+        if hashes[number] != block_hash:
+            until_settled(partial(self._unsettle, work))
+        elif number <= scanned.height - self._network.reorg_depth:
+            until_settled(partial(self._rest, work))
 
     def _rest(self, work: Work) -> None:
         """No reorganisation reaches it any more. What failed on the chain counts towards no limit from now on, unless it burnt a
@@ -262,6 +261,8 @@ class Settlement:
         before = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         order = None if before is None else self._store.get(PaymentOrder, id=order_id(before))
         if before is None or order is None or order.state not in ("settled", "bounced"):
+            if not is_open(self._store, work):
+                return  # another poll has done it between two of these reads
             raise LookupError(f"{work.id} is watched as settled and is not")
         log.warning("%s: the block that settled %s fell out of the chain", self._network.id, before.id)
         news = News(self._clock.now_ms())

@@ -18,13 +18,13 @@ from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.stakes import Stake, stake_work, staked_work
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Change, Close, Conflict, Open, Post, Save
+from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.sweeping import is_open, pages_of
+from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
@@ -69,28 +69,31 @@ class StakeBooking:
         self._store.commit([*changes, *([] if entry is None else [Post(entry)])])
 
     def watch(self, more: Callable[[], bool]) -> None:
-        """See that what was final stays in the chain; undo what does not. Raises Unavailable."""
+        """See that what was final stays in the chain; undo what does not. Raises Unavailable, Failures."""
         scanned: Scanned | None = None
-        for works in pages_of(self._store, "staked", self._network.id):
-            scanned = scanned or self._verdicts.scanned()
-            for work in works:
-                if not more():
-                    return
-                number = int(work.order)
-                block_hash = self._reader.block_hash(number)
-                if block_hash is None:
-                    continue  # the node is behind, or a shorter branch has won for a moment
-                try:
-                    if block_hash != work.id.rsplit("|", 1)[1]:
-                        until_settled(partial(self._undo, work))
-                    elif number <= scanned.height - self._network.reorg_depth:
-                        self._store.commit([Close(work)])
-                except Conflict:
-                    log.info("%s is being looked at elsewhere", work.id)
+        with Each(f"{self._network.id}: final stakes") as each:
+            for works in pages_of(self._store, "staked", self._network.id):
+                scanned = scanned or self._verdicts.scanned()
+                for work in works:
+                    if not more():
+                        return
+                    each.take(work.id, partial(self._watch, work, scanned))
+
+    def _watch(self, work: Work, scanned: Scanned) -> None:
+        number = int(work.order)
+        block_hash = self._reader.block_hash(number)
+        if block_hash is None:
+            return  # the node is behind, or a shorter branch has won for a moment
+        if block_hash != work.id.rsplit("|", 1)[1]:
+            until_settled(partial(self._undo, work))
+        elif number <= scanned.height - self._network.reorg_depth:
+            self._store.commit([Close(work)])
 
     def _undo(self, work: Work) -> None:
         stake = self._store.get(Stake, network=self._network.id, id=work.id.rsplit("|", 1)[0])
         if stake is None or stake.mined is None or staked_work(stake) != work:
+            if not is_open(self._store, work):
+                return  # another poll has done it between two of these reads
             raise LookupError(f"{work.id} is watched as staked and is not")
         log.warning("%s: the block of stake %s fell out of the chain", self._network.id, stake.id)
         now = self._clock.now_ms()

@@ -19,7 +19,7 @@ from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.stake_booking import StakeBooking
 from chalicelib.usecases.staking import OPEN_AT_ONCE
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Verdicts
 
 log = logging.getLogger(__name__)
@@ -46,12 +46,13 @@ class StakeFollowing:
         self._booking = StakeBooking(network, reader, store, rules, clock, verdicts)
 
     def work(self, more: Callable[[], bool]) -> None:
-        """Raises Conflict, Unavailable."""
-        self._booking.watch(more)
-        for work in self._store.open_work("stake", self._network.id, limit=OPEN_AT_ONCE):
-            if not more():
-                return
-            until_settled(partial(self._follow, work.id))
+        """Raises Unavailable, Failures."""
+        with Each(f"{self._network.id}: stakes") as each:
+            each.take("those that are final", partial(self._booking.watch, more))
+            for work in self._store.open_work("stake", self._network.id, limit=OPEN_AT_ONCE):
+                if not more():
+                    return
+                each.take(work.id, partial(until_settled, partial(self._follow, work.id)))
 
     def _follow(self, stake_id: str) -> None:
         stake = self._store.get(Stake, network=self._network.id, id=stake_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.usecases.ports.store import Store
@@ -20,3 +21,8 @@ def pages_of(store: Store, kind: WorkKind, lane: str, *, upto: str | None = None
         if len(page) < PAGE:
             return
         after = page[-1]
+
+
+def is_open(store: Store, work: Work) -> bool:
+    """Whether nobody has fulfilled an obligation meanwhile. Raises Unavailable."""
+    return work in store.open_work(work.kind, work.lane, upto=work.order, after=replace(work, id=""))

@@ -1,13 +1,18 @@
-"""Deciding again after somebody else was first."""
+"""Deciding again after somebody else was first, and going on after something went wrong with one of many."""
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable
+from types import TracebackType
 from typing import TypeVar
 
 from chalicelib.usecases.changes import AtEpoch, Conflict
+from chalicelib.usecases.ports.failures import Halted, Unavailable
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -27,3 +32,41 @@ def until_settled(decide: Callable[[], T]) -> T:
                 raise  # what was read of the chain is out of date: deciding again would not change it
             time.sleep(random.uniform(0, min(0.2, 0.005 * 2**attempt)))  # noqa: S311 - spreads retries, guards nothing
     return decide()
+
+
+class Failures(ExceptionGroup[Exception]):
+    """What went wrong with some of many. Each was logged where it happened."""
+
+
+class Each:
+    """Many steps, or the same step for many records: whatever goes wrong with one, those behind it have their turn.
+
+    A context manager that raises `Failures` at its end, where something went wrong, so that a run fails loudly. `what` names
+    all of them in the log.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._failures: list[Exception] = []
+
+    def __enter__(self) -> Each:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None and self._failures:
+            raise Failures(self._what, self._failures)
+
+    def take(self, name: str, step: Callable[[], object]) -> None:
+        """Take one step. That somebody else was first with it is no failure; what nobody expects is an alarm."""
+        try:
+            step()
+        except Conflict:
+            log.info("%s: %s: somebody else was first", self._what, name)
+        except Failures as failures:
+            self._failures += failures.exceptions
+        except (Unavailable, Halted) as error:
+            log.warning("%s: %s: not now: %s", self._what, name, error)
+            self._failures.append(error)
+        except Exception as error:
+            log.exception("ALARM %s: %s failed and is left out", self._what, name)
+            self._failures.append(error)

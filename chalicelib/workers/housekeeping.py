@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.trying import Each
 from chalicelib.wiring import services
-
-log = logging.getLogger(__name__)
 
 
 def run() -> None:
     """Tell old outbox rows, make what batches left behind, ask again for idle payouts and due deliveries.
 
-    One step's failure does not stop the next.
+    One step's failure does not stop the next. Raises `Failures` at the end.
     """
     wired = services()
     if wired.settings.stage == "demo" and wired.demo_resets.busy():
         return
-    steps: list[Callable[[], Any]] = [wired.relay.sweep, wired.deliveries.sweep]
-    for realm in wired.settings.realms:
-        for network in wired.store.catalogue(realm).networks.values():
-            if network.status == "active":
-                steps.append(partial(_sweep_batches, network.id))
-                steps.append(partial(_sweep_payouts, network.id))
-    failures: list[Exception] = []
-    for step in steps:
-        try:
-            step()
-        except Unavailable as error:
-            log.warning("housekeeping: %s", error)
-            failures.append(error)
-    if failures:
-        raise ExceptionGroup("housekeeping", failures)
+    with Each("housekeeping") as each:
+        each.take("outbox", wired.relay.sweep)
+        each.take("deliveries", wired.deliveries.sweep)
+        for realm in wired.settings.realms:
+            for network in wired.store.catalogue(realm).networks.values():
+                if network.status == "active":
+                    each.take(f"batches of {network.id}", partial(_sweep_batches, network.id))
+                    each.take(f"payouts of {network.id}", partial(_sweep_payouts, network.id))
 
 
 def _sweep_payouts(network: NetworkId) -> None:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
-from chalicelib.usecases.changes import Conflict
+from chalicelib.domain.chain import Cursor
 from chalicelib.usecases.hot_coins import pays_from_coins
-from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.scan import Halted
+from chalicelib.usecases.trying import Each
 from chalicelib.wiring import services
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from chalicelib.usecases.bundle_settlement import BundleSettlement
+    from chalicelib.usecases.settlement import Settlement
 
 SECONDS = 30.0
 """How long one run may begin new work, all realms together; what it has begun ends well within the function's 60 seconds."""
@@ -25,7 +26,7 @@ SECONDS = 30.0
 def run(slug: str) -> None:
     """Poll the network `slug` in every realm where it is active.
 
-    One realm's failure does not keep the other from being polled, nor one step the next. Raises what went wrong, at the end.
+    One realm's failure does not keep the other from being polled, nor one step the next. Raises `Failures` at the end.
     """
     wired = services()
     if wired.settings.stage == "demo" and wired.demo_resets.busy():
@@ -36,97 +37,84 @@ def run(slug: str) -> None:
 def poll(slug: str) -> None:
     """The same, also while the demo is being filled anew."""
     until = time.monotonic() + SECONDS
-    failures: list[Exception] = []
-    polled: list[Network] = []
-    for realm in services().settings.realms:
-        network = services().store.catalogue(realm).network(slug)
-        if network is not None and network.status == "active":
-            with in_realm(realm):
-                wrong = _poll(network, lambda: time.monotonic() < until)
-                if not wrong:
-                    polled.append(network)
-                failures += wrong
-    # What has time comes last, and after both realms: a long rescan must hold up neither.
-    for network in polled:
-        with in_realm(network.realm):
-            failures += _rescan(network, lambda: time.monotonic() < until)
-    if failures:
-        raise ExceptionGroup(f"polling {slug}", failures)
+
+    def more() -> bool:
+        return time.monotonic() < until
+
+    networks = [services().store.catalogue(realm).network(slug) for realm in services().settings.realms]
+    active = [network for network in networks if network is not None and network.status == "active"]
+    with Each(f"polling {slug}") as each:
+        for network in active:
+            each.take(network.id, partial(_poll, network, more))
+        # What has time comes last, and after all realms: a long rescan must hold up none.
+        for network in active:
+            each.take(network.id, partial(_rescan, network, more))
 
 
-def _poll(network: Network, more: Callable[[], bool]) -> list[Exception]:
+def _poll(network: Network, more: Callable[[], bool]) -> None:
     wired = services()
+    reached: list[Cursor] = []
 
     def follow_the_clock() -> None:
         # Whoever moved the sandbox's clock may have died before every chain had a block of the new time.
         wired.sandbox_time.look()
         wired.simulated(network.id).catch_up()
 
+    def pass_blocks() -> Cursor:
+        reached.append(wired.scanner(network).advance(more))
+        return reached[-1]
+
     def scan() -> None:
-        scanner, glimpses = wired.scanner(network), wired.glimpses(network)
-        cursor = scanner.poll(more) if glimpses is None else glimpses.look(lambda: scanner.poll(more), more)
-        wired.invoices.expire_due(
-            network.id, wired.clock_of(network.realm).now_ms() if cursor.number >= cursor.tip else cursor.block_time
-        )
+        glimpses = wired.glimpses(network)
+        if glimpses is None:
+            pass_blocks()
+        else:
+            glimpses.look(pass_blocks, more)
 
-    def follow() -> bool:
-        """Whether something that is out is final as soon as it is scanned."""
-        settlement = wired.settlement(network)
-        settlement.follow(more)
-        if not pays_from_coins(network):
-            return settlement.waits_for_scan
-        together = wired.bundle_settlement(network)
-        together.follow(more)
-        return settlement.waits_for_scan or together.waits_for_scan
+    def confirm() -> None:
+        for cursor in reached:
+            wired.scanner(network).confirm(cursor, more)
 
-    waiting = False
+    def expire() -> None:
+        # How far the chain is known decides, whatever else went wrong: not the mempool, which is first sight alone.
+        for cursor in reached:
+            now = wired.clock_of(network.realm).now_ms()
+            wired.invoices.expire_due(network.id, now if cursor.number >= cursor.tip else cursor.block_time)
 
-    def settle() -> None:
-        nonlocal waiting
-        settlement = wired.settlement(network)
-        settlement.watch_settled(more)
-        waiting = follow()
+    def quote_fees() -> None:
         hot = wired.store.get(Wallet, network=network.id, role="hot")
         if hot is not None:
-            settlement.quote_fees(hot.address)
+            wired.settlement(network).quote_fees(hot.address)
 
-    def settle_scanned() -> None:
-        if waiting:
-            follow()
+    following: list[Settlement | BundleSettlement] = []
+    """What was last followed: something of it may be final as soon as it is scanned."""
 
-    def stake() -> None:
-        (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more)
+    def follow(each: Each) -> None:
+        following[:] = [wired.settlement(network)]
+        if pays_from_coins(network):
+            following.append(wired.bundle_settlement(network))
+        for settlement in following:
+            each.take("settle payments", partial(settlement.follow, more))
 
-    def reconcile() -> None:
-        wired.reconciler(network).work(more)
-
-    def go_round() -> None:
-        wired.reconciler(network).go_round(more)
-
-    # What is out first: a long catch-up must not keep it waiting.
-    steps: list[tuple[str, Callable[[], Any]]] = [("settle", settle), ("scan", scan), ("settle what was scanned", settle_scanned)]
-    if network.family == "evm" and not network.simulated:
-        steps += [("reconcile", reconcile), ("go round", go_round)]
-    if network.simulated:
-        steps.insert(0, ("follow the clock", follow_the_clock))
-    if network.family == "tron":
-        steps.append(("stake", stake))
-    return _steps(network, *steps)
-
-
-def _rescan(network: Network, more: Callable[[], bool]) -> list[Exception]:
-    return _steps(network, ("rescan", lambda: services().rescanner(network).work(more)))
+    with in_realm(network.realm), Each(network.id) as each:
+        if network.simulated:
+            each.take("follow the clock", follow_the_clock)
+        # What is out first: a long catch-up must not keep it waiting.
+        each.take("watch settled payments", lambda: wired.settlement(network).watch_settled(more))
+        follow(each)
+        each.take("quote fees", quote_fees)
+        each.take("scan", scan)
+        if any(settlement.waits_for_scan for settlement in following):
+            follow(each)
+        each.take("confirm", confirm)
+        each.take("expire", expire)
+        if network.family == "evm" and not network.simulated:
+            each.take("reconcile", lambda: wired.reconciler(network).work(more))
+            each.take("go round", lambda: wired.reconciler(network).go_round(more))
+        if network.family == "tron":
+            each.take("stake", lambda: (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more))
 
 
-def _steps(network: Network, *steps: tuple[str, Callable[[], Any]]) -> list[Exception]:
-    """Take all steps, whatever goes wrong with one; what went wrong."""
-    failures: list[Exception] = []
-    for name, step in steps:
-        try:
-            step()
-        except Conflict:
-            log.info("%s: another poll was first to %s", network.id, name)
-        except (Unavailable, Halted) as error:
-            log.warning("%s: could not %s now: %s", network.id, name, error)
-            failures.append(error)
-    return failures
+def _rescan(network: Network, more: Callable[[], bool]) -> None:
+    with in_realm(network.realm):
+        services().rescanner(network).work(more)

@@ -21,7 +21,7 @@ from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
-from chalicelib.workers import scan_range
+from chalicelib.workers import poll, scan_range
 from tests.support.cuts import Died
 from tests.support.shop import ETHER, Node, Shop, bent_node
 from tests.support.stack import Stack
@@ -206,6 +206,30 @@ def test_two_at_once_at_one_range(behind: Behind, monkeypatch: pytest.MonkeyPatc
         slow.work(first.name, lambda: True)
     behind.poll()
     assert behind.shop.available() == "1"
+
+
+def test_another_poll_passes_a_range_between_two_reads(behind: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its obligation was read, and its record is gone: somebody else was first, and this poll has nothing to do."""
+    behind.fall()
+    behind.pay(behind.shop.invoice("1")["address"], 1, SIZE, SIZE + 1)
+    behind.poll()
+    for name in behind.messages():
+        behind.work(name)
+    store = services().store
+    real, raced = store.open_work, []
+
+    def overtaken(kind: Any, *args: Any, **more: Any) -> Any:
+        found = real(kind, *args, **more)
+        if kind == "range" and found and not raced:
+            raced.append(found)
+            poll.run("ethereum")
+        return found
+
+    monkeypatch.setattr(store, "open_work", overtaken)
+    poll.run("ethereum")
+    assert raced
+    behind.catch_up()
+    behind.check(3)
 
 
 def test_time_over_within_a_range_asks_for_the_rest(behind: Behind, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -436,13 +436,17 @@ def test_what_waits_for_the_operators_wallets_is_left_to_its_block(coins: Coins)
 
 def test_a_mempool_that_can_not_be_read_holds_up_no_block(coins: Coins, caplog: pytest.LogCaptureFixture) -> None:
     shop = coins.shop
+    unpaid = shop.invoice("1", "btc", expiresIn=1800)
     sent = coins.send(shop.invoice("1", "btc")["address"], SATOSHIS)
     coins.pool.away = True
     coins.mine(sent)
     shop.mine(CONFIRMATIONS)
+    shop.wait(1801)
+    shop.mine(1)
     with caplog.at_level(logging.WARNING):
         shop.stack.drain(only=("poll_bitcoin", "relay"), rounds=2, failures="count")
     assert shop.balance("btc")["available"] == "1"
+    assert shop.status(unpaid) == "expired", "how far blocks were scanned decides, not the mempool"
     assert "the mempool can not be read" in caplog.text
 
 

@@ -15,8 +15,7 @@ from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.deposits import Deposit
 from chalicelib.usecases.forks import BATCH_BLOCKS
 from chalicelib.usecases.matching import MOST_UNITS
-from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.scan import Halted
+from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.wiring import services
 from chalicelib.workers import poll
 from tests.support.shop import Shop, bent_node, open_shop

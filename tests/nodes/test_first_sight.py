@@ -16,7 +16,7 @@ from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import network_id
 from chalicelib.usecases.audit import audit
-from chalicelib.usecases.scan import Halted
+from chalicelib.usecases.ports.failures import Halted
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -14,7 +14,7 @@ from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.webhooks import EventRecord
 from chalicelib.usecases import backlog, forks
 from chalicelib.usecases.audit import audit
-from chalicelib.usecases.scan import Halted
+from chalicelib.usecases.ports.failures import Halted
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.nodes.grounds import Ground, ground_of

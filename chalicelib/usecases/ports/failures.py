@@ -7,6 +7,10 @@ class Unavailable(Exception):
     """A node, a queue or a key service did not answer, or answered nonsense. Nothing is known; try again later."""
 
 
+class Halted(Exception):
+    """Crediting on this network has stopped until an operator takes it up again."""
+
+
 class Refused(Exception):
     """The chain says that this payment can not be made as it stands (it would revert, no funds). The message says why."""
 
