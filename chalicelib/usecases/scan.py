@@ -233,7 +233,10 @@ class Scanner:
     def _confirm(
         self, cursor: Cursor, final: int, more: Callable[[], bool], each: Each, tried: set[str], taken: Counter[str] | None
     ) -> bool:
-        """Whether everybody had a turn; `taken` counts them, and is None where nobody is asked to wait. `tried`: by an earlier turn."""
+        """Whether everybody had a turn; `taken` counts them, and is None where nobody is asked to wait.
+
+        What is in `tried` had its turn in this poll.
+        """
         after: Work | None = None
         all_served = True
         while True:

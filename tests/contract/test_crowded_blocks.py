@@ -65,7 +65,7 @@ def scanned(more: Callable[[], bool] = lambda: False) -> Cursor:
 
 def rescanned() -> None:
     with in_realm("live"):
-        assert poll._rescan(services().catalogue("live").networks["litecoin"], lambda: True) == []
+        poll._rescan(services().catalogue("live").networks["litecoin"], lambda: True)
 
 
 def test_whoever_is_paid_beside_a_crowd_is_credited_on_time(shop: Shop) -> None:

@@ -14,6 +14,7 @@ from chalicelib.domain.rescans import MOST_BLOCKS, Rescan
 from chalicelib.usecases import forks
 from chalicelib.usecases import rescan as module
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.trying import Failures
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, Shop, bent_node, open_shop
 
@@ -139,13 +140,13 @@ def test_a_node_that_has_other_blocks_than_were_scanned_is_not_believed(shop, mo
     shop.chain().reorganise(2, False)
     rescanner = services().rescanner(shop.realm_network())
     for _ in range(2):
-        with pytest.raises(module.Unavailable):
+        with pytest.raises(Failures, match="rescans"):
             rescanner.work(lambda: True)
     assert shown(shop, asked["id"]).json["status"] == "pending"
     node = bent_node(shop, monkeypatch)
     node.bend(blocks=lambda real, *_: real[:-1] if len(real) > 1 else real)
     lying = services().rescanner(shop.realm_network())
-    with pytest.raises(module.Unavailable):
+    with pytest.raises(Failures, match="rescans"):
         lying.work(lambda: True)
     node.mend()
     shop.turn()
