@@ -111,7 +111,7 @@ class Glimpses:
                 each.take(f"from {start}", partial(self._record, wanted[start : start + FETCHED_AT_ONCE], waiting, more))
 
     def _record(self, txids: Sequence[str], waiting: Collection[str], more: Callable[[], bool]) -> None:
-        """Of what waits for one address a few are told, and the rest is left to its block. What there is no time for stays unread."""
+        """Of what waits for one address a few are told, and the rest is left to its block. Without time the rest stays unread."""
         found = {each.txid: each for each in self._mempool.transactions(txids)}
         transfers = [transfer for each in found.values() for transfer in each.transfers]
         contracts = self._matcher.contracts()
