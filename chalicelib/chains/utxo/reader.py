@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from chalicelib.chains.answers import Garbled, hash32, member
+from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
 from chalicelib.chains.utxo.answers import number
 from chalicelib.chains.utxo.facts import GENESIS
@@ -120,7 +121,8 @@ class UtxoReader:
             script = script_of(self._network.slug, transfer.recipient, self._chain)
             place = int(transfer.position.removeprefix("out:"))
             if outputs[transfer.txid][place : place + 1] != [PaidTo(transfer.amount, script)]:
-                raise Garbled("an output is not what its transaction says")
+                # These bytes are the true ones: of several nodes, whoever told this output lied, and the others go on.
+                raise Contradiction(f"{self._network.slug}: an output is not what its transaction says")
         return list(transfers)
 
     def _hash_at(self, height: int) -> str | None:
