@@ -253,7 +253,7 @@ def _reserved(books: Books) -> Iterable[str]:
 def _nonces(books: Books) -> Iterable[str]:
     used: dict[tuple[str, str], list[int]] = defaultdict(list)
     for order in books.orders:
-        if order.bundle is None:
+        if order.bundle is None and not order.unbundled:
             used[order.network, order.wallet].append(order.nonce)
     following: dict[tuple[str, str], int] = {(c.network, c.wallet): c.next for c in books.counters}
     per_withdrawal = Counter(order.withdrawal_id for order in books.orders)

@@ -116,6 +116,8 @@ def _bundles(
     amounts = {w.id: (w.tenant, w.amount) for w in withdrawals}
     states: dict[str, set[str]] = {bundle_id: set() for bundle_id in bundles}
     for order in orders:
+        if order.unbundled and (order.state != "built" or order.unsigned or order.raw or order.txid or order.earlier):
+            yield f"order {order.id} is in no bundle and is {order.state}, or has bytes"
         if order.bundle is None:
             continue
         payout = named.pop((order.bundle, order.withdrawal_id), None)
@@ -129,6 +131,8 @@ def _bundles(
     for bundle_id, withdrawal_id in named:
         yield f"bundle {bundle_id} pays {withdrawal_id}, which has no order in it"
     for bundle in bundles.values():
+        if not bundle.payouts and bundle.state != "gathering":
+            yield f"bundle {bundle.id} is {bundle.state} and pays nobody"
         if wrong := states[bundle.id] - _ORDERS[bundle.state]:
             yield f"bundle {bundle.id} is {bundle.state} and has orders that are {', '.join(sorted(wrong))}"
         unfinished = bundle.state in ("gathering", "built", "signed") or (

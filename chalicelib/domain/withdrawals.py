@@ -115,7 +115,7 @@ class PaymentOrder:
     ones it replaced, oldest first: whichever of all of them is in the chain has paid. `signed_at` is when the newest was signed,
     in milliseconds since 1970, `fee` the most that it can cost. `renew` says that the newest should be replaced, which only the
     function that signs can do. `bundle` names the transaction that pays this and other orders at once (UTXO); the bytes are
-    there then, not here. `round` counts how often a reorganisation undid its settlement.
+    there then, not here, and `nonce` is -1. `round` counts how often a reorganisation undid its settlement.
     """
 
     id: str
@@ -140,6 +140,11 @@ class PaymentOrder:
     renew: bool = False
     bundle: str | None = None
     version: int = 1
+
+    @property
+    def unbundled(self) -> bool:
+        """Whether the bundle that was to pay it went without it (UTXO): it has no bytes, and the next that gathers may take it."""
+        return self.bundle is None and self.nonce < 0
 
     @property
     def txids(self) -> tuple[str, ...]:

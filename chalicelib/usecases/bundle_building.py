@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import MOST_INPUTS, MOST_RATE, MOST_REPLACED, Built, Bundle
+from chalicelib.domain.bundles import MOST_INPUTS, MOST_RATE, MOST_REPLACED, Built, Bundle, BundledPayout
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.renewals import RenewalRules
-from chalicelib.usecases.bundle_parts import same_place, spelled
+from chalicelib.usecases.bundle_parts import members, most_urgent, same_place, spelled
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output, Unspent
-from chalicelib.usecases.ports.failures import Refused, Unavailable
+from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 
@@ -55,21 +55,67 @@ class BundleBuilding:
         return able
 
     def seal(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
-        """gathering → built: coins reserved, bytes exact. Raises Unavailable while there is too little."""
+        """gathering → built: coins reserved, bytes exact. Raises Conflict, Unavailable.
+
+        What the coins do not suffice for any more leaves the bundle first, and waits by itself: the fee rate rose, or a coin went.
+        Where that is everything, the bundle goes on gathering, with nothing in it.
+        """
         held = coins_of(self._store, network, wallet.address)
         if held.gathering != bundle.id:
             raise Conflict(None)
-        payer = self._payer_of(network)
-        outputs = [Output(payout.recipient, payout.amount) for payout in bundle.payouts]
-        try:
-            plan = payer.plan(wallet.address, self.spendable(network, wallet, held), outputs, payer.fee_rate(bundle.priority))
-        except Refused as refused:
-            log.error("ALARM %s: %s can not be built now: %s", network.id, bundle.id, refused)
-            raise Unavailable(f"{bundle.id} of {network.id} can not be built now: {refused}") from refused
+        if not bundle.payouts:
+            return bundle
+        kept, plan = self._payable(network, wallet, held, bundle)
+        bundle = self._without_others(network, bundle, kept)
+        if plan is None:
+            return bundle
         built = self._built(network, wallet, bundle, held, plan)
         held = replace(held.reserve(bundle.id, plan.inputs), gathering=None)
         bundle = replace(bundle, state="built", newest=built).next(self._clock.now_ms())
         self._store.commit([Save(bundle), Save(held.next())])
+        return bundle
+
+    def _payable(
+        self, network: Network, wallet: Wallet, held: HeldCoins, bundle: Bundle
+    ) -> tuple[Sequence[BundledPayout], CoinPlan | None]:
+        """What the free coins suffice for now, those that joined first before others, and the transaction that pays it."""
+        payer = self._payer_of(network)
+        coins, rate = self.spendable(network, wallet, held), payer.fee_rate(bundle.priority)
+
+        def planned(payouts: Sequence[BundledPayout]) -> CoinPlan:
+            return payer.plan(wallet.address, coins, [Output(p.recipient, p.amount) for p in payouts], rate)
+
+        try:
+            return bundle.payouts, planned(bundle.payouts)
+        except Refused:
+            pass  # which of them?
+        kept: list[BundledPayout] = []
+        plan = None
+        for payout in bundle.payouts:
+            try:
+                plan = planned([*kept, payout])
+                kept.append(payout)
+            except Refused as refused:
+                log.error("ALARM %s: %s leaves %s, it can not be paid now: %s", network.id, payout.withdrawal, bundle.id, refused)
+        return kept, plan
+
+    def _without_others(self, network: Network, bundle: Bundle, kept: Sequence[BundledPayout]) -> Bundle:
+        """Let all but `kept` leave, each in a transaction of its own. They stay processing, and their payouts open."""
+        if len(kept) == len(bundle.payouts):
+            return bundle
+        stay = {payout.withdrawal for payout in kept}
+        together = members(self._store, bundle)
+        priorities = {withdrawal.id: withdrawal.priority for withdrawal, _ in together}
+        for withdrawal, order in together:
+            if withdrawal.id in stay:
+                continue
+            now = self._clock.now_ms()
+            left = tuple(payout for payout in bundle.payouts if payout.withdrawal != withdrawal.id)
+            urgent = most_urgent([priorities[payout.withdrawal] for payout in left]) if left else "low"
+            bundle = replace(bundle, payouts=left, priority=urgent).next(now)
+            alone = replace(order, bundle=None, version=order.version + 1)
+            waits = replace(withdrawal, pending_reason="liquidity", updated_at=now, version=withdrawal.version + 1)
+            self._store.commit([Save(bundle), Save(alone), Save(waits)])
         return bundle
 
     def build_replacement(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:

@@ -15,7 +15,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_building import BundleBuilding
 from chalicelib.usecases.bundle_parts import bundle_work, most_urgent, same_place
-from chalicelib.usecases.changes import Change, Open, Save
+from chalicelib.usecases.changes import Change, Conflict, Open, Save
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
@@ -75,7 +75,10 @@ class BundleGathering:
         seen: set[str] = set()
 
         def consider(withdrawal: Withdrawal | None) -> None:
-            if withdrawal is None or withdrawal.id in seen or withdrawal.status != "pending" or len(found) >= room:
+            if withdrawal is None or withdrawal.id in seen or len(found) >= room:
+                return
+            # What left its bundle says what it waits for, so that the orders of all who are in one need not be read.
+            if withdrawal.status != "pending" and (withdrawal.pending_reason is None or self._left(withdrawal) is None):
                 return
             seen.add(withdrawal.id)
             if self._checks.stopped(network, withdrawal):
@@ -86,7 +89,8 @@ class BundleGathering:
                 return
             if same_place(self._rules, network, withdrawal.to_address, wallet.address):
                 # It could not be told from change.
-                self._checks.fail(withdrawal, "the address is that of the wallet that pays")
+                if withdrawal.status == "pending":
+                    self._checks.fail(withdrawal, "the address is that of the wallet that pays")
                 return
             found.append(withdrawal)
 
@@ -99,6 +103,11 @@ class BundleGathering:
             if len(found) >= room:
                 break
         return found
+
+    def _left(self, withdrawal: Withdrawal) -> PaymentOrder | None:
+        """The order of a withdrawal that left its bundle and is in no other."""
+        order = None if withdrawal.status != "processing" else self._store.get(PaymentOrder, id=order_id(withdrawal))
+        return order if order is not None and order.unbundled else None
 
     def _covered(
         self, network: Network, wallet: Wallet, held: HeldCoins, bundle: Bundle | None, wanted: list[Withdrawal]
@@ -140,7 +149,10 @@ class BundleGathering:
                 if short >= MOST_SHORT:
                     break
             except Refused as refused:
-                self._checks.fail(withdrawal, f"the network would refuse it: {refused}")
+                if withdrawal.status == "pending":
+                    self._checks.fail(withdrawal, f"the network would refuse it: {refused}")
+                else:  # it was accepted once, and told: what the network takes again it will pay
+                    self._checks.wait_for_liquidity(network, withdrawal)
         return able, fee
 
     def _join(
@@ -160,6 +172,9 @@ class BundleGathering:
         else:
             urgent = most_urgent([bundle.priority, before.priority])
             bundle = replace(bundle, payouts=(*bundle.payouts, joined), priority=urgent).next(news.at)
+        known = self._left(before)
+        if known is None and before.status != "pending":
+            raise Conflict(None)
         order = PaymentOrder(
             id=order_id(before),
             network=network.id,
@@ -172,8 +187,9 @@ class BundleGathering:
             recipient=before.to_address,
             amount=before.amount,
             unsigned="",
-            created_at=news.at,
+            created_at=news.at if known is None else known.created_at,
             bundle=bundle.id,
+            version=1 if known is None else known.version + 1,
         )
         after = replace(
             before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee,

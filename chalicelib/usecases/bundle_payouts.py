@@ -4,6 +4,7 @@ What a crash leaves is always one of these, and `pay` goes on from it:
 
 * pending: nothing was begun. Whatever is open and covered joins the bundle that gathers, one withdrawal per transaction.
 * gathering: payments are named, no coin is taken. Coins are reserved and the exact bytes stored in one transaction (money rule 6).
+  What the coins do not suffice for any more leaves first, and is between bundles: processing, with an order that names none.
 * built: the same bytes are checked and signed; of two workers that sign, one stores its signatures (money rules 5 and 7).
 * signed: each payment's coins are booked as in flight, in a transaction of its own; then the same bytes go to the node, as often
   as it takes. A replacement (BIP-125) is built, stored, checked and signed the same way, beside what it replaces.
@@ -70,7 +71,8 @@ class BundlePayouts:
         if withdrawal is None or withdrawal.status in FINAL:
             return "done"
         wallet = self._store.get(Wallet, network=network.id, role="hot")
-        if withdrawal.status == "pending":
+        order = self._store.get(PaymentOrder, id=order_id(withdrawal))
+        if withdrawal.status == "pending" or (order is not None and order.unbundled):
             full = self._gathering.gather(network, wallet, withdrawal)
             if full is not None and wallet is not None:
                 self._finish(network, wallet, full)
@@ -80,18 +82,25 @@ class BundlePayouts:
                 return "done"
             if withdrawal.status == "pending":
                 return "waiting"
-        order = self._store.get(PaymentOrder, id=order_id(withdrawal))
+            order = self._store.get(PaymentOrder, id=order_id(withdrawal))
+            if order is not None and order.unbundled:
+                return "waiting"
         bundle = None if order is None or order.bundle is None else self._store.get(Bundle, id=order.bundle)
         if bundle is None or wallet is None:
             if self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id) != withdrawal:
                 raise Conflict(None)  # it was taken out of its bundle, or ended, between two of these reads
             raise LookupError(f"{withdrawal.id} is {withdrawal.status}, and its bundle or the hot wallet is gone")
-        return self._finish(network, wallet, bundle)
+        if bundle.state == "gathering":
+            bundle = self._building.seal(network, wallet, bundle)
+        outcome = self._finish(network, wallet, bundle)
+        return outcome if any(payout.withdrawal == withdrawal.id for payout in bundle.payouts) else "waiting"
 
     def _finish(self, network: Network, wallet: Wallet, bundle: Bundle) -> Outcome:
         """Everything that is left to do for a bundle here."""
         if bundle.state == "gathering":
             bundle = self._building.seal(network, wallet, bundle)
+        if not bundle.payouts:
+            return "waiting"
         if bundle.state == "built":
             bundle = self._signing.sign(network, wallet, bundle)
         if bundle.state != "signed":

@@ -28,7 +28,7 @@ class PayoutChecks:
         self._store, self._rules, self._clock = store, rules, clock
 
     def stopped(self, network: Network, before: Withdrawal) -> bool:
-        """Whether something has to happen with a pending withdrawal first; the record says what.
+        """Whether something has to happen with a withdrawal first that is pending, or between bundles; the record says what.
 
         Somebody has to decide, which asks for it again, or its merchant's balance is negative: then the sweep does.
         """
@@ -39,8 +39,8 @@ class PayoutChecks:
             # A reorganisation took a deposit whose money was already spent: nothing goes out until that is made good.
             self._wait(network, before, "risk", "for the balance of its merchant, which is negative")
             return True
-        if not self._doubtful(before):
-            return False
+        if before.status != "pending" or not self._doubtful(before):
+            return False  # who left its bundle was asked about before it began, and does not go back to being decided about
         log.warning("%s: %s goes to an address that is on the grey list now: the operator is asked", network.id, before.id)
         self._store.commit(sent_back(before, self._clock.now_ms()))
         return True
@@ -52,7 +52,7 @@ class PayoutChecks:
         return grey_listed(self._store, self._rules, withdrawal.network, withdrawal.to_address)
 
     def wait_for_liquidity(self, network: Network, before: Withdrawal) -> None:
-        """Note on a pending withdrawal that the hot wallet has too little for it."""
+        """Note on a withdrawal that is pending, or between bundles, that the hot wallet has too little for it."""
         self._wait(network, before, "liquidity", "for liquidity of the hot wallet")
 
     def _wait(self, network: Network, before: Withdrawal, reason: PendingReason, what: str) -> None:

@@ -341,6 +341,77 @@ def test_too_much_waits_and_small_ones_pass_it(shop: Shop) -> None:
     shop.whole()
 
 
+def gathered(shop: Shop, large: str = "16.999", small: str = "0.0005") -> list[str]:
+    """Two withdrawals that the coins suffice for at the rate of now, gathered by somebody who died before the seal."""
+    ids = [shop.withdraw(large, 0), shop.withdraw(small, 1)]
+    cut(shop, 3, die, pay_first)
+    (bundle,) = shop.bundles()
+    assert bundle.state == "gathering" and [payout.withdrawal for payout in bundle.payouts] == ids
+    return ids
+
+
+@pytest.mark.parametrize("how", ["dies", "hangs", "rival"])
+def test_what_a_risen_rate_leaves_too_little_for_holds_up_nobody(begin: Callable[[], Shop], how: str) -> None:
+    """It leaves the bundle, waits, and is paid once coins come; whatever happens at a commit, neither is paid twice."""
+    for at in range(1, 20, {"dies": 1, "hangs": 3, "rival": 2}[how]):
+        shop = begin()
+        large, small = gathered(shop)
+        shop.chain.rate = 1_000_000
+        what = {"dies": die, "hangs": hang, "rival": lambda shop=shop: pay_first(shop)}[how]
+        fired = cut(shop, at, what, pay_first, after=how == "hangs")
+        shop.run()
+        assert (shop.status(large), shop.status(small)) == ("processing", "confirming"), at
+        assert [payout.withdrawal for bundle in shop.bundles() for payout in bundle.payouts] == [small]
+        shop.whole()
+        shop.confirm()
+        shop.chain.pay(shop.hot, 3 * COIN)
+        shop.confirm()
+        moved = shop.status(large)
+        shop.later(3)
+        fired |= cut(shop, at, what, pay_first, after=how == "hangs")
+        shop.run()
+        assert moved in ("processing", "confirming") and shop.status(large) == "confirming", at
+        shop.confirm()
+        assert (shop.status(large), shop.status(small)) == ("confirmed", "confirmed")
+        assert (shop.paid(0), shop.paid(1)) == (1_699_900_000, 50_000)
+        assert [payout.withdrawal for bundle in shop.bundles() for payout in bundle.payouts] == [small, large]
+        shop.whole()
+        if not fired:
+            assert at > 3
+            return
+    raise AssertionError("it does not end")
+
+
+def test_a_bundle_that_nothing_is_left_of_takes_in_what_comes(shop: Shop) -> None:
+    """The queues and schedules find what left it, too."""
+    large, other = gathered(shop, "10", "6.999")
+    for coin in shop.held().free:
+        shop.chain.steal(coin.outpoint)
+    shop.run()
+    (bundle,) = shop.bundles()
+    assert (bundle.state, bundle.payouts, bundle.priority) == ("gathering", (), "low")
+    assert shop.status(large) == shop.status(other) == "processing" and shop.chain.pool == {}
+    shop.whole()
+    late = shop.withdraw("0.5", 2)
+    for units in (7 * COIN, COIN):
+        shop.chain.pay(shop.hot, units)
+    shop.confirm()
+    shop.later(3)
+    shop.run()
+    assert [shop.status(i) for i in (large, other, late)] == ["processing", "confirming", "confirming"]
+    (first, *_) = shop.bundles()
+    assert first.id == bundle.id and first.payouts and first.priority == "normal"
+    shop.chain.pay(shop.hot, 11 * COIN)
+    shop.chain.mine(CONFIRMATIONS)
+    shop.later(3)
+    shop.drain()
+    assert shop.status(large) == "confirming"
+    shop.confirm()
+    assert [shop.status(i) for i in (large, other, late)] == ["confirmed"] * 3
+    assert [shop.paid(n) for n in range(3)] == [10 * COIN, 699_900_000, COIN // 2]
+    shop.whole()
+
+
 def test_more_than_one_transaction_takes_are_several(begin: Callable[[], Shop], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where whoever filled a bundle died before it was built."""
     monkeypatch.setattr(bundle_gathering, "MOST_PAYOUTS", 2)
