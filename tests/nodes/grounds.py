@@ -66,6 +66,10 @@ class Ground(ABC):
     def received(self, address: str) -> int:
         """What the chain says that `address` has."""
 
+    def waits(self) -> bool:
+        """Whether a payment of the stranger waits in the mempool where the service sees it."""
+        return False
+
     def wait_out(self) -> int:
         """Let so much time pass on the chain that a transaction which can not be mined any more has ended; in milliseconds."""
         return 0
@@ -128,7 +132,7 @@ class UtxoGround(Ground):
         super().__init__(slug)
         self.node: UtxoNode = Bcoin() if slug == "bitcoin" else Litecoin()
         self.out = self.node.new_address()
-        self._paid: list[str] = []
+        self._paid: dict[str, str] = {}
 
     @property
     def info(self) -> NodeInfo:
@@ -140,7 +144,8 @@ class UtxoGround(Ground):
         self.mine()
 
     def pay(self, address: str, units: int) -> None:
-        self._paid.append(self.node.raw(self.node.send(address, units)))
+        txid = self.node.send(address, units)
+        self._paid[txid] = self.node.raw(txid)
 
     def mine(self, count: int = 1) -> None:
         self.node.mine(count)
@@ -157,11 +162,14 @@ class UtxoGround(Ground):
         self.node.reorg(depth)
 
     def pay_again(self, address: str, units: int) -> None:
-        for raw in self._paid:
+        for raw in self._paid.values():
             try:
                 self.node.rpc.call("sendrawtransaction", [raw])
             except RpcError as error:
                 assert "already" in error.message, error  # it went back to the mempool by itself
+
+    def waits(self) -> bool:
+        return not self._paid.keys().isdisjoint(self.node.mempool())
 
     def received(self, address: str) -> int:
         height = self.node.height
