@@ -6,7 +6,7 @@ Two networks with a node each, the whole service before them. What a payment is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -48,6 +48,8 @@ class Side:
     node: Anvil
     relay: str
     usdt: str
+    begun: list[int] = field(default_factory=lambda: [0])
+    """The height at which the running test began: what other tests left below it is not looked at again."""
 
     def network(self, tracing: Any = "auto") -> Network:
         return replace(services().catalogue("live").networks[self.slug], tracing=tracing)
@@ -80,7 +82,7 @@ class Side:
         """Look at the last blocks again, with a node that traces."""
         reader = self.reader()
         cursor = self.scanner(reader).start()
-        told = reader.blocks(max(1, cursor.number - blocks), cursor.number, self.scanner(reader).contracts())
+        told = reader.blocks(max(self.begun[0] + 1, cursor.number - blocks), cursor.number, self.scanner(reader).contracts())
         self.scanner(reader, store).record(told, cursor.epoch)
 
     def deep(self, tracing: Any = "auto") -> None:
@@ -127,6 +129,8 @@ def both(running_aws: LocalAws) -> Iterator[tuple[Side, Side]]:
 def side(both: tuple[Side, Side]) -> Side:
     """Everything credited that was paid before."""
     both[0].deep()
+    for side in both:
+        side.begun[0] = int(side.node.rpc.call("eth_blockNumber"), 16)
     return both[0]
 
 
