@@ -26,11 +26,20 @@ CHAINS = {"ethereum": 1, "bsc": 56, "polygon": 137, "arbitrum": 42161, "fantom":
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    process = Running(tmp_path_factory.mktemp("runtime"), free_port(), NODES="1")
-    process.wait_until_up()
-    yield process
-    process.kill()
+def started() -> Iterator[list[Running]]:
+    begun: list[Running] = []
+    yield begun
+    for process in begun:
+        process.kill()
+
+
+@pytest.fixture
+def running(started: list[Running], tmp_path_factory: pytest.TempPathFactory) -> Running:
+    """One for all tests here, whatever their order; another one for who comes after it was stopped."""
+    if not started or started[-1].process.poll() is not None:
+        started.append(Running(tmp_path_factory.mktemp("runtime"), free_port(), NODES="1"))
+        started[-1].wait_until_up()
+    return started[-1]
 
 
 def ask(running: Running, method: str, path: str, body: Any = None) -> Any:
@@ -113,7 +122,8 @@ def test_a_payment_comes_in_and_a_withdrawal_goes_out(running: Running, coin: st
     else:
         held = rpc.call("eth_getBalance", [stranger, "latest"])
     assert int(held, 16) == 125 * 10**decimals // 100
-    (balance,) = [entry for entry in ask(running, "GET", "/v1/balances")["data"] if entry["coin"] == coin]
+    balances = ask(running, "GET", "/v1/balances")["data"]
+    (balance,) = [entry for entry in balances if (entry["network"], entry["coin"]) == ("ethereum", coin)]
     assert (balance["available"], balance["frozen"]) == ("1.75", "0")
 
 
