@@ -238,30 +238,35 @@ class JsonRpc:
         return answer
 
     def _post(self, data: bytes, most: int) -> tuple[int, bytes]:
-        """Status and body. The socket's timeout is for each read: whoever sends a byte a second meets this deadline.
-
-        Raises TooMuch for a body of more than `most` bytes.
-        """
-        deadline, size = time.monotonic() + self._patience, 0
-        try:
-            response = self._pool.request("POST", self._url, body=data, redirect=False, preload_content=False)
-            pieces = []
-            while piece := response.read1(_PIECE):
-                pieces.append(piece)
-                size += len(piece)
-                if size > most:
-                    response.close()
-                    raise TooMuch(f"the node's answer is larger than {most >> 20} MB")
-                if time.monotonic() > deadline:
-                    response.close()
-                    raise Unavailable("the node's answer does not end in time")
-        except ForbiddenPlace:
-            raise Unavailable("the node's name leads to an address where no node may be") from None
-        response.release_conn()
-        return response.status, b"".join(pieces)
+        return posted(self._pool, self._url, data, most, self._patience)
 
     def _redacted(self, text: str) -> str:
         return redacted(text, self._secrets)[:_WORDS]
+
+
+def posted(pool: urllib3.PoolManager, url: str, data: bytes, most: int, patience: float) -> tuple[int, bytes]:
+    """Status and body of the answer to a POST. The socket's timeout is for each read: whoever sends a byte a second meets the
+    deadline after `patience` seconds.
+
+    Raises TooMuch for a body of more than `most` bytes, Unavailable, and urllib3's errors.
+    """
+    deadline, size = time.monotonic() + patience, 0
+    try:
+        response = pool.request("POST", url, body=data, redirect=False, preload_content=False)
+        pieces = []
+        while piece := response.read1(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                response.close()
+                raise TooMuch(f"the node's answer is larger than {most >> 20} MB")
+            if time.monotonic() > deadline:
+                response.close()
+                raise Unavailable("the node's answer does not end in time")
+    except ForbiddenPlace:
+        raise Unavailable("the node's name leads to an address where no node may be") from None
+    response.release_conn()
+    return response.status, b"".join(pieces)
 
 
 def secrets_of(url: str) -> list[str]:

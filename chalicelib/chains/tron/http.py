@@ -9,7 +9,6 @@ Import stays cheap: no chain library here.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,8 +17,8 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import orjson
 import urllib3
 
-from chalicelib.chains.places import ForbiddenPlace, pools
-from chalicelib.chains.rpc import MOST_BYTES, RpcError, TooMuch, redacted, secrets_of
+from chalicelib.chains.places import pools
+from chalicelib.chains.rpc import MOST_BYTES, RpcError, posted, redacted, secrets_of
 from chalicelib.chains.tron.values import words
 from chalicelib.usecases.ports.failures import Unavailable
 
@@ -29,7 +28,6 @@ _WRITES = ("wallet/broadcasttransaction", "wallet/broadcasthex")
 """What is never sent a second time by the transport itself: its caller repeats it."""
 _AT_ONCE = 4
 _WORDS = 300
-_PIECE = 1 << 20
 
 
 class TronHttp:
@@ -112,27 +110,7 @@ class TronHttp:
             raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
 
     def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
-        """Status and body. The socket's timeout is for each read: whoever sends a byte a second meets this deadline.
-
-        Raises TooMuch for a body that is larger than is read.
-        """
-        deadline, size = time.monotonic() + self._patience, 0
-        try:
-            response = self._pool.request("POST", url, body=body, redirect=False, preload_content=False)
-            pieces = []
-            while piece := response.read1(_PIECE):
-                pieces.append(piece)
-                size += len(piece)
-                if size > MOST_BYTES:
-                    response.close()
-                    raise TooMuch(f"the node's answer is larger than {MOST_BYTES >> 20} MB")
-                if time.monotonic() > deadline:
-                    response.close()
-                    raise Unavailable("the node's answer does not end in time")
-        except ForbiddenPlace:
-            raise Unavailable("the node's name leads to an address where no node may be") from None
-        response.release_conn()
-        return response.status, b"".join(pieces)
+        return posted(self._pool, url, body, MOST_BYTES, self._patience)
 
     def _redacted(self, text: str) -> str:
         return redacted(text, self._secrets)[:_WORDS]
