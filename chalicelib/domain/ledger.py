@@ -251,6 +251,42 @@ def _back(entry: JournalEntry) -> tuple[Posting, ...]:
     return tuple(Posting(p.book, p.destination, p.source, p.amount) for p in entry.postings)
 
 
+def move_signed(move: str, at: int, place: str, amount: Amount) -> JournalEntry:
+    """From now on coins can leave `place` for another place of ours at any time. Whose they are does not change."""
+    moved = Posting(Book.WHERE, place, in_flight(move), amount)
+    return JournalEntry(f"sign:{move}", "move_signed", at, (moved,), {"move": move})
+
+
+def move_settled(
+    move: str, round_: int, at: int, realm: Realm, place: str, destination: str, amount: Amount, arrived: int, fee: Amount
+) -> JournalEntry:
+    """The chain says moved: `arrived` units are at `destination`, and `fee` of the native coin was burnt at `place`.
+
+    What is missing of `amount` a token has kept for itself: it is outside, at the operator's cost.
+    """
+    if not 0 <= arrived <= amount.units:
+        raise ValueError(f"{arrived} arrived of {amount.units}")
+    flight = in_flight(move)
+    gone = Amount(amount.asset, amount.units - arrived)
+    postings = (
+        *((Posting(Book.WHERE, flight, destination, Amount(amount.asset, arrived)),) if arrived else ()),
+        *(_both(flight, OUTSIDE, operator(realm), OUTSIDE, gone) if gone.units else ()),
+        *_fee(realm, place, fee),
+    )
+    return JournalEntry(f"settle:{move}:{round_}", "move_settled", at, postings, {"move": move})
+
+
+def move_failed(move: str, round_: int, at: int, realm: Realm, place: str, amount: Amount, fee: Amount) -> JournalEntry:
+    """The chain says failed, or that it can never happen: the coins are where they were; a fee that was paid is gone."""
+    back = Posting(Book.WHERE, in_flight(move), place, amount)
+    return JournalEntry(f"settle:{move}:{round_}", "move_failed", at, (back, *_fee(realm, place, fee)), {"move": move})
+
+
+def move_reversed(entry: JournalEntry, move: str, round_: int, at: int) -> JournalEntry:
+    """The block of a settled move fell out of the chain: the exact opposite of `entry`, which settled it in that round."""
+    return JournalEntry(f"unsettle:{move}:{round_}", "move_reversed", at, _back(entry), entry.ref)
+
+
 def totals(entries: Iterable[JournalEntry]) -> dict[tuple[Book, str, AssetId], int]:
     """The balance of every account after `entries`, in units, zero ones left out."""
     sums: dict[tuple[Book, str, AssetId], int] = {}

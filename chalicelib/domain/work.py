@@ -13,14 +13,17 @@ from chalicelib.domain.events import Event
 
 WorkKind = Literal[
     "outbox", "deposit", "batch", "approval", "payout", "sent", "settled", "expiry", "delivery", "rescan", "stake",
-    "staked", "bundle", "glimpse", "range",
+    "staked", "bundle", "glimpse", "range", "move", "moved", "collectable", "collection", "coinmove", "coinmoved", "drain",
 ]  # fmt: skip
 """`batch`: one whose withdrawals are not all stored yet; `approval`: a withdrawal that somebody has to agree to; `payout`: one
 that has to be signed; `sent`: one that is signed and has to be settled; `settled`: one that is settled, and watched while a
 reorganisation could still undo it; `rescan`: blocks that have to be looked at again; `stake`: TRX that have to be staked;
 `staked`: TRX that are, watched as long as what is settled;
 `bundle`: a transaction of several payments that is not finished; `glimpse`: a payment that was seen before it was in a block;
-`range`: blocks of a backlog that have to be scanned."""
+`range`: blocks of a backlog that have to be scanned; `move`: coins that have to go from one place of ours to another; `moved`: ones
+that did, watched as long as what is settled; `coinmove`, `coinmoved`: the same on networks of coins; `collectable`: an address
+whose coins may have to be collected (of networks of coins: a deposit that is not spent); `collection`: one that is under way, found
+by when it is next looked at; `drain`: a wallet that was replaced and is not empty."""
 LANES = 8
 """Lanes of the kinds that belong to no network, so that no partition gets all writes."""
 
@@ -39,7 +42,8 @@ class Work:
 class Command:
     """Something for a queue, sent after the commit by whoever empties the outbox. May be sent twice."""
 
-    queue: Literal["payouts"]
+    queue: Literal["payouts", "collections", "collectable"]
+    """`collectable` is no queue: whoever empties the outbox opens the work of that kind, in the lane `group`."""
     group: str
     body: dict[str, str]
 

@@ -126,6 +126,14 @@ def _stake_lists(r: Any) -> dict[str, str | None]:
     return _transaction_lists(r, r.status, r.wallet, r.txid)
 
 
+def _move_lists(r: Any) -> dict[str, str | None]:
+    """In the operator's lists once it has a transaction on the chain."""
+    if r.txid is None:
+        return {}
+    status = {"settled": "confirmed", "failed": "failed"}.get(r.state, "pending")
+    return _transaction_lists(r, status, r.recipient, r.txid)
+
+
 def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str, str | None]:
     return {
         "time_pk": listed_under("tx", r.tenant),
@@ -174,6 +182,7 @@ RECORDS: dict[str, Kind] = {
     "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
     "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists, module="deposits"),
     "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, _stake_lists, module="stakes"),
+    "Move": Kind("records", lambda r: f"move#{r.network}", lambda r: r.id, _move_lists, module="moves"),
     "Balance": Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
     "WalletBalance": Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
     "JournalEntry": Kind("ledger", lambda r: f"jrn#{r.id}"),

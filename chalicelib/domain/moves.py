@@ -1,0 +1,116 @@
+"""Moves: transactions of our own that bring coins from one place of ours to another, on networks of accounts.
+
+A move credits nobody. In the book *where* its coins go from the source to the destination, through "in flight"; in the book *whose*
+nothing changes but the fee, which the operator pays. Who signs follows from `path`: a deposit address' key comes from the seed,
+which the function `collect` alone may open; every other source is a service wallet, whose key the function `payout` may use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, derived_id, network_parts
+from chalicelib.domain.withdrawals import Attempt
+from chalicelib.domain.work import Command, Work, time_order
+
+MoveKind = Literal["topup", "sweep", "distribution", "cold", "drain"]
+"""`topup`: native coins for the fee of what shall leave an address; `sweep`: from a deposit address to a service wallet;
+`distribution`: from the collector to the hot wallet; `cold`: from a service wallet to the cold one; `drain`: from a hot wallet
+that was replaced to the one in its place."""
+MoveState = Literal["planned", "built", "signed", "settled", "failed", "dropped"]
+"""`planned`: nothing is allotted; `built`: it has a nonce and its exact bytes; `signed`: it can reach the chain at any time;
+`settled`: the chain has it; `failed`: the chain has it, and it moved nothing; `dropped`: refused before anything was signed."""
+AT_REST: frozenset[str] = frozenset({"settled", "failed", "dropped"})
+WHOLE_TRANSACTION = "*"
+"""In `OwnTransaction.positions`: whatever this transaction moved to our addresses credits nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """`amount` in units of `asset`, `fee` in units of the native coin (until it is settled the most that it can cost), times in
+    milliseconds since 1970. `source` and `recipient` are in their public spelling.
+
+    `path` is the derivation path of a deposit address, None where the source is a service wallet. `owner` names what it belongs to:
+    a collection's id, or what else planned it; whoever planned looks there what became of it. `bare` asks to send everything that
+    the source has of the native coin, less the fee: `amount` then is what was asked for at most, and what is sent is fixed with the
+    bytes. `arrived` is what the token's own log says arrived (a token may take a part), set when it is settled.
+
+    The exact bytes are in `unsigned`; `raw` and `txid` are set together before the first broadcast (money rule 5), `earlier` are
+    the attempts that they replaced. `renew` asks for a replacement, which only the function that signs can make. `tried` counts the
+    refusals before anything was signed, `reason` says the last. `round` counts how often a reorganisation undid its settlement.
+    """
+
+    id: str
+    network: NetworkId
+    kind: MoveKind
+    asset: AssetId
+    contract: str | None
+    source: str
+    path: str | None
+    recipient: str
+    amount: int
+    owner: str
+    created_at: int
+    updated_at: int
+    state: MoveState = "planned"
+    bare: bool = False
+    nonce: int | None = None
+    unsigned: str | None = None
+    raw: str | None = None
+    txid: str | None = None
+    fee: int = 0
+    signed_at: int = 0
+    earlier: tuple[Attempt, ...] = ()
+    renew: bool = False
+    tried: int = 0
+    reason: str | None = None
+    arrived: int | None = None
+    block_number: int | None = None
+    block_hash: str | None = None
+    confirmed_at: int | None = None
+    round: int = 0
+    version: int = 1
+
+    @property
+    def tenant(self) -> TenantId:
+        """In whose lists it is: the operator's."""
+        return operators(network_parts(self.network)[0])
+
+    @property
+    def txids(self) -> tuple[str, ...]:
+        """Every transaction that may have moved it, the newest first."""
+        return (*((self.txid,) if self.txid else ()), *(attempt.txid for attempt in reversed(self.earlier)))
+
+    @property
+    def at_rest(self) -> bool:
+        return self.state in AT_REST
+
+
+def operators(realm: Realm) -> TenantId:
+    """The name under which what no merchant owns is listed: for keys of the level admin."""
+    return TenantId(f"operator:{realm}")
+
+
+def move_id(owner: str, kind: MoveKind, number: int) -> str:
+    """The id of the `number`-th move of this kind that `owner` planned: planning it twice makes one."""
+    return derived_id("mov", owner, kind, str(number))
+
+
+def move_work(move: Move) -> Work:
+    """The obligation to bring a move to its end, in the lane of its network."""
+    return Work("move", move.network, time_order(move.created_at), move.id)
+
+
+def moved_work(move: Move) -> Work:
+    """The obligation to watch the block that settled a move until no reorganisation reaches it. Found by height."""
+    return Work("moved", move.network, f"{move.block_number or 0:015d}", f"{move.id}|{move.block_hash}")
+
+
+def move_command(move: Move) -> Command:
+    """Ask whoever has the key for the next step now. In the group of the wallet that pays, as payments are; deposit addresses
+    each have a group of their own."""
+    body = {"move": move.id, "network": move.network}
+    if move.path is None:
+        return Command("payouts", f"{move.network}", body)
+    return Command("collections", f"{move.network}:{move.source}", body)
