@@ -1,0 +1,113 @@
+"""Commands for merchants: they themselves, their API keys, their signers."""
+
+from __future__ import annotations
+
+import argparse
+
+from chalicelib.domain.ids import REALMS, MerchantId, tenant_id
+from chalicelib.domain.merchants import PERMISSIONS, PRESETS
+from infra.commands.common import CanNot, Command, say, services
+
+
+def add(command: Command) -> None:
+    """Add the commands of this group."""
+    command(merchant).add_argument("name")
+    made = command(key)
+    made.add_argument("merchant")
+    made.add_argument("--realm", choices=REALMS, required=True)
+    made.add_argument("--level", choices=("client", "admin"), default="client")
+    made.add_argument(
+        "--permissions", default="full", help=f"comma list of presets ({', '.join(PRESETS)}) or {', '.join(PERMISSIONS)}"
+    )
+    made.add_argument("--name", default="made by the operator")
+    made.add_argument("--ip", action="append", help="allowed address or CIDR range; repeat for more")
+    made.add_argument("--enterprise", action="store_true", help="enterprise rate limits")
+    command(keys).add_argument("merchant")
+    gone = command(revoke)
+    gone.add_argument("merchant")
+    gone.add_argument("key", help="the key's id, key_...")
+    lost = command(multisig_reset)
+    lost.add_argument("merchant")
+    lost.add_argument("--realm", choices=REALMS, required=True)
+
+
+def merchant(args: argparse.Namespace) -> int:
+    """Make a merchant; prints its id."""
+    from infra import bootstrap
+
+    say({"merchant": bootstrap.make_merchant(services(), args.name), "name": args.name})
+    return 0
+
+
+def key(args: argparse.Namespace) -> int:
+    """Make an API key; prints it, this once."""
+    from chalicelib.domain.merchants import Merchant
+    from infra import bootstrap
+
+    wired, owner = services(), MerchantId(args.merchant)
+    if wired.store.get(Merchant, id=owner) is None:
+        raise CanNot(f"there is no merchant {owner}")
+    try:
+        plain = bootstrap.make_key(
+            wired,
+            owner,
+            args.realm,
+            args.level,
+            args.permissions.split(","),
+            args.name,
+            ip_whitelist=tuple(args.ip or ()),
+            enterprise=args.enterprise,
+        )
+    except ValueError as error:  # a permission or an address range that there is not
+        raise CanNot(str(error)) from error
+    say({"key": plain, "realm": args.realm, "level": args.level})
+    return 0
+
+
+def keys(args: argparse.Namespace) -> int:
+    """List a merchant's keys, without the keys themselves."""
+    from chalicelib.domain.merchants import Merchant
+    from chalicelib.domain.times import iso
+
+    wired, owner = services(), MerchantId(args.merchant)
+    if wired.store.get(Merchant, id=owner) is None:
+        raise CanNot(f"there is no merchant {owner}")
+    for realm in REALMS:
+        for found in wired.api_keys.every(tenant_id(owner, realm)):
+            state = "revoked" if found.revoked_at is not None else "valid"
+            print(f"{found.id}  {found.prefix}…  {found.realm}  {found.level}  {state}  {iso(found.created_at)}  {found.name}")
+    return 0
+
+
+def revoke(args: argparse.Namespace) -> int:
+    """Refuse a key from now on."""
+    from chalicelib.domain.errors import NotFound
+
+    wired = services()
+    for realm in REALMS:
+        try:
+            found = wired.api_keys.revoke(tenant_id(MerchantId(args.merchant), realm), args.key)
+        except NotFound:
+            continue
+        print(f"{found.id} is revoked")
+        return 0
+    raise CanNot(f"merchant {args.merchant} has no key {args.key}")
+
+
+def multisig_reset(args: argparse.Namespace) -> int:
+    """Take a merchant's signers away, who lost their keys. Noted in its settings with the time and the caller's ARN."""
+    import boto3
+
+    from chalicelib.domain.errors import BusinessRule
+    from chalicelib.domain.merchants import Merchant
+
+    wired, owner = services(), MerchantId(args.merchant)
+    if wired.store.get(Merchant, id=owner) is None:
+        raise CanNot(f"there is no merchant {owner}")
+    by = str(boto3.client("sts").get_caller_identity()["Arn"])
+    try:
+        changed = wired.merchant_settings.reset(tenant_id(owner, args.realm), by)
+    except BusinessRule as error:
+        raise CanNot(f"{owner} in {args.realm}: {error}") from error
+    say({"merchant": owner, "realm": args.realm, "revision": changed.version, "by": by, "signers": changed.resets[-1].signers})
+    return 0
