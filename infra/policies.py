@@ -106,7 +106,8 @@ FUNCTIONS: dict[str, Rights] = {
         {
             "records": (*GET, *PUT),
             "ledger": (*GET, *PUT, "UpdateItem"),
-            "chain": READ,
+            # ConditionCheckItem: that the wallet which a payment begins with was not replaced meanwhile.
+            "chain": (*READ, "ConditionCheckItem"),
             "payouts": (*GET, *PUT),
             # Query: what else can be paid in the same transaction, on networks of coins.
             "work": ("Query", *PUT, "DeleteItem"),

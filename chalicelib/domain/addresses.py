@@ -81,6 +81,38 @@ class Wallet:
 
 
 @dataclass(frozen=True, slots=True)
+class RetiredWallet:
+    """A service wallet that another one took the place of. Its address stays watched and its key usable for ever: what was begun
+    with it is finished with it, and what arrives there is the operator's.
+
+    Found by network and address, both as in its `Wallet`. `drained_at` (milliseconds since 1970, as the other times) says when
+    nothing was left that could be moved from it; None while its obligation `drain` is open.
+    """
+
+    network: NetworkId
+    role: Role
+    address: str
+    custody: Custody
+    key: str
+    public_key: str
+    created_at: int
+    retired_at: int
+    drained_at: int | None = None
+    version: int = 1
+
+    @classmethod
+    def of(cls, wallet: Wallet, now_ms: int) -> RetiredWallet:
+        return cls(
+            wallet.network, wallet.role, wallet.address, wallet.custody, wallet.key, wallet.public_key, wallet.created_at, now_ms
+        )
+
+    @property
+    def wallet(self) -> Wallet:
+        """As whoever signs takes it."""
+        return Wallet(self.network, self.role, self.address, self.custody, self.key, self.public_key, self.created_at)
+
+
+@dataclass(frozen=True, slots=True)
 class Xpub:
     """The public account key (BIP-32) from which a pool's deposit addresses come. Public: nothing can be spent with it.
 

@@ -15,7 +15,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_building import BundleBuilding
 from chalicelib.usecases.bundle_parts import bundle_work, most_urgent, same_place
-from chalicelib.usecases.changes import Change, Conflict, Open, Save
+from chalicelib.usecases.changes import Change, Conflict, Open, Save, Still
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
@@ -196,5 +196,6 @@ class BundleGathering:
             order_id=order.id, updated_at=news.at,
         )  # fmt: skip
         after = stepped(news, views, before, after)
-        self._store.commit([Save(bundle), Save(after), Save(order), *changes, *news.emit()])
+        # Nothing new begins with a wallet that was replaced.
+        self._store.commit([Save(bundle), Save(after), Save(order), Still(wallet), *changes, *news.emit()])
         return bundle, held

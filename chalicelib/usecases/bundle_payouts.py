@@ -41,6 +41,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.wallet_lookup import wallet_at
 from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_work, sent_work, stepped
 
 log = logging.getLogger(__name__)
@@ -70,12 +71,12 @@ class BundlePayouts:
         withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if withdrawal is None or withdrawal.status in FINAL:
             return "done"
-        wallet = self._store.get(Wallet, network=network.id, role="hot")
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
         if withdrawal.status == "pending" or (order is not None and order.unbundled):
-            full = self._gathering.gather(network, wallet, withdrawal)
-            if full is not None and wallet is not None:
-                self._finish(network, wallet, full)
+            hot = self._store.get(Wallet, network=network.id, role="hot")
+            full = self._gathering.gather(network, hot, withdrawal)
+            if full is not None and hot is not None:
+                self._finish(network, hot, full)
                 raise Conflict(None)
             withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
             if withdrawal is None or withdrawal.status in FINAL:
@@ -86,10 +87,12 @@ class BundlePayouts:
             if order is not None and order.unbundled:
                 return "waiting"
         bundle = None if order is None or order.bundle is None else self._store.get(Bundle, id=order.bundle)
+        # The wallet that it was begun with, which may have been replaced since.
+        wallet = None if bundle is None else wallet_at(self._store, network.id, bundle.wallet)
         if bundle is None or wallet is None:
             if self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id) != withdrawal:
                 raise Conflict(None)  # it was taken out of its bundle, or ended, between two of these reads
-            raise LookupError(f"{withdrawal.id} is {withdrawal.status}, and its bundle or the hot wallet is gone")
+            raise LookupError(f"{withdrawal.id} is {withdrawal.status}, and its bundle or the wallet that pays it is gone")
         if bundle.state == "gathering":
             bundle = self._building.seal(network, wallet, bundle)
         outcome = self._finish(network, wallet, bundle)

@@ -1,13 +1,13 @@
-"""The hot wallet's coins follow its deposits, in the deposits' own transactions (UTXO networks)."""
+"""The coins of hot wallets, the replaced ones' too, follow their deposits in the deposits' own transactions (UTXO networks)."""
 
 from __future__ import annotations
 
-from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.coins_held import HeldCoin, HeldCoins
 from chalicelib.domain.deposits import Deposit
 from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.wallet_lookup import wallet_at
 
 
 def pays_from_coins(network: Network) -> bool:
@@ -41,8 +41,8 @@ def taken_back(store: Store, network: Network, deposit: Deposit) -> list[Change]
 def _held(store: Store, network: Network, deposit: Deposit) -> HeldCoins | None:
     if not pays_from_coins(network) or deposit.tenant is not None or not deposit.position.startswith("out:"):
         return None
-    wallet = store.get(Wallet, network=network.id, role="hot")
-    return coins_of(store, network, wallet.address) if wallet is not None and wallet.address == deposit.address else None
+    wallet = wallet_at(store, network.id, deposit.address)
+    return coins_of(store, network, wallet.address) if wallet is not None and wallet.role == "hot" else None
 
 
 def _outpoint(deposit: Deposit) -> str:

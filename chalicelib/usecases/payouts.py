@@ -31,7 +31,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
-from chalicelib.usecases.changes import Close, Open, Post, Save
+from chalicelib.usecases.changes import Close, Open, Post, Save, Still
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
@@ -43,6 +43,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.wallet_lookup import wallet_at
 from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,
     payout_work,
@@ -111,7 +112,9 @@ class Payouts:
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
         if withdrawal.status == "confirming" and (order is None or not order.renew):
             return "done"
-        wallet = self._wallet(network)
+        # The wallet that it was begun with, which may have been replaced since.
+        paid_from = withdrawal.from_address if order is None else order.wallet
+        wallet = None if paid_from is None else wallet_at(self._store, network.id, paid_from)
         if wallet is None:
             raise Unavailable(f"the hot wallet of {network.id} is gone while a payment is under way")
         if order is not None and order.renew:
@@ -165,7 +168,8 @@ class Payouts:
         _, views = catalogue_views(self._store, before)
         after = replace(before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee, updated_at=news.at)
         after = stepped(news, views, before, after)
-        self._store.commit([Save(after), *news.emit()])
+        # Nothing new begins with a wallet that was replaced: whoever drains it has to know what it still has to pay.
+        self._store.commit([Save(after), Still(wallet), *news.emit()])
         return after
 
     def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.stakes import Stake, stake_work
@@ -25,6 +24,7 @@ from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.wallet_lookup import wallet_at
 
 log = logging.getLogger(__name__)
 
@@ -92,9 +92,9 @@ class StakeSigning:
 
     def _signed(self, network: Network, node: StakingNode, stake: Stake) -> Stake:
         """Check the bytes against the order; sign; store the signed bytes."""
-        wallet = self._store.get(Wallet, network=network.id, role="hot")
+        wallet = wallet_at(self._store, network.id, stake.wallet)  # it may have been replaced since
         if wallet is None or stake.unsigned is None:
-            raise Unavailable(f"the hot wallet of {network.id} is gone while a stake is under way")
+            raise Unavailable(f"the wallet of a stake of {network.id} is gone while it is under way")
         try:
             does = node.explain(stake.unsigned)
         except ValueError as error:

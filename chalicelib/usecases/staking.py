@@ -20,7 +20,7 @@ from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.stakes import Resource, Stake, stake_command, stake_work
-from chalicelib.usecases.changes import Also, Close, Open, Save, nothing_more
+from chalicelib.usecases.changes import Also, Close, Open, Save, Still, nothing_more
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -61,6 +61,9 @@ class Staking:
         self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource, also: Also = nothing_more
     ) -> Stake:
         """Stake `amount` units of `coin`, the native one. Raises BusinessRule, InsufficientBalance, Unavailable."""
+        return until_settled(lambda: self._ordering(tenant, network, coin, amount, resource, also))
+
+    def _ordering(self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource, also: Also) -> Stake:
         if network.status != "active":
             raise BusinessRule("network", f"{network.slug} is not active here")
         least = 10**coin.decimals
@@ -80,7 +83,7 @@ class Staking:
         if not network.simulated:
             made = self._built(network, made)
             news.command(stake_command(made))
-        self._store.commit([Save(made), Open(stake_work(made)), *news.emit(), *also(made)])
+        self._store.commit([Save(made), Open(stake_work(made)), Still(wallet), *news.emit(), *also(made)])
         return made
 
     def _built(self, network: Network, stake: Stake) -> Stake:
