@@ -1,4 +1,4 @@
-"""Whether a movement that is seen in a block was booked from the address' balance before (`usecases/reconcile.py`)."""
+"""Whether a movement that is seen in a block was booked from the address' balance before (`usecases/balance_bookings.py`)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.domain.balance_bookings import BalanceBooking
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.reconciliation import BalanceBooking
 from chalicelib.usecases.changes import Absent, Change, Still
 from chalicelib.usecases.ports.store import Store
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.catalogue import Network
     from chalicelib.domain.ids import Realm
     from chalicelib.store.queues import SqsQueues
+    from chalicelib.usecases.balance_bookings import BalanceBooker
     from chalicelib.usecases.bundle_payouts import BundlePayouts
     from chalicelib.usecases.bundle_settlement import BundleSettlement
     from chalicelib.usecases.deliveries import Deliveries
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.queues import RangeQueue
     from chalicelib.usecases.ports.signing import Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
-    from chalicelib.usecases.reconcile import Reconciler
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner
     from chalicelib.usecases.scan import Scanner
@@ -90,12 +90,12 @@ class WorkerServices(ChainServices):
 
         return Rescanner(network, self.reader(network), self.store, self.scanner(network))
 
-    def reconciler(self, network: Network) -> Reconciler:
-        from chalicelib.usecases.reconcile import Reconciler
+    def balance_booker(self, network: Network) -> BalanceBooker:
+        from chalicelib.usecases.balance_bookings import BalanceBooker
 
         page = self.settings.reconcile_page
         clock = self.clock_of(network.realm)
-        return Reconciler(network, self.reader(network), self.store, self.scanner(network), self.rules, clock, page)
+        return BalanceBooker(network, self.reader(network), self.store, self.scanner(network), self.rules, clock, page)
 
     def verdicts(self, network: Network) -> Verdicts:
         from chalicelib.usecases.verdicts import Verdicts

@@ -109,8 +109,8 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         each.take("confirm", confirm)
         each.take("expire", expire)
         if network.family == "evm" and not network.simulated:
-            each.take("reconcile", lambda: wired.reconciler(network).work(more))
-            each.take("go round", lambda: wired.reconciler(network).go_round(more))
+            each.take("book balances", lambda: wired.balance_booker(network).work(more))
+            each.take("go round", lambda: wired.balance_booker(network).go_round(more))
         if network.family == "tron":
             each.take("stake", lambda: (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more))
 

@@ -22,7 +22,7 @@ def add(command: Command) -> None:
     net.add_argument("--finality-usd", type=int, metavar="USD", help="what a large payment is worth at least")
     net.add_argument("--tracing", choices=("auto", "on", "off"), help="whether nodes are asked what contracts sent (EVM networks)")
     net.add_argument("--status", choices=("active", "inactive"), default="active")
-    command(reconcile).add_argument("slug", choices=NETWORK_ORDER)
+    command(book_balances).add_argument("slug", choices=NETWORK_ORDER)
     again = command(resume)
     again.add_argument("slug", choices=NETWORK_ORDER)
     again.add_argument("--realm", choices=REALMS, default="live")
@@ -74,7 +74,7 @@ def _settings_of(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def reconcile(args: argparse.Namespace) -> int:
+def book_balances(args: argparse.Namespace) -> int:
     """Compare the balance of every deposit address of a live EVM network with the ledger, and book what contracts sent unseen."""
     from chalicelib.usecases.ports.failures import Unavailable
 
@@ -83,7 +83,7 @@ def reconcile(args: argparse.Namespace) -> int:
     if network.family != "evm" or network.status != "active":
         raise CanNot(f"{args.slug} is no active EVM network")
     try:
-        booked = wired.reconciler(network).everything()
+        booked = wired.balance_booker(network).everything()
     except (LookupError, Unavailable) as error:
         raise CanNot(str(error)) from error
     print(f"{args.slug}: {booked} booked")

@@ -148,7 +148,7 @@ def test_what_is_wrong_is_said_in_one_line(cli: Cli) -> None:
     assert cli.refused("keys", "mch_unknown") == "there is no merchant mch_unknown"
     assert cli.refused("revoke", shop, "key_unknown") == f"merchant {shop} has no key key_unknown"
     assert "--rpc-url" in cli.refused("network", "ethereum")
-    assert "EVM" in cli.refused("reconcile", "bitcoin")
+    assert "EVM" in cli.refused("book-balances", "bitcoin")
     assert "reached" in cli.refused("network", "bitcoin", "--rpc-url", "http://127.0.0.1:1")
     assert "URL" in cli.refused("network", "ethereum", "--rpc-url", "somewhere")
     assert "not halted" in cli.refused("resume", "ethereum", "--realm", "test")

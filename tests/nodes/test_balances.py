@@ -15,13 +15,13 @@ from chalicelib import wiring
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.rpc import JsonRpc, Request
 from chalicelib.domain.addresses import Wallet, Watched
+from chalicelib.domain.balance_bookings import BalanceBooking, ReconcileRound
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.reconciliation import BalanceBooking, ReconcileRound
 from chalicelib.usecases.audit import audit
+from chalicelib.usecases.balance_bookings import BalanceBooker
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.reconcile import Reconciler
 from chalicelib.usecases.scan import Scanner
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
@@ -71,12 +71,12 @@ class Side:
             self.scanner(reader).poll(lambda: True)
         return reader
 
-    def reconciler(
+    def balance_booker(
         self, tracing: Any = "off", *, reader: EvmReader | None = None, scanner: Any = None, page: int = 500
-    ) -> Reconciler:
+    ) -> BalanceBooker:
         wired, reader = services(), reader or self.reader(tracing)
         scanner = scanner or self.scanner(reader)
-        return Reconciler(self.network(tracing), reader, wired.store, scanner, wired.rules, wired.clock_of("live"), page)
+        return BalanceBooker(self.network(tracing), reader, wired.store, scanner, wired.rules, wired.clock_of("live"), page)
 
     def rescan(self, blocks: int = 60, store: Any = None) -> None:
         """Look at the last blocks again, with a node that traces."""
@@ -163,7 +163,7 @@ def test_the_round_passes_every_address_in_bounded_steps(side: Side) -> None:
     for address in addresses[::2]:
         side.contract_pays(address)
     side.deep("off")
-    going = side.reconciler(page=7)
+    going = side.balance_booker(page=7)
     here = lambda: services().store.get(ReconcileRound, network=side.network().id)  # noqa: E731
     booked = steps = 0
     while steps < 100:
@@ -190,8 +190,8 @@ def test_the_round_passes_every_address_in_bounded_steps(side: Side) -> None:
     with pytest.raises(Conflict):
         assert second is not None
         services().store.commit([Save(replace(second, version=second.version + 1))])
-    assert side.reconciler(page=5000).go_round(lambda: True) == 0
-    assert side.reconciler(page=0).go_round(lambda: True) == 0
+    assert side.balance_booker(page=5000).go_round(lambda: True) == 0
+    assert side.balance_booker(page=0).go_round(lambda: True) == 0
     assert side.credited() - before == 3
     assert audit(services().store) == []
 
@@ -208,9 +208,9 @@ def test_whoever_dies_while_booking_has_booked_nothing(side: Side) -> None:
     wired, reader = services(), side.reader("off")
     dying = Dying(side.network("off"), reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
     with pytest.raises(Unavailable):
-        side.reconciler(reader=reader, scanner=dying).check([address.lower()])
+        side.balance_booker(reader=reader, scanner=dying).check([address.lower()])
     assert wired.store.get(BalanceBooking, network=side.network().id, address=address.lower()) is None
-    assert [side.reconciler().check([address.lower()]) for _ in range(2)] == [1, 0]
+    assert [side.balance_booker().check([address.lower()]) for _ in range(2)] == [1, 0]
     side.poll("off")
     assert side.credited() - before == 1
 
@@ -229,13 +229,13 @@ def waiting_in_the_trace(side: Side, address: str) -> None:
     scanner = side.scanner(reader)
     scanner._large.may_credit = lambda _: False  # type: ignore[method-assign]
     scanner.poll(lambda: True)
-    assert side.reconciler().check([address.lower()]) == 0
+    assert side.balance_booker().check([address.lower()]) == 0
 
 
 def booked_first(side: Side, address: str) -> None:
     side.contract_pays(address)
     side.deep("off")
-    assert side.reconciler().check([address.lower()]) == 1
+    assert side.balance_booker().check([address.lower()]) == 1
     side.rescan()
 
 
@@ -245,7 +245,7 @@ def booked_beside_what_waits(side: Side, address: str) -> None:
     mine(side.node.rpc, DEPTH)
     send_native(side.node.rpc, address, ETHER)
     side.poll("off")
-    assert side.reconciler().check([address.lower()]) == 1
+    assert side.balance_booker().check([address.lower()]) == 1
     (found,) = [d for d in services().store.every(Deposit) if d.address == address and d.position.startswith("balance:")]
     assert found.amount == 2 * ETHER
     side.rescan()
@@ -260,7 +260,7 @@ def fallen_out_and_booked_in_another_block(side: Side, address: str) -> None:
     side.node.rpc.call("eth_sendRawTransaction", [raw])
     mine(side.node.rpc)
     side.deep("off")
-    assert side.reconciler().check([address.lower()]) == 1
+    assert side.balance_booker().check([address.lower()]) == 1
     side.rescan()
 
 
@@ -268,11 +268,11 @@ def a_later_booking_fell_out(side: Side, address: str) -> None:
     """Two bookings; the later one falls out of the chain, and the first still covers what it covered."""
     side.contract_pays(address)
     side.deep("off")
-    assert side.reconciler().check([address.lower()]) == 1
+    assert side.balance_booker().check([address.lower()]) == 1
     mine(side.node.rpc, DEPTH + 4)
     side.contract_pays(address, 5)
     side.deep("off")
-    assert side.reconciler().check([address.lower()]) == 1
+    assert side.balance_booker().check([address.lower()]) == 1
     side.poll("off")
     side.reorganise(DEPTH + 3)
     mine(side.node.rpc, 3)
@@ -299,7 +299,7 @@ def too_slow_to_trace(side: Side, address: str) -> None:
     side.contract_pays(side.relay)
     reader = side.poll(rpc=rpc)
     assert reader.traces is True
-    assert side.reconciler("auto", reader=reader).check([address.lower()]) == 1
+    assert side.balance_booker("auto", reader=reader).check([address.lower()]) == 1
     side.rescan()
 
 
@@ -329,7 +329,7 @@ def test_it_is_credited_once(side: Side, way: Callable[[Side, str], None], ether
     side.deep("off")
     # Whatever is looked at again, with traces or without: it stays as it is.
     for _ in range(2):
-        assert side.reconciler().check([address.lower()]) == 0
+        assert side.balance_booker().check([address.lower()]) == 0
         side.rescan(90)
         side.deep()
     assert side.credited() - before == ether
@@ -350,9 +350,9 @@ def test_traced_while_it_is_booked(side: Side) -> None:
     wired, reader = services(), side.reader("off")
     late = Late(side.network("off"), reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
     with pytest.raises(Conflict):
-        side.reconciler(reader=reader, scanner=late).check([address.lower()])
+        side.balance_booker(reader=reader, scanner=late).check([address.lower()])
     side.deep("off")
-    assert side.reconciler().check([address.lower()]) == 0
+    assert side.balance_booker().check([address.lower()]) == 0
     assert side.credited() - before == 1
 
 
@@ -370,13 +370,13 @@ def test_booked_while_it_is_traced(side: Side) -> None:
         def get(self, kind: type[Any], **key: str) -> Any:
             found = services().store.get(kind, **key)
             if kind is BalanceBooking and key["address"] == address.lower() and not booked:
-                booked.append(side.reconciler().check([address.lower()]))
+                booked.append(side.balance_booker().check([address.lower()]))
             return found
 
     side.rescan(store=Between())
     assert booked == [1]
     side.deep("off")
-    assert side.reconciler().check([address.lower()]) == 0
+    assert side.balance_booker().check([address.lower()]) == 0
     assert side.credited() - before == 1
     assert audit(services().store) == []
 
@@ -395,10 +395,10 @@ def test_too_little_is_the_operators_once(side: Side) -> None:
         side.contract_pays(addresses[1])
         side.deep("off")
         lowered = [address.lower() for address in addresses]
-        assert [side.reconciler().check(lowered) for _ in range(2)] == [1, 0]
+        assert [side.balance_booker().check(lowered) for _ in range(2)] == [1, 0]
         side.rescan()
         side.deep()
-        assert side.reconciler().check(lowered) == 0
+        assert side.balance_booker().check(lowered) == 0
         assert side.credited() == before
         found = [d for d in store.every(Deposit) if d.address in addresses]
         assert [(d.below_minimum, d.status) for d in found] == [(True, "confirmed")] * 2
@@ -412,9 +412,9 @@ def test_tokens_are_no_balance_of_the_native_coin(side: Side) -> None:
     address = side.address()
     send_token(side.node.rpc, side.usdt, address, 5_000_000)
     side.poll("off")
-    assert side.reconciler().check([address.lower()]) == 0
+    assert side.balance_booker().check([address.lower()]) == 0
     side.deep("off")
-    assert side.reconciler().check([address.lower()]) == 0
+    assert side.balance_booker().check([address.lower()]) == 0
 
 
 def test_an_address_of_several_networks_is_booked_on_each_for_itself(both: tuple[Side, Side], side: Side) -> None:
@@ -425,10 +425,10 @@ def test_an_address_of_several_networks_is_booked_on_each_for_itself(both: tuple
         each.contract_pays(address, ether)
         each.deep("off")
     for each in both:
-        assert [each.reconciler().check([address.lower()]) for _ in range(2)] == [1, 0]
+        assert [each.balance_booker().check([address.lower()]) for _ in range(2)] == [1, 0]
         each.rescan()
         each.deep()
-        assert each.reconciler().check([address.lower()]) == 0
+        assert each.balance_booker().check([address.lower()]) == 0
     assert [each.credited() - was for each, was in zip(both, before, strict=True)] == [1, 4]
     assert audit(services().store) == []
 
@@ -439,7 +439,7 @@ def test_who_has_sent_something_itself_is_an_alarm_and_never_booked(side: Side, 
     side.node.rpc.call("anvil_impersonateAccount", [address])
     side.node.rpc.call("eth_sendTransaction", [{"from": address, "to": side.relay, "value": "0x1"}])
     side.deep("off")
-    assert side.reconciler().check([address.lower()]) == 0
+    assert side.balance_booker().check([address.lower()]) == 0
     assert "and has sent something itself" in caplog.text
 
 

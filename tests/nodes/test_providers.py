@@ -23,11 +23,11 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.rates import Rate, Rates
 from chalicelib.usecases.audit import audit
+from chalicelib.usecases.balance_bookings import BalanceBooker
 from chalicelib.usecases.large_payments import LargePayments
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.reconcile import Reconciler
 from chalicelib.usecases.rescan import Rescanner
 from chalicelib.usecases.scan import Scanner
 from chalicelib.wiring import services
@@ -417,14 +417,14 @@ def forwarded(shop: Shop, made: Any, ether: int) -> str:
     return send(shop.node.rpc, shop.relay, call_data("forward(address)", made["address"]), value=ether * ETHER, gas=200_000)
 
 
-def reconciler(shop: Shop, reader: ChainReader, network: Network) -> Reconciler:
+def balance_booker(shop: Shop, reader: ChainReader, network: Network) -> BalanceBooker:
     wired = services()
-    return Reconciler(network, reader, wired.store, shop.scanner(reader, network), wired.rules, wired.clock_of("live"))
+    return BalanceBooker(network, reader, wired.store, shop.scanner(reader, network), wired.rules, wired.clock_of("live"))
 
 
 def reconciled(shop: Shop, reader: ChainReader, network: Network) -> int:
     """All open invoices looked at, a page in each of some polls; how much was booked."""
-    return sum(reconciler(shop, reader, network).work(lambda: True) for _ in range(4))
+    return sum(balance_booker(shop, reader, network).work(lambda: True) for _ in range(4))
 
 
 def untraced(shop: Shop, *urls: str) -> tuple[Network, ChainReader]:
@@ -504,7 +504,7 @@ def test_an_operator_has_every_address_looked_at(shop: Shop) -> None:
     scanner = shop.scanner(reader, network)
     polls(scanner, 1)
     assert reconciled(shop, reader, network) == 0, "it is no invoice's"
-    assert reconciler(shop, reader, network).everything() == 1
+    assert balance_booker(shop, reader, network).everything() == 1
     polls(scanner, 1)
     assert grown(before, shop.available()) == (4, 0)
 
@@ -523,8 +523,8 @@ def test_an_operators_command_books_all_that_a_node_which_traces_has_left_out(sh
     tracing.blocks(shop.tip() - CONFIRMATIONS - 2, shop.tip(), ())
     assert isinstance(tracing, EvmReader)
     assert tracing.traces is True
-    assert reconciler(shop, tracing, shop.network).check([made[0]["address"].lower()]) == 1
-    assert reconciler(shop, fresh, shop.network).everything() == 2
+    assert balance_booker(shop, tracing, shop.network).check([made[0]["address"].lower()]) == 1
+    assert balance_booker(shop, fresh, shop.network).everything() == 2
     polls(shop.scanner(tracing), 1)
     assert [shop.status(invoice) for invoice in made] == ["completed"] * 3
     assert grown(before, shop.available()) == (3, 0)

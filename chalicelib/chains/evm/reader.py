@@ -19,9 +19,9 @@ from chalicelib.chains.evm.quantities import Contradicted, data, hash32, quantit
 from chalicelib.chains.evm.tracing import Tracer
 from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import Request, RpcError, Transport
+from chalicelib.domain.balance_bookings import POSITION as BALANCE
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
-from chalicelib.domain.reconciliation import POSITION as BALANCE
 from chalicelib.usecases.ports.failures import Unavailable
 
 log = logging.getLogger(__name__)

@@ -26,13 +26,13 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain.addresses import Watched
+from chalicelib.domain.balance_bookings import BalanceBooking, Reconciled, ReconcileRound, position_of
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.reconciliation import BalanceBooking, Reconciled, ReconcileRound, position_of
 from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses import family_key, watched_key
 from chalicelib.usecases.booked import Claim
@@ -53,7 +53,7 @@ MOST_PENDING = 100
 """Where more deposits than this wait at or below the final block, addresses with something pending have to wait, too."""
 
 
-class Reconciler:
+class BalanceBooker:
     """`page`: how many rows of the table one step of the round reads; 0 for no round."""
 
     def __init__(
