@@ -122,7 +122,8 @@ def _wallets_agree(sums: Mapping[tuple[Book, str, AssetId], int], books: Books) 
 
 
 def _awaited_and_held(books: Books) -> Iterable[str]:
-    """What merchants and addresses are said to await (`pending`) and to have on hold is what their deposits say."""
+    """What merchants and addresses are said to await (`pending`), to have on hold, and to have got in amounts that nobody sweeps
+    (`small`), is what their deposits say."""
     said: dict[tuple[str, str], int] = {}
     for balance in books.balances:
         said[f"{balance.tenant} {balance.asset}", "pending"] = balance.pending
@@ -130,7 +131,7 @@ def _awaited_and_held(books: Books) -> Iterable[str]:
     for wallet in books.wallets:
         # Deposits have the public spelling of their address and balances the storage form: they differ in case at most.
         name = f"wallet {wallet.address.lower()} {wallet.asset}"
-        said[name, "pending"], said[name, "held"] = wallet.pending, wallet.held
+        said[name, "pending"], said[name, "held"], said[name, "small"] = wallet.pending, wallet.held, wallet.small
     shown: dict[tuple[str, str], int] = defaultdict(int)
     for deposit in books.deposits:
         if deposit.held and (deposit.status != "confirmed" or deposit.tenant is None):
@@ -140,6 +141,8 @@ def _awaited_and_held(books: Books) -> Iterable[str]:
             shown[f"wallet {deposit.address.lower()} {deposit.asset}", what] += deposit.amount
             if deposit.tenant is not None and not deposit.below_minimum:
                 shown[f"{deposit.tenant} {deposit.asset}", what] += deposit.amount
+        if deposit.status == "confirmed" and deposit.small:
+            shown[f"wallet {deposit.address.lower()} {deposit.asset}", "small"] += deposit.amount
     for name, what in sorted({*said, *shown}):
         if said.get((name, what), 0) != shown.get((name, what), 0):
             yield f"{name}: {what} is {said.get((name, what), 0)}, its {what} deposits say {shown.get((name, what), 0)}"

@@ -14,11 +14,15 @@ from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParamete
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
 from chalicelib.domain.rates import Rates
 
-AMOUNTS = (
+PUBLISHED = (
     "collectThreshold", "collectServiceToColdThreshold", "approveThreshold", "minValue", "maxValue", "maxValueDaily",
     "minDepositAmount",
 )  # fmt: skip
+"""What the published interface knows, and lists of coins show."""
+AMOUNTS = (*PUBLISHED, "hotCeiling", "hotFloor")
 PERCENTAGE = "collectPercentageHot"
+COLLECTING = ("collectThreshold", PERCENTAGE, "collectServiceToColdThreshold", "approveThreshold")
+"""A coin is collected once one of these was ever set, be it to 0."""
 USD_DECIMALS = 2
 MEANING = {
     "useUsdLimits": "Whether thresholds and limits are in US dollars.",
@@ -30,10 +34,12 @@ MEANING = {
     "maxValue": "The most that one withdrawal may pay.",
     "maxValueDaily": "The most that may be withdrawn within 24 hours.",
     "minDepositAmount": "The least that is credited: a deposit of less is recorded and flagged.",
+    "hotCeiling": "The most that stays on the hot wallet: what is above it goes to the cold wallet.",
+    "hotFloor": "The least that the hot wallet should have: below it there is an alarm.",
 }
 """Of each setting, in the words that the interface's description has."""
 
-_AT_MOST = frozenset({"maxValue", "maxValueDaily"})
+_AT_MOST = frozenset({"maxValue", "maxValueDaily", "hotCeiling"})
 _EXACT = Context(prec=120)
 
 
@@ -46,6 +52,11 @@ class NoFreshRate(BusinessRule):
 
 def in_usd(coin: Coin) -> bool:
     return bool(coin.settings.get("useUsdLimits", False))
+
+
+def collects(coin: Coin) -> bool:
+    """Whether deposits of the coin are brought to the service wallets: it is nobody's default, the operator asks for it."""
+    return any(name in coin.settings for name in COLLECTING)
 
 
 def amount_text(coin: Coin, name: str) -> str:
@@ -99,8 +110,8 @@ def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mappin
     also where `useUsdLimits` gives them another unit.
 
     Raises InvalidParameter for numbers in `changed` with more decimals than their unit has (the coin's, or cents), all at once.
-    Raises BusinessRule: a negative number, minValue > maxValue > maxValueDaily, a percentage over 100, or a number of `before`
-    that does not fit the unit that `changed` gives it.
+    Raises BusinessRule: a negative number, minValue > maxValue > maxValueDaily, hotFloor > hotCeiling, a percentage over 100, or a
+    number of `before` that does not fit the unit that `changed` gives it.
     """
     after = {**before, **changed}
     usd = bool(after.get("useUsdLimits", False))
@@ -131,6 +142,7 @@ def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mappin
     _in_order(after, "minValue", "maxValue")
     _in_order(after, "maxValue", "maxValueDaily")
     _in_order(after, "minValue", "maxValueDaily")
+    _in_order(after, "hotFloor", "hotCeiling")
     return after
 
 

@@ -79,6 +79,11 @@ class Deposit:
         return BELOW_MINIMUM in self.flags
 
     @property
+    def small(self) -> bool:
+        """It came to a merchant's address and was too little: where it lies it stays."""
+        return self.below_minimum and self.tenant is not None
+
+    @property
     def credited(self) -> bool:
         """It counts for its invoice and can be used."""
         return self.status == "confirmed" and not self.held

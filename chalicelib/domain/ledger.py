@@ -302,7 +302,8 @@ class WalletBalance:
     """What the journal says lies on one of our addresses, in units. Moved by the store together with the journal, never saved.
 
     Beside the money: `pending` has been seen there and is not credited yet, and `held` is the part of `units` that came from
-    the grey list and is not released. No posting stands behind these two (`usecases.changes.Beside`).
+    the grey list and is not released, `small` the part that came in deposits below the coin's minDepositAmount, which nobody
+    brings anywhere. No posting stands behind these three (`usecases.changes.Beside`).
     """
 
     network: NetworkId
@@ -311,3 +312,4 @@ class WalletBalance:
     units: int = 0
     pending: int = 0
     held: int = 0
+    small: int = 0

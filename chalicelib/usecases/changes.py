@@ -46,6 +46,7 @@ class Beside:
     asset: AssetId
     pending: int = 0
     held: int = 0
+    small: int = 0
     only_if: tuple[int, int] | None = None
 
 

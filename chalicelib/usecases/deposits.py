@@ -26,28 +26,27 @@ from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
 from chalicelib.domain.deposits import GREY_LISTED, HELD, REPLACEABLE, Deposit, deposit_id
-from chalicelib.domain.errors import BusinessRule, NotFound
-from chalicelib.domain.ids import Realm, TenantId, network_parts
+from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.invoices import Invoice
-from chalicelib.domain.ledger import Balance, JournalEntry
+from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf, no_rates
 from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.booked import Claim, not_booked_yet
-from chalicelib.usecases.changes import AtEpoch, Beside, Change, Close, Open, Post, Save
+from chalicelib.usecases.changes import AtEpoch, Change, Close, Open, Post, Save
+from chalicelib.usecases.collect_hints import hint_for
+from chalicelib.usecases.deposit_book import DepositBook
 from chalicelib.usecases.hot_coins import confirmed, taken_back
 from chalicelib.usecases.invoice_changes import changed, paid
 from chalicelib.usecases.judging import Judge, anew, same_payment
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.store import Listed, Store
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 
 log = logging.getLogger(__name__)
-
-_MOST_NAMED = 20
 
 
 def deposit_work(deposit: Deposit) -> Work:
@@ -61,6 +60,7 @@ class Deposits:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
         self._judge = Judge(store, rules, clock, rates)
+        self._book = DepositBook(store, rules)
 
     @property
     def rates(self) -> RatesOf:
@@ -182,7 +182,7 @@ class Deposits:
     def _moved(self, network: Network, known: Deposit, block: Block, epoch: int) -> None:
         """It was seen before it was in a block; or its old block is gone and nobody told us before the new one came. The place
         changes, and with the block's time perhaps whether it came in time. Its owner knows of it already."""
-        invoice = self._invoice(known.tenant, known.invoice_id)
+        invoice = self._book.invoice(known.tenant, known.invoice_id)
         moved = _in_block(known, block)
         moved = replace(moved, late=_late(moved, invoice))
         news = News(self._clock.now_ms())
@@ -206,15 +206,15 @@ class Deposits:
         tenant = deposit.tenant
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))
-            before = self._invoice(tenant, deposit.invoice_id)
+            before = self._book.invoice(tenant, deposit.invoice_id)
             deposit = replace(deposit, late=_late(deposit, before))
-            deposit = self._told(news, deposit, "transaction.detected", views, deposit.block_number)
+            deposit = self._book.told(news, deposit, "transaction.detected", views, deposit.block_number)
             if before is not None:
                 changes += changed(before, paid(news, before, None, deposit, views))
             if not deposit.below_minimum:
-                balance = self._balance(tenant, deposit)
+                balance = self._book.balance(tenant, deposit)
                 changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
-        changes.append(replace(self._beside(network, deposit, pending=deposit.amount), only_if=only_if))
+        changes.append(replace(self._book.beside(network, deposit, pending=deposit.amount), only_if=only_if))
         self._store.commit([Save(deposit), *changes, *news.emit()])
 
     def confirm(self, network: Network, key: str, block_hash: str, tip: int, epoch: int) -> None:
@@ -233,20 +233,24 @@ class Deposits:
             if GREY_LISTED in flags and before.tenant is not None and not before.below_minimum and before.released_at is None:
                 flags = (*flags, HELD)
             after = replace(before, status="confirmed", confirmed_at=now, flags=flags, version=before.version + 1)
-            entry = ledger.deposit_credited(
-                after.id, after.round, now, self._place(network, after), self._owner(after), Amount(after.asset, after.amount)
-            )
-            beside = self._beside(network, after, pending=-after.amount, held=after.amount if after.held else 0)
+            place, owner = self._book.place(network, after), self._book.owner(after)
+            entry = ledger.deposit_credited(after.id, after.round, now, place, owner, Amount(after.asset, after.amount))
+            held, small = after.amount if after.held else 0, after.amount if after.small else 0
+            beside = self._book.beside(network, after, pending=-after.amount, held=held, small=small)
             changes: list[Change] = [Close(deposit_work(before)), Post(entry), beside, AtEpoch(network.id, epoch)]
             changes += confirmed(self._store, network, after)
             tenant = after.tenant
             if tenant is not None:
-                views = Views(self._store.catalogue(network.realm))
-                invoice = self._invoice(tenant, after.invoice_id)
-                after = self._told(news, after, "transaction.confirmed", views, tip)
+                catalogue = self._store.catalogue(network.realm)
+                views = Views(catalogue)
+                hint = hint_for(self._rules, network, catalogue.coin(network.slug, asset_parts(after.asset)[1]), after)
+                if hint is not None:
+                    news.command(hint)
+                invoice = self._book.invoice(tenant, after.invoice_id)
+                after = self._book.told(news, after, "transaction.confirmed", views, tip)
                 if invoice is not None:
                     changes += changed(invoice, paid(news, invoice, before, after, views))
-                changes += self._credited(news, tenant, after, entry, views, -before.amount)
+                changes += self._book.credited(news, tenant, after, entry, views, -before.amount)
             self._store.commit([Save(after), *changes, *news.emit()])
 
         until_settled(decide)
@@ -273,115 +277,24 @@ class Deposits:
         changes: list[Change] = [] if epoch is None else [AtEpoch(network.id, epoch)]
         entry: JournalEntry | None = None
         if before.status == "pending":
-            changes += [Close(deposit_work(before)), self._beside(network, before, pending=-before.amount)]
+            changes += [Close(deposit_work(before)), self._book.beside(network, before, pending=-before.amount)]
         else:
             amount = Amount(before.asset, before.amount)
-            place, owner = self._place(network, before), self._owner(before)
+            place, owner = self._book.place(network, before), self._book.owner(before)
             entry = ledger.deposit_reversed(before.id, before.round, now, place, owner, amount)
-            changes += [Post(entry), *([self._beside(network, before, held=-before.amount)] if before.held else [])]
+            held, small = before.amount if before.held else 0, before.amount if before.small else 0
+            changes += [Post(entry), *([self._book.beside(network, before, held=-held, small=-small)] if held or small else [])]
             changes += taken_back(self._store, network, before)
         tenant = after.tenant
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))
-            invoice = self._invoice(tenant, after.invoice_id)
-            after = self._told(news, after, "transaction.orphaned", views, None)
+            invoice = self._book.invoice(tenant, after.invoice_id)
+            after = self._book.told(news, after, "transaction.orphaned", views, None)
             if invoice is not None:
                 changes += changed(invoice, paid(news, invoice, before, after, views))
-            changes += self._credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
+            changes += self._book.credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
         self._store.commit([Save(after), *changes, *news.emit()])
         return after
-
-    def named(self, realm: Realm, name: str) -> str:
-        """The id of a merchant's deposit in `realm` by the chain's hash; an id stays what it is.
-
-        Raises NotFound, BusinessRule where several movements share the hash: which of them is meant has to be said.
-        """
-        if name.startswith("tx_"):
-            return name
-        places = self._store.places(Listed("dep", "hash", realm, name), limit=_MOST_NAMED).places
-        found = [d for d in self._store.at(places) if isinstance(d, Deposit) and d.txid.lower() == name.lower()]
-        if not found:
-            raise NotFound(f"No transaction {name[:80]}", {"txId": name[:80]})
-        if len(found) > 1:
-            each = ", ".join(f"{d.id} ({'held' if d.held else 'not held'})" for d in sorted(found, key=lambda d: d.id))
-            raise BusinessRule("txId", f"several movements have this hash: send the id of one: {each}")
-        return found[0].id
-
-    def release(self, realm: Realm, name: str, by: str) -> Deposit:
-        """Let go of a held deposit of any merchant of `realm`, by its id or its hash: its money is available, and counts for its
-        invoice from now on.
-
-        `by` is the id of the operator's key. Raises NotFound, BusinessRule where nothing is held (any more), Unavailable.
-        """
-        key = self.named(realm, name)
-
-        def decide() -> Deposit:
-            before = self._store.get(Deposit, id=key)
-            if before is None or network_parts(before.network)[0] != realm:
-                raise NotFound(f"No transaction {key[:80]}", {"txId": key[:80]})
-            if not before.held or before.tenant is None:
-                raise BusinessRule("txId", _why_not_held(before))
-            now = self._clock.now_ms()
-            news = News(now)
-            catalogue = self._store.catalogue(realm)
-            network, views = catalogue.networks[network_parts(before.network)[1]], Views(catalogue)
-            flags = tuple(flag for flag in before.flags if flag != HELD)
-            after = replace(before, flags=flags, released_at=now, released_by=by, version=before.version + 1)
-            entry = ledger.deposit_released(before.id, before.round, now, before.tenant, Amount(before.asset, before.amount))
-            changes: list[Change] = [Save(after), Post(entry), self._beside(network, before, held=-before.amount)]
-            invoice = self._invoice(before.tenant, before.invoice_id)
-            if invoice is not None:
-                changes += changed(invoice, paid(news, invoice, before, after, views))
-            changes += self._credited(news, before.tenant, after, entry, views, 0)
-            self._store.commit([*changes, *news.emit()])
-            return after
-
-        return until_settled(decide)
-
-    def _credited(
-        self, news: News, tenant: TenantId, deposit: Deposit, entry: JournalEntry | None, views: Views, pending: int
-    ) -> list[Change]:
-        if deposit.below_minimum:
-            return []
-        before = self._balance(tenant, deposit)
-        if entry is None:
-            return [Save(replace(before, pending=before.pending + pending, version=before.version + 1))]
-        after = replace(before.after(entry), pending=before.pending + pending)
-        if after.available == before.available:  # into the purse `held`, or out of it
-            return [Save(after)]
-        if after.available < 0 and after.available < before.available:
-            # Spent before it fell out: the merchant owes it, and nothing is paid out for them until it is there again.
-            log.error("ALARM %s: %s fell out of the chain and is spent: %d %s", tenant, deposit.id, after.available, after.asset)
-        after = replace(after, emitted=after.emitted + 1)
-        news.tell(tenant, "balance.updated", f"{tenant}:{after.asset}", after.emitted, views.balance(after))
-        return [Save(after)]
-
-    def _told(self, news: News, deposit: Deposit, name: str, views: Views, tip: int | None) -> Deposit:
-        told = replace(deposit, emitted=deposit.emitted + 1)
-        if told.tenant is not None:
-            record = views.deposit(told, tip)
-            news.tell(told.tenant, name, told.id, told.emitted, {**record, "txId": told.txid})
-        return told
-
-    def _balance(self, tenant: TenantId, deposit: Deposit) -> Balance:
-        return self._store.get(Balance, tenant=tenant, asset=deposit.asset) or Balance(tenant, deposit.asset)
-
-    def _invoice(self, tenant: TenantId | None, invoice_id: str | None) -> Invoice | None:
-        if tenant is None or invoice_id is None:
-            return None
-        return self._store.get(Invoice, tenant=tenant, id=invoice_id)
-
-    def _place(self, network: Network, deposit: Deposit) -> str:
-        return ledger.wallet(network.id, self._rules.storage_form(network.slug, deposit.address))
-
-    def _owner(self, deposit: Deposit) -> str:
-        if deposit.tenant is None or deposit.below_minimum:
-            return ledger.operator(network_parts(deposit.network)[0])
-        return ledger.merchant(deposit.tenant, "held" if deposit.held else "available")
-
-    def _beside(self, network: Network, deposit: Deposit, pending: int = 0, held: int = 0) -> Beside:
-        address = self._rules.storage_form(network.slug, deposit.address)
-        return Beside(network.id, address, deposit.asset, pending, held)
 
     def _spelled(self, network: Network, address: str) -> str:
         try:
@@ -389,14 +302,6 @@ class Deposits:
         except ValueError:
             # A sender may be what nobody can pay to: a token's mint comes from the zero address. Shown as the chain has it.
             return address
-
-
-def _why_not_held(deposit: Deposit) -> str:
-    if deposit.released_at is not None:
-        return "it was released before"
-    if deposit.status == "pending" and GREY_LISTED in deposit.flags:
-        return "it is not confirmed yet: it is held from its confirmation on, and can be released then"
-    return "it is not held"
 
 
 def _late(deposit: Deposit, invoice: Invoice | None) -> bool:

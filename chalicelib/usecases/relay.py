@@ -1,4 +1,4 @@
-"""Emptying the outbox: events become records and webhook deliveries, commands go to their queues.
+"""Emptying the outbox: events become records and webhook deliveries, commands go to their queues, hints become open work.
 
 Every step may be done twice and leaves the same behind, and the row goes last: a crash anywhere means that the row is told
 again, and telling again makes nothing new. Touches work, events and webhooks only.
@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.domain.ids import TenantId
+from chalicelib.domain.ids import NetworkId, TenantId
 from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint, delivery_for, delivery_work, event_record
-from chalicelib.domain.work import LANES, OutboxRow, Work, outbox_work, time_order
+from chalicelib.domain.work import LANES, Command, OutboxRow, Work, outbox_work, time_order
 from chalicelib.usecases.changes import Change, Close, Conflict, Delete, Open, Save
+from chalicelib.usecases.collect_hints import open_hint
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
@@ -56,7 +57,7 @@ class Relay:
             return False
         # Commands first: a payment is not to wait because an event can not be written.
         for command in row.commands:
-            self._queues.send(command)
+            self._send(command)
         for delivery in self._make_deliveries(row):
             self._queues.deliver(delivery.id, delivery.tenant, 0)
         try:
@@ -66,6 +67,12 @@ class Relay:
                 raise
             return False
         return True
+
+    def _send(self, command: Command) -> None:
+        if command.queue == "collectable":
+            open_hint(self._store, NetworkId(command.group), command.body["id"])
+        else:
+            self._queues.send(command)
 
     def sweep(self) -> Swept:
         """Tell the rows whose message was lost. A row that can not be told is reported and does not hold up the others.

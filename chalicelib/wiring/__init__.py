@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.ports.clock import Clock
     from chalicelib.usecases.ports.staking import StakingNode
+    from chalicelib.usecases.releases import Releases
     from chalicelib.usecases.rescan import Rescans
     from chalicelib.usecases.sandbox import Sandbox
     from chalicelib.usecases.staking import Staking
@@ -182,6 +183,11 @@ class Services(WorkerServices):
         from chalicelib.usecases.deposits import Deposits
 
         return Deposits(self.store, self.rules, self.clock_of(realm), self.rates)
+
+    def releases(self, realm: Realm) -> Releases:
+        from chalicelib.usecases.releases import Releases
+
+        return Releases(self.store, self.rules, self.clock_of(realm))
 
     @cached_property
     def invoices(self) -> Invoices:

@@ -33,6 +33,8 @@ _EXAMPLES = {
     "maxValue": 1_000,
     "maxValueDaily": 5_000,
     "minDepositAmount": 1,
+    "hotCeiling": 50_000,
+    "hotFloor": 2_000,
 }
 """Of a coin that is worth a dollar, so that both units say the same."""
 
@@ -73,6 +75,8 @@ class BothSettings(Record):
     maxValue: Annotated[InCoin | None, _set("maxValue", IN_COIN)]
     maxValueDaily: Annotated[InCoin | None, _set("maxValueDaily", IN_COIN)]
     minDepositAmount: Annotated[InCoin | None, _set("minDepositAmount", IN_COIN)]
+    hotCeiling: Annotated[InCoin | None, _set("hotCeiling", IN_COIN)]
+    hotFloor: Annotated[InCoin | None, _set("hotFloor", IN_COIN)]
     collectThresholdUSD: Annotated[InUsd | None, _set("collectThreshold", IN_USD)]
     collectServiceToColdThresholdUSD: Annotated[InUsd | None, _set("collectServiceToColdThreshold", IN_USD)]
     approveThresholdUSD: Annotated[InUsd | None, _set("approveThreshold", IN_USD)]
@@ -80,6 +84,8 @@ class BothSettings(Record):
     maxValueUSD: Annotated[InUsd | None, _set("maxValue", IN_USD)]
     maxValueDailyUSD: Annotated[InUsd | None, _set("maxValueDaily", IN_USD)]
     minDepositAmountUSD: Annotated[InUsd | None, _set("minDepositAmount", IN_USD)]
+    hotCeilingUSD: Annotated[InUsd | None, _set("hotCeiling", IN_USD)]
+    hotFloorUSD: Annotated[InUsd | None, _set("hotFloor", IN_USD)]
 
 
 class _Facts(CamelRecord):

@@ -17,7 +17,7 @@ from chalicelib.api.models import CamelRequest, Query
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.coin_settings import AMOUNTS, MEANING, PERCENTAGE, coin_and_usd, in_usd
+from chalicelib.domain.coin_settings import AMOUNTS, MEANING, PERCENTAGE, PUBLISHED, coin_and_usd, in_usd
 from chalicelib.domain.coin_settings import amount_text as set_amount
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.times import iso
@@ -108,6 +108,8 @@ class CoinSettings(CamelRequest):
     max_value: Annotated[Setting | None, _set("maxValue")] = None
     max_value_daily: Annotated[Setting | None, _set("maxValueDaily")] = None
     min_deposit_amount: Annotated[Setting | None, _set("minDepositAmount")] = None
+    hot_ceiling: Annotated[Setting | None, _set("hotCeiling")] = None
+    hot_floor: Annotated[Setting | None, _set("hotFloor")] = None
 
     @property
     def settings(self) -> dict[str, str | bool]:
@@ -313,7 +315,7 @@ def shown(coin: Coin) -> dict[str, Any]:
         "settings": {
             "useUsdLimits": in_usd(coin),
             PERCENTAGE: _percentage(coin),
-            **{name: JsonNumber(set_amount(coin, name)) for name in AMOUNTS},
+            **{name: JsonNumber(set_amount(coin, name)) for name in PUBLISHED},
         },
         "network": {"network": coin_network(coin)},
     }

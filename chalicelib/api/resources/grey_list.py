@@ -117,7 +117,7 @@ def release_transaction(ctx: Ctx) -> Answer:
     A deposit is held from its confirmation on; one that is pending, was released before, or was never held is a
     VALIDATION_ERROR. Should a reorganisation take it out of the chain and bring it back, it is not held again.
     """
-    released = ctx.services.deposits(ctx.realm).release(ctx.realm, ctx.param("txId"), ctx.key.id)
+    released = ctx.services.releases(ctx.realm).release(ctx.realm, ctx.param("txId"), ctx.key.id)
     return Answer(ctx.views.deposit(released))
 
 

@@ -1,0 +1,77 @@
+"""What deposits mean to the books, whoever moves them: where their coins lie, whose they are, and what is told of it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from chalicelib.domain import ledger
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import TenantId, network_parts
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.ledger import Balance, JournalEntry
+from chalicelib.usecases.changes import Beside, Change, Save
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.views import Views
+
+log = logging.getLogger(__name__)
+
+
+class DepositBook:
+    """Reads what a deposit's change rests on, and gives the changes that go with it."""
+
+    def __init__(self, store: Store, rules: AddressRules) -> None:
+        self._store, self._rules = store, rules
+
+    def credited(
+        self, news: News, tenant: TenantId, deposit: Deposit, entry: JournalEntry | None, views: Views, pending: int
+    ) -> list[Change]:
+        """The merchant's balance after `entry`, or with `pending` more; what has become available is told."""
+        if deposit.below_minimum:
+            return []
+        before = self.balance(tenant, deposit)
+        if entry is None:
+            return [Save(replace(before, pending=before.pending + pending, version=before.version + 1))]
+        after = replace(before.after(entry), pending=before.pending + pending)
+        if after.available == before.available:  # into the purse `held`, or out of it
+            return [Save(after)]
+        if after.available < 0 and after.available < before.available:
+            # Spent before it fell out: the merchant owes it, and nothing is paid out for them until it is there again.
+            log.error("ALARM %s: %s fell out of the chain and is spent: %d %s", tenant, deposit.id, after.available, after.asset)
+        after = replace(after, emitted=after.emitted + 1)
+        news.tell(tenant, "balance.updated", f"{tenant}:{after.asset}", after.emitted, views.balance(after))
+        return [Save(after)]
+
+    def told(self, news: News, deposit: Deposit, name: str, views: Views, tip: int | None) -> Deposit:
+        """`deposit` with one more event, which is in `news`."""
+        told = replace(deposit, emitted=deposit.emitted + 1)
+        if told.tenant is not None:
+            record = views.deposit(told, tip)
+            news.tell(told.tenant, name, told.id, told.emitted, {**record, "txId": told.txid})
+        return told
+
+    def balance(self, tenant: TenantId, deposit: Deposit) -> Balance:
+        return self._store.get(Balance, tenant=tenant, asset=deposit.asset) or Balance(tenant, deposit.asset)
+
+    def invoice(self, tenant: TenantId | None, invoice_id: str | None) -> Invoice | None:
+        if tenant is None or invoice_id is None:
+            return None
+        return self._store.get(Invoice, tenant=tenant, id=invoice_id)
+
+    def place(self, network: Network, deposit: Deposit) -> str:
+        """Where its coins lie."""
+        return ledger.wallet(network.id, self._rules.storage_form(network.slug, deposit.address))
+
+    def owner(self, deposit: Deposit) -> str:
+        """Whose they are."""
+        if deposit.tenant is None or deposit.below_minimum:
+            return ledger.operator(network_parts(deposit.network)[0])
+        return ledger.merchant(deposit.tenant, "held" if deposit.held else "available")
+
+    def beside(self, network: Network, deposit: Deposit, pending: int = 0, held: int = 0, small: int = 0) -> Beside:
+        """What is known beside the money at its address: so much more, or less."""
+        address = self._rules.storage_form(network.slug, deposit.address)
+        return Beside(network.id, address, deposit.asset, pending, held, small)
