@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 
 from chalicelib.settings import STAGES
-from infra.commands import books, deployment, merchants, networks
+from infra.commands import books, deployment, merchants, networks, payments
 from infra.commands.common import CanNot, Run
 
-GROUPS = (deployment, merchants, networks, books)
+GROUPS = (deployment, merchants, networks, payments, books)
 
 
 def _parser() -> argparse.ArgumentParser:

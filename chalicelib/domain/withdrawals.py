@@ -9,7 +9,7 @@ from chalicelib.domain.approvals import Approval
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 
 WithdrawalStatus = Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"]
-PendingReason = Literal["approval", "liquidity", "risk"]
+PendingReason = Literal["approval", "liquidity", "risk", "halted"]
 Priority = Literal["low", "normal", "high", "urgent"]
 PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high", "urgent")
 FEE_TENTHS: dict[Priority, int] = {"low": 8, "normal": 10, "high": 15, "urgent": 20}

@@ -41,6 +41,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.wallet_lookup import wallet_at
 from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_work, sent_work, stepped
 
@@ -140,6 +141,8 @@ class BundlePayouts:
         newest = bundle.newest
         if newest is None or newest.raw is None or newest.txid is None:
             raise LookupError(f"{bundle.id} has no signed bytes")
+        if stopped(self._store, network.realm):
+            return "waiting"  # thrown since it was signed; the poll sends it once payments go on
         try:
             self._payer_of(network).broadcast(newest.raw)
         except Refused as refused:

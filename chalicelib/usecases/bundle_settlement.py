@@ -39,6 +39,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.withdrawal_steps import catalogue_views, moved, payout_command, purse_of, sent_work, stepped, unspent
@@ -108,7 +109,7 @@ class BundleSettlement:
                 self._count(bundle, attempt, receipt, scanned)
                 return
             in_some_block = in_some_block or receipt is not None
-        if in_some_block or not self._booked(bundle):
+        if in_some_block or not self._booked(bundle) or stopped(self._store, self._network.realm):
             return
         if self._accepted(bundle) or not self._impossible(bundle):
             self._ask_to_replace(self._doubt(bundle, None))

@@ -21,6 +21,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.switch import rests_on
 from chalicelib.usecases.withdrawal_steps import catalogue_views
 
 log = logging.getLogger(__name__)
@@ -51,12 +52,13 @@ class BundleSigning:
         digests = payer.digests(newest.unsigned)
         if len(digests) != len(newest.inputs):
             raise OrderMismatch(f"bundle {bundle.id} has {len(newest.inputs)} inputs and {len(digests)} digests")
+        rests = rests_on(self._store, network.realm)
         signed = payer.assemble(newest.unsigned, [self._signer.sign(wallet, digest) for digest in digests])
         now = self._clock.now_ms()
         done = replace(newest, raw=signed.raw, txid=signed.txid, signed_at=now)
         bundle = replace(bundle, state="signed", newest=done).next(now)
         ours = [] if done.change is None else [Save(OwnTransaction(network.id, signed.txid, (done.change,)))]
-        self._store.commit([Save(bundle), *ours])
+        self._store.commit([Save(bundle), *ours, *rests])
         return bundle
 
     def _approve(self, network: Network, wallet: Wallet, bundle: Bundle, newest: Built) -> None:

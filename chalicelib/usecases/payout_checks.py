@@ -55,6 +55,14 @@ class PayoutChecks:
         """Note on a withdrawal that is pending, or between bundles, that the hot wallet has too little for it."""
         self._wait(network, before, "liquidity", "for liquidity of the hot wallet")
 
+    def halt(self, network: Network, before: Withdrawal) -> None:
+        """Note on a withdrawal that is pending that the operator has stopped all payments."""
+        if before.status != "pending" or before.waits_for_approval or before.pending_reason == "halted":
+            return
+        log.info("%s: %s waits: outgoing payments are stopped", network.id, before.id)
+        halted = replace(before, pending_reason="halted", updated_at=self._clock.now_ms(), version=before.version + 1)
+        self._store.commit([Save(halted)])
+
     def _wait(self, network: Network, before: Withdrawal, reason: PendingReason, what: str) -> None:
         if before.pending_reason != reason:
             log.warning("ALARM %s: %s waits %s", network.id, before.id, what)

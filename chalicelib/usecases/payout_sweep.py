@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.withdrawal_steps import payout_command, payout_parts
 
 IDLE_SECONDS = 30
@@ -26,14 +27,17 @@ class PayoutSweep:
     def sweep(self, network: NetworkId) -> int:
         """Queue again what has stood still, longest first, a bounded number a time; how many. Raises Unavailable.
 
-        What waits for money is tried less often: each try moves its `updated_at`, so that all have their turn.
+        What waits for money is tried less often: each try moves its `updated_at`, so that all have their turn. What waits because
+        payments were stopped is asked for as soon as they go on, oldest first; while they are stopped nothing is.
         """
+        if stopped(self._store, network_parts(network)[0]):
+            return 0
         now = self._clock.now_ms()
         idle: list[Withdrawal] = []
         for works in pages_of(self._store, "payout", network):
             wanted = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
             idle += [w for w in self._store.get_many(wanted) if w is not None and _stood_still(w, now)]
-        idle.sort(key=lambda withdrawal: withdrawal.updated_at)
+        idle.sort(key=lambda w: w.created_at if w.pending_reason == "halted" else w.updated_at)
         for withdrawal in idle[:ASKED_AT_ONCE]:
             self._queues.send(payout_command(withdrawal))
         return min(len(idle), ASKED_AT_ONCE)
@@ -42,5 +46,7 @@ class PayoutSweep:
 def _stood_still(withdrawal: Withdrawal, now: int) -> bool:
     if withdrawal.status not in ("pending", "processing") or withdrawal.pending_reason == "approval":
         return False
+    if withdrawal.pending_reason == "halted":
+        return True
     seconds = LIQUIDITY_SECONDS if withdrawal.pending_reason in ("liquidity", "risk") else IDLE_SECONDS
     return now - withdrawal.updated_at >= seconds * 1000

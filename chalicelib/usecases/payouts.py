@@ -42,6 +42,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unava
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.switch import rests_on, stopped
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.wallet_lookup import wallet_at
 from chalicelib.usecases.withdrawal_steps import (
@@ -102,6 +103,9 @@ class Payouts:
         if withdrawal is None or withdrawal.status in FINAL:
             return "done"
         network = catalogue_views(self._store, withdrawal)[0].networks[network_parts(withdrawal.network)[1]]
+        if stopped(self._store, network.realm):
+            self._checks.halt(network, withdrawal)
+            return "waiting"
         if pays_from_coins(network):
             return self._from_coins.advance(network, tenant, withdrawal_id)
         if withdrawal.status == "pending":
@@ -221,9 +225,10 @@ class Payouts:
             unsigned=unsigned,
             created_at=now,
         )
+        rests = rests_on(self._store, network.realm)  # a nonce that nobody may use now would hold up moves of the same wallet
         taken = replace(counter, next=counter.next + 1, version=counter.version + 1)
         noted = replace(withdrawal, order_id=order.id, updated_at=now, version=withdrawal.version + 1)
-        self._store.commit([Save(order), Save(taken), Save(noted)])
+        self._store.commit([Save(order), Save(taken), Save(noted), *rests])
         return order
 
     def _sign(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> Withdrawal:
@@ -233,6 +238,7 @@ class Payouts:
             raise Unavailable("the withdrawal moved on while it was being signed")
         payer = self._payer_of(network)
         does = self._approve(network, wallet, current, order)
+        rests = rests_on(self._store, network.realm)
         signed = payer.assemble(order.unsigned, self._signer.sign(wallet, payer.digest(order.unsigned)))
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, current)
@@ -244,7 +250,7 @@ class Payouts:
         place = ledger.wallet(network.id, self._rules.storage_form(network.slug, order.wallet))
         entry = ledger.payment_signed(order.id, news.at, place, Amount(order.asset, order.amount))
         works = (Close(payout_work(current)), Open(sent_work(current)))
-        self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])
+        self._store.commit([Save(done), Save(after), Post(entry), *works, *rests, *news.emit()])
         return after
 
     def _renew(self, network: Network, wallet: Wallet, before: Withdrawal, order: PaymentOrder) -> Withdrawal | None:
@@ -268,6 +274,7 @@ class Payouts:
         if not self._renewals.affordable(order, does.fee):
             log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, order.id, does.fee)
             return None
+        rests = rests_on(self._store, network.realm)
         signed = payer.assemble(wanted.unsigned, self._signer.sign(wallet, payer.digest(wanted.unsigned)))
         now = self._clock.now_ms()
         done = replace(
@@ -275,7 +282,7 @@ class Payouts:
             earlier=(*order.earlier, Attempt(order.raw, order.txid, order.fee, order.signed_at)),
         )  # fmt: skip
         after = replace(before, txid=signed.txid, fee=does.fee, updated_at=now, version=before.version + 1)
-        self._store.commit([Save(done), Save(after)])
+        self._store.commit([Save(done), Save(after), *rests])
         log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, order.txid)
         return after
 
@@ -319,6 +326,8 @@ class Payouts:
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
         if order is None or order.raw is None:
             raise Unavailable("the signed bytes are not readable yet")
+        if stopped(self._store, network.realm):
+            return "waiting"  # thrown since it was signed; the poll sends it once payments go on
         try:
             self._payer_of(network).broadcast(order.raw)
         except Refused as refused:

@@ -25,6 +25,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sent import Sent
 from chalicelib.usecases.sweeping import is_open, pages_of
+from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.withdrawal_steps import (
@@ -98,7 +99,7 @@ class Settlement:
                 self._alone(order, attempt, attempts)
                 return
             mined = mined or receipt is not None
-        if not mined:
+        if not mined and not stopped(self._store, self._network.realm):
             self._renew(self._send_again(withdrawal, order, attempts), order)
 
     def _count(self, withdrawal: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> None:

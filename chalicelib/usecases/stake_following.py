@@ -19,6 +19,7 @@ from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.stake_booking import StakeBooking
 from chalicelib.usecases.staking import OPEN_AT_ONCE
+from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Verdicts
 
@@ -63,6 +64,8 @@ class StakeFollowing:
             if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
                 self._booking.ripen(stake, receipt)
                 return
+        if stopped(self._store, self._network.realm):
+            return  # a stake is money that leaves the hot wallet, too
         if stake.raw is None or stake.unsigned is None:
             self._ask(stake)
         elif stake.renew or self._node.renewable(stake.unsigned, stake.txid):

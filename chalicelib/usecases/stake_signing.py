@@ -23,6 +23,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.switch import rests_on, stopped
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.wallet_lookup import wallet_at
 
@@ -52,9 +53,9 @@ class StakeSigning:
 
     def _advance(self, network_id: NetworkId, stake_id: str) -> None:
         stake = self._store.get(Stake, network=network_id, id=stake_id)
-        if stake is None or stake.status != "pending" or stake.unsigned is None:
-            return
         realm, slug = network_parts(network_id)
+        if stake is None or stake.status != "pending" or stake.unsigned is None or stopped(self._store, realm):
+            return
         network = self._store.catalogue(realm).networks[slug]
         node = self._node_of(network)
         if stake.raw is None:
@@ -64,6 +65,8 @@ class StakeSigning:
             if renewed is None:
                 return
             stake = renewed
+        if stopped(self._store, realm):
+            return  # the poll sends it once payments go on
         try:
             node.broadcast(stake.raw or "")
         except Refused as refused:
@@ -110,7 +113,8 @@ class StakeSigning:
         if wrong:
             log.error("ALARM %s: stake %s differs from what was ordered in %s", network.id, stake.id, ", ".join(wrong))
             raise OrderMismatch(f"stake {stake.id} differs from the order in {', '.join(wrong)}")
+        rests = rests_on(self._store, network.realm)
         signed = node.assemble(stake.unsigned, self._signer.sign(wallet, node.digest(stake.unsigned)))
         done = replace(stake, raw=signed.raw, touched_at=self._clock.now_ms(), version=stake.version + 1)
-        self._store.commit([Save(done)])
+        self._store.commit([Save(done), *rests])
         return done

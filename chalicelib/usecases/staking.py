@@ -29,6 +29,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.stake_booking import StakeBooking
+from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Verdicts
 
@@ -166,6 +167,8 @@ class Staker:
             return
         receipt = self._reader.receipt(stake.txid)
         if receipt is None:
+            if stopped(self._store, self._network.realm):
+                return
             try:
                 self._chain.stake(stake.txid, stake.wallet, stake.amount)
             except Refused as error:

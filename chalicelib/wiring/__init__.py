@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.rescan import Rescans
     from chalicelib.usecases.sandbox import Sandbox
     from chalicelib.usecases.staking import Staking
+    from chalicelib.usecases.switch import Switches
     from chalicelib.usecases.wallets import Wallets
     from chalicelib.usecases.webhooks import Webhooks
     from chalicelib.usecases.whitelist import Whitelist
@@ -262,6 +263,12 @@ class Services(WorkerServices):
         from chalicelib.usecases.approvals import Approvals
 
         return Approvals(self.store, self.rules, self.realm_clock, self.withdrawals)
+
+    @cached_property
+    def switches(self) -> Switches:
+        from chalicelib.usecases.switch import Switches
+
+        return Switches(self.store, self.realm_clock)
 
     @cached_property
     def whitelist(self) -> Whitelist:

@@ -626,3 +626,40 @@ def _dishonest(wired: Services) -> BundlePayouts:
         return _Dishonest(wired.coin_payer(network))
 
     return BundlePayouts(wired.store, wired.rules, wired.realm_clock, wired.signer, payer, wired.reader, wired.renewals)
+
+
+@pytest.mark.parametrize("moment", ["first", "signing", "sending"])
+def test_the_kill_switch_stops_bundles(shop: Shop, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    ids = [shop.withdraw("1", 0), shop.withdraw("2", 1)]
+
+    def throw(stop: bool) -> None:
+        services().switches.throw("live", stop, None, "key_1")
+
+    def signs(changes: Any) -> bool:
+        return any(isinstance(getattr(c, "record", None), Bundle) and c.record.state == "signed" for c in changes)
+
+    if moment == "first":
+        throw(True)
+    with monkeypatch.context() as patch:
+        real = DynamoStore.commit
+
+        def commit(store: DynamoStore, changes: Any) -> None:
+            if moment == "signing" and signs(changes):
+                throw(True)
+            real(store, changes)
+            if moment == "sending" and signs(changes):
+                throw(True)
+
+        patch.setattr(DynamoStore, "commit", commit)
+        shop.run()
+    shop.later(10)
+    shop.run()
+    assert not shop.chain.pool
+    waits = {"first": "pending", "signing": "processing", "sending": "broadcasting"}[moment]
+    assert {shop.status(i) for i in ids} == {waits}
+    assert [bundle.state for bundle in shop.bundles()] == {"first": [], "signing": ["built"], "sending": ["signed"]}[moment]
+    throw(False)
+    shop.run()
+    shop.confirm()
+    assert ({shop.status(i) for i in ids}, shop.paid(0), shop.paid(1)) == ({"confirmed"}, COIN, 2 * COIN)
+    shop.whole()

@@ -69,10 +69,11 @@ class Withdrawal(Record):
     ] = None  # type: ignore[assignment]
     priority: Annotated[Priority, Field(description="What was asked for.", examples=["normal"])]
     pending_reason: Annotated[
-        Literal["approval", "liquidity", "risk"],
+        Literal["approval", "liquidity", "risk", "halted"],
         Field(
-            description="What a pending one waits for, if for something: an approval, money in the hot wallet, or (`risk`) "
-            "its merchant's balance of the coin to be no longer negative."
+            description="What a pending one waits for, if for something: an approval; money in the hot wallet; `risk`: the "
+            "operator's decision about what `risk` of the record says, or its merchant's balance of the coin to be no longer "
+            "negative; `halted`: the operator to let payments go on."
         ),
     ] = None  # type: ignore[assignment]
     failure_reason: Annotated[str, Field(description="Why it failed.", examples=["rejected: unknown payee"])] = None  # type: ignore[assignment]
@@ -130,3 +131,14 @@ class WithdrawalFees(Record):
     coin: Annotated[str, Field(description="The coin's slug.", examples=["eth"])]
     fee_coin: Annotated[str, Field(description="The native coin, which fees are paid in.", examples=["eth"])]
     estimates: Annotated[list[WithdrawalFee], Field(description="One for each priority.")]
+
+
+class Switch(Record):
+    """Whether payments go out. All but `stopped` are null while nobody has ever stopped any."""
+
+    stopped: Annotated[bool, Field(description="True: nothing is paid out.", examples=[True])]
+    reason: Annotated[str | None, Field(description="Why, in the words of who changed it.", examples=["key leaked"])]
+    changed_at: Annotated[Time | None, Field(description="When it was changed last.")]
+    changed_by: Annotated[
+        str | None, Field(description="The id of the key that did, or `operator`: the command line.", examples=["key_01kab7n3q2w8"])
+    ]

@@ -24,7 +24,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "transactions": ("grey_list", "transactions"),
     "webhooks": ("webhooks",),
     "whitelist": ("whitelist",),
-    "withdrawals": ("withdrawal_requests", "withdrawals"),
+    "withdrawals": ("withdrawal_requests", "withdrawal_switch", "withdrawals"),
     "withdraws": ("withdraws",),
 }
 """The first part of a path, and the modules that have its endpoints."""

@@ -1,0 +1,20 @@
+"""The operator's kill switch: whether anything is paid out in a realm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chalicelib.domain.ids import Realm
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentSwitch:
+    """One record of a realm; none while nobody ever touched it, which is as one that is not thrown. `changed_at` in milliseconds
+    since 1970, `changed_by` the id of the key that did it, or `operator` for the command line."""
+
+    realm: Realm
+    stopped: bool = False
+    reason: str | None = None
+    changed_at: int | None = None
+    changed_by: str | None = None
+    version: int = 0

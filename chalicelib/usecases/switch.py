@@ -1,0 +1,78 @@
+"""The kill switch: all payments to others stop at once, everything else goes on.
+
+A signature for others is stored in a transaction that rests on the switch as it was read (`rests_on`): once whoever throws it has
+an answer, no signature is stored any more, and what is not stored is never sent. What was signed before is not sent, not sent again
+and not replaced while it is thrown (`stopped`); a send that is under way at that moment can not be called back. What the chain has
+is followed all the same: receipts decide, whatever the switch says. Moves between places of ours do not ask it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from chalicelib.domain.ids import Realm
+from chalicelib.domain.switch import PaymentSwitch
+from chalicelib.usecases.changes import Absent, Change, Save, Still
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import until_settled
+
+log = logging.getLogger(__name__)
+
+
+class PaymentsStopped(Unavailable):
+    """The operator has stopped all payments of the realm. Nothing was signed."""
+
+
+def stopped(store: Store, realm: Realm) -> bool:
+    """Whether outgoing payments of a realm are stopped now. One read. Raises Unavailable."""
+    found = store.get(PaymentSwitch, realm=realm)
+    return found is not None and found.stopped
+
+
+def rests_on(store: Store, realm: Realm) -> list[Change]:
+    """What goes into the transaction that stores a signature: that the switch has not been touched since. Asked before signing.
+
+    Raises PaymentsStopped, Unavailable.
+    """
+    found = store.get(PaymentSwitch, realm=realm)
+    if found is None:
+        return [Absent(PaymentSwitch, {"realm": realm})]
+    if found.stopped:
+        raise PaymentsStopped(f"outgoing payments of the realm {realm} are stopped")
+    return [Still(found)]
+
+
+class Switches:
+    """Throws it, and says how it stands."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def state(self, realm: Realm) -> PaymentSwitch:
+        """Raises Unavailable."""
+        return self._store.get(PaymentSwitch, realm=realm) or PaymentSwitch(realm)
+
+    def throw(self, realm: Realm, stop: bool, reason: str | None, by: str) -> PaymentSwitch:
+        """Stop all outgoing payments of a realm, or let them go on. The same again changes nothing, but for another reason.
+
+        When this returns after stopping, no signature is stored any more. Raises Conflict, Unavailable.
+        """
+
+        def decide() -> PaymentSwitch:
+            before = self.state(realm)
+            if before.stopped == stop and (not stop or before.reason == reason):
+                return before
+            after = replace(
+                before, stopped=stop, reason=reason, changed_at=self._clock.now_ms(), changed_by=by, version=before.version + 1
+            )
+            self._store.commit([Save(after)])
+            if stop:
+                log.error("ALARM %s: outgoing payments are stopped by %s: %s", realm, by, reason or "no reason given")
+            else:
+                log.error("ALARM %s: outgoing payments go on, by %s: %s", realm, by, reason or "no reason given")
+            return after
+
+        return until_settled(decide)
