@@ -106,7 +106,7 @@ FUNCTIONS: dict[str, Rights] = {
         {
             "records": (*GET, *PUT),
             "ledger": (*GET, *PUT, "UpdateItem"),
-            # ConditionCheckItem: that the wallet which a payment begins with was not replaced meanwhile, nor the kill switch thrown.
+            # ConditionCheckItem: that the wallet a payment begins with was not replaced, nor the kill switch thrown.
             "chain": (*READ, "ConditionCheckItem"),
             "payouts": (*GET, *PUT),
             # Query: what else can be paid in the same transaction, on networks of coins.
