@@ -263,6 +263,9 @@ def _nonces(books: Books) -> Iterable[str]:
     for withdrawal_id, count in per_withdrawal.items():
         if count > 1:
             yield f"withdrawal {withdrawal_id} has {count} orders"
+    for counter in books.counters:
+        for first, last in counter.foreign:
+            used[counter.network, counter.wallet] += range(first, last + 1)
     for (network, wallet), nonces in used.items():
         nonces.sort()
         end = following.get((network, wallet), -1)

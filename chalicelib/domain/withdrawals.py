@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from chalicelib.domain.approvals import Approval
@@ -107,6 +107,17 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Usurped:
+    """Since when it is seen that a transaction of somebody else used a nonce of ours: up to block `height`, in the time between the
+    reorganisations `epoch` and the next (`domain.chain.Cursor`). `used` is how many nonces of the wallet were used by then.
+    """
+
+    height: int
+    epoch: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
 class PaymentOrder:
     """One approved payment out of one wallet with one nonce: what was asked, what is signed, and nothing else ever is.
 
@@ -115,7 +126,8 @@ class PaymentOrder:
     ones it replaced, oldest first: whichever of all of them is in the chain has paid. `signed_at` is when the newest was signed,
     in milliseconds since 1970, `fee` the most that it can cost. `renew` says that the newest should be replaced, which only the
     function that signs can do. `bundle` names the transaction that pays this and other orders at once (UTXO); the bytes are
-    there then, not here, and `nonce` is -1. `round` counts how often a reorganisation undid its settlement.
+    there then, not here, and `nonce` is -1. `round` counts how often a reorganisation undid its settlement. `usurped` is there
+    while the chain says that something else used its nonce.
     """
 
     id: str
@@ -139,6 +151,7 @@ class PaymentOrder:
     earlier: tuple[Attempt, ...] = ()
     renew: bool = False
     bundle: str | None = None
+    usurped: Usurped | None = None
     version: int = 1
 
     @property
@@ -154,9 +167,17 @@ class PaymentOrder:
 
 @dataclass(frozen=True, slots=True)
 class NonceCounter:
-    """The next nonce of a wallet. Allotted only together with the order that uses it, so there is never a hole."""
+    """The next nonce of a wallet. Allotted only together with the order that uses it, so there is never a hole.
+
+    `foreign` are ranges (first, last) of nonces that were never allotted, since somebody else used them with the wallet's key.
+    """
 
     network: NetworkId
     wallet: str
     next: int
+    foreign: tuple[tuple[int, int], ...] = ()
     version: int = 1
+
+    def caught_up(self, used: int) -> NonceCounter:
+        """To be saved, where `used` nonces of the wallet are used for good and fewer were allotted."""
+        return replace(self, next=used, foreign=(*self.foreign, (self.next, used - 1)), version=self.version + 1)

@@ -11,6 +11,7 @@ from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.verdicts import Scanned
 
 PLAIN_VSIZE = 141
 """Virtual bytes of a payment with one input, one recipient and change, all P2WPKH (BIP-141)."""
@@ -54,9 +55,13 @@ class SentTogether:
         if answer is not None:
             raise answer
 
-    def renewal(self, withdrawal: Withdrawal, order: PaymentOrder, news: News) -> list[Change]:
+    def renewal(self, withdrawal: Withdrawal, order: PaymentOrder, news: News, scanned: Scanned) -> list[Change]:
         """Nothing: a transaction of many payments is replaced once, by `bundle_settlement`."""
         return []
+
+    def lost(self, order: PaymentOrder, scanned: Scanned) -> int | None:
+        """None: coins have no nonces. That a coin is gone is found by `bundle_settlement`."""
+        return None
 
     def quote(self, sender: str, coin: Coin) -> int:
         """What a plain payment would cost by itself now. Raises Unavailable."""

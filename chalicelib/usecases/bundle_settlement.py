@@ -18,13 +18,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain import ledger
 from chalicelib.domain.bundles import MOST_REPLACED, Built, Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.coins_held import HeldCoin
 from chalicelib.domain.deposits import Deposit, deposit_id
-from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_parts import bundle_work, members
@@ -42,7 +40,7 @@ from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
-from chalicelib.usecases.withdrawal_steps import catalogue_views, moved, payout_command, purse_of, sent_work, stepped, unspent
+from chalicelib.usecases.withdrawal_steps import bounced, payout_command
 
 log = logging.getLogger(__name__)
 
@@ -261,23 +259,9 @@ class BundleSettlement:
         self._store.commit([Close(bundle_work(bundle))])
 
     def _bounce(self, before: Withdrawal, order: PaymentOrder) -> None:
-        news = News(self._clock.now_ms())
-        catalogue, views = catalogue_views(self._store, before)
-        purse = purse_of(self._store, before)
-        place = ledger.wallet(self._network.id, self._rules.storage_form(self._network.slug, order.wallet))
-        amount, no_fee = Amount(before.asset, before.amount), Amount(catalogue.native(self._network.slug).asset, 0)
-        entry = ledger.withdrawal_bounced(
-            before.id, order.id, order.round, news.at, before.tenant, self._network.realm, place, amount, no_fee, before.charge
-        )
         why = "a coin that its transaction spends is gone: it can not be mined any more"
-        after = replace(
-            before, status="failed", failure=why, fee=0, confirmations=0, block_number=None, block_hash=None, updated_at=news.at
-        )
-        after = stepped(news, views, before, after)
-        done = replace(order, state="bounced", version=order.version + 1)
-        money = moved(news, views, purse.balance, entry)
-        counted = unspent(purse, before, news.at)
-        self._store.commit([Save(after), Save(done), Close(sent_work(before)), *money, *counted, *news.emit()])
+        _, changes = bounced(self._store, self._rules, self._network, before, order, self._clock.now_ms(), why)
+        self._store.commit(changes)
 
 
 def _place(coin: HeldCoin) -> tuple[str, str]:

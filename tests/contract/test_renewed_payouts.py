@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError
 from chalicelib import wiring
 from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.ledger import BURNT, Balance, Book, totals
-from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder
 from chalicelib.store.queues import SqsQueues
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save
@@ -30,6 +30,7 @@ QUARTER = ETHER // 4
 STUCK = 365
 """Seconds after which a payment on ethereum at the priority normal counts as stuck."""
 FEE = 21_000 * 20 * 10**9
+REORG_DEPTH = 64
 
 
 @pytest.fixture
@@ -362,3 +363,86 @@ def test_a_merchant_that_owes_is_paid_nothing_until_it_is_made_good(shop: Shop, 
     confirm(shop)
     shown = shop.withdrawal(withdrawal)
     assert (shown["status"], shown.get("pending_reason"), shop.paid()) == ("confirmed", None, QUARTER)
+
+
+def used_elsewhere(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[int]]:
+    """A payment whose nonce the chain says that something else used; how many are used can be changed."""
+    withdrawal, used = stuck(shop), [1]
+    monkeypatch.setattr(SandboxPayer, "next_nonce", lambda *_: used[0])
+    shop.wait(STUCK)
+    shop.turn()
+    seen = shop.order(withdrawal).usurped
+    assert seen is not None and (seen.used, seen.height) == (1, shop.chain().tip())
+    return withdrawal, used
+
+
+def test_what_a_node_says_of_its_nonce_for_a_while_changes_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    withdrawal, used = used_elsewhere(shop, monkeypatch)
+    first = shop.order(withdrawal).usurped
+    shop.mine(REORG_DEPTH - 1)
+    shop.turn()
+    used[0] = 0
+    shop.turn()
+    assert shop.order(withdrawal).usurped is None
+    used[0] = 1
+    shop.mine(2)
+    shop.wait(2 * STUCK)  # it was replaced meanwhile
+    shop.turn()
+    again = shop.order(withdrawal).usurped
+    assert first is not None and again is not None and again.height == first.height + REORG_DEPTH + 1
+    # A reorganisation may have taken out what used it: counted anew.
+    shop.reorg(1)
+    shop.mine(2)
+    shop.turn()
+    anew = shop.order(withdrawal).usurped
+    assert anew is not None and (anew.epoch, anew.height) == (again.epoch + 1, shop.chain().tip())
+    shop.mine(REORG_DEPTH - 1)
+    shop.turn()
+    assert shop.withdrawal(withdrawal)["status"] == "confirming"
+    # Whatever the node counts: what it has a receipt of is paid.
+    decide(shop, withdrawal, "confirm")
+    confirm(shop)
+    assert (shop.withdrawal(withdrawal)["status"], shop.paid(), shop.available()) == ("confirmed", QUARTER, "0.75")
+
+
+@pytest.mark.parametrize(("how", "when"), [("death", "after"), ("error", "before")])
+def test_giving_back_what_can_never_be_mined_may_be_cut_anywhere(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, how: Any, when: Any
+) -> None:
+    cutter = Cutter()
+    install(cutter, monkeypatch)
+    withdrawal, used = used_elsewhere(shop, monkeypatch)
+    used[0] = 3  # the third one was used later, and is not known to be for good
+    monkeypatch.setattr(SandboxPayer, "used_nonces", lambda *_: 2)
+    order = shop.order(withdrawal)
+    assert order.usurped is not None
+    services().store.commit([Save(replace(order, usurped=replace(order.usurped, used=3), version=order.version + 1))])
+    shop.mine(REORG_DEPTH - 1)
+    shop.turn()
+    shop.mine(1)
+    shift, state = services().clock.shift_ms, shop.stack.snapshot()
+
+    def poll() -> None:
+        with cutter.arm():
+            shop.stack.drain(only=(f"poll_{shop.network}",), rounds=2, failures="count")
+
+    cutter.set(0, how, when)
+    poll()
+    writes = [n for n, name in enumerate(cutter.trace, 1) if name in ("TransactWriteItems", "PutItem", "UpdateItem")]
+    assert len(writes) == 3, "the cursor, the nonces, the payment"
+    for at in writes:
+        shop.stack.restore(state)
+        services().clock.shift_ms = shift
+        cutter.set(at, how, when)
+        try:
+            poll()
+        except Died:
+            wiring.forget()
+            services().clock.shift_ms = shift
+        assert cutter.fired
+        cutter.set(0, how, when)
+        shop.turn()
+        counter = services().store.get(NonceCounter, network=order.network, wallet=order.wallet)
+        assert counter is not None and (counter.next, counter.foreign) == (2, ((1, 1),))
+        assert (shop.order(withdrawal).state, shop.withdrawal(withdrawal)["status"], shop.available()) == ("bounced", "failed", "1")
+        assert audit(services().store) == []

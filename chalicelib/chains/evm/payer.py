@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from chalicelib.chains.evm import refusals, transactions
 from chalicelib.chains.evm.abi import address_bytes, transfer_call
 from chalicelib.chains.evm.fees import Fees, credible, fees_for, gas_limit, most_gas, replacing
 from chalicelib.chains.evm.quantities import data, quantity
-from chalicelib.chains.rpc import JsonRpc, RpcError
+from chalicelib.chains.rpc import JsonRpc, RpcError, Transport
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.keccak import keccak256
@@ -41,18 +41,28 @@ class _Plan:
 
 
 class EvmPayer:
-    """Implements `usecases.ports.ChainPayer` over one node. Raises ValueError at once for a network without a chain id."""
+    """Implements `usecases.ports.ChainPayer` over one node, or several that stand in for each other: `each` is every one of them.
 
-    def __init__(self, network: Network, rpc: JsonRpc) -> None:
+    Raises ValueError at once for a network without a chain id.
+    """
+
+    def __init__(self, network: Network, rpc: JsonRpc, each: Sequence[Transport] = ()) -> None:
         if network.chain_id is None:
             raise ValueError(f"{network.slug} has no chain id")
         self._network = network
         self._chain_id = network.chain_id
-        self._rpc = rpc
+        self._rpc, self._each = rpc, each
 
     def next_nonce(self, address: str) -> int:
         """Transactions of `address` that are in blocks (not the mempool). Raises Unavailable."""
-        return self._sure(lambda: quantity(self._rpc.call("eth_getTransactionCount", [address, "latest"]), "a nonce"))
+        return self._counted(self._rpc, address)
+
+    def used_nonces(self, address: str) -> int:
+        """The same by the word of every node: the least. Raises Unavailable, also where one does not answer."""
+        return min(self._counted(node, address) for node in self._each or (self._rpc,))
+
+    def _counted(self, node: Transport, address: str) -> int:
+        return self._sure(lambda: quantity(node.call("eth_getTransactionCount", [address, "latest"]), "a nonce"))
 
     def estimate(self, payment: Payment) -> FeeEstimate:
         """The most that the payment would cost now, in wei. Raises Refused when it would fail on the chain, Unavailable."""

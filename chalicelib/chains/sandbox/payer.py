@@ -30,6 +30,10 @@ class SandboxPayer:
         """Transactions of `address` that are in blocks. Raises Unavailable."""
         return self._chain.nonce(address)
 
+    def used_nonces(self, address: str) -> int:
+        """The same: there is one node."""
+        return self.next_nonce(address)
+
     def estimate(self, payment: Payment) -> FeeEstimate:
         """What it costs, in units of the native coin. Raises Refused when the sender has not enough, Unavailable."""
         return FeeEstimate(self._filled(payment).fee)

@@ -48,6 +48,10 @@ class TronPayer:
         """0: the chain counts nothing, and our own counter begins there."""
         return 0
 
+    def used_nonces(self, address: str) -> int:
+        """0 for the same reason: nothing of ours can be used by others."""
+        return 0
+
     def estimate(self, payment: Payment) -> FeeEstimate:
         """The most that the payment would burn now, in sun, after what the sender has of bandwidth and energy.
 

@@ -55,6 +55,11 @@ class ChainPayer(Protocol):
         """Transactions of `address` that are in blocks (not the mempool). Raises Unavailable."""
         ...
 
+    def used_nonces(self, address: str) -> int:
+        """The least that `next_nonce` is by the word of every node that is configured: so many are used whatever one of them says.
+        Raises Unavailable, also where one of them does not answer."""
+        ...
+
     def estimate(self, payment: Payment) -> FeeEstimate:
         """What it would cost now. Raises Refused (InsufficientFunds) when it would fail on the chain, Unavailable."""
         ...
