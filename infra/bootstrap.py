@@ -13,7 +13,7 @@ import boto3
 
 from chalicelib.custody.derive import POOLS
 from chalicelib.custody.records import EncryptedSeed
-from chalicelib.custody.seed import SEED_ID, account_xpubs, create_seed, unlock_seed
+from chalicelib.custody.seed import SEED_ID, account_xpubs, create_seed, seal_seed, unlock_seed
 from chalicelib.custody.wallets import new_kms_wallet
 from chalicelib.domain import demo
 from chalicelib.domain.addresses import Wallet, Watched, Xpub
@@ -83,6 +83,27 @@ def make_seed(wired: Services, kms: Any) -> None:
         for xpub in account_xpubs(seed, now):
             if xpub.realm in wired.settings.realms:
                 _absent(wired, [Save(xpub)])
+
+
+def restore_seed(wired: Services, kms: Any, seed: bytearray) -> None:
+    """Put a seed into a store that never gave out an address, in the place of one that it may have already.
+
+    Every pool is shut first: no address is given out before those of before are found again (usecases/restoring.py). Running it
+    again goes on where it died. Raises BusinessRule where an address was given out; Unavailable, Conflict.
+    """
+    now, realms = wired.clock.now_ms(), wired.settings.realms
+    for realm in realms:
+        wired.pools.close(realm, POOLS)
+    before = wired.store.get(EncryptedSeed, id=SEED_ID)
+    known = {(realm, pool): wired.store.get(Xpub, realm=realm, pool=pool) for realm in realms for pool in POOLS}
+    xpubs = [xpub for xpub in account_xpubs(seed, now) if xpub.realm in realms]
+    if all(stored is not None and stored.xpub == x.xpub for x in xpubs for stored in [known[x.realm, x.pool]]):
+        return
+    sealed = seal_seed(kms, wired.settings, seed, now)
+    wired.store.commit([Save(sealed if before is None else replace(sealed, version=before.version + 1))])
+    for xpub in xpubs:
+        stored = known[xpub.realm, xpub.pool]
+        wired.store.commit([Save(xpub if stored is None else replace(xpub, version=stored.version + 1))])
 
 
 def make_hot_wallets(wired: Services, kms: Any, realm: Realm, slugs: Sequence[str]) -> None:

@@ -18,12 +18,16 @@ from typing import TypeVar
 from chalicelib.chains.providers import Contradiction, Health, in_order
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
+from chalicelib.domain.restores import Usage
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import Balances, ChainReader
+from chalicelib.usecases.ports.readers import Balances, ChainReader, Usages
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_KNOWN: tuple[Usage, ...] = ("unused", "used", "emptied", "holding")
+"""From what says least of an address to what says most."""
 
 TOLERATED_SECONDS = 15
 """How far a node's tip may be behind the others' before another is chosen, in seconds of blocks."""
@@ -199,6 +203,23 @@ class SeveralReaders:
         """As one reader, where either of two says so. Raises Unavailable where there are no two."""
         first, second = self._two(lambda reader: reader.have_sent(addresses))
         return [one or other for one, other in zip(first, second, strict=True)]
+
+    def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
+        """As one reader: of all that answer, the one that knows most of an address. One that lags or lies hides none."""
+        found: list[Usage] | None = None
+        trouble: Unavailable | None = None
+        for seen in self._in_order():
+            if not isinstance(seen.reader, Usages):
+                continue
+            try:
+                told = seen.health.watched(partial(seen.reader.usage, addresses, contracts))
+            except Unavailable as error:
+                trouble = error
+                continue
+            found = told if found is None else [max(pair, key=_KNOWN.index) for pair in zip(found, told, strict=True)]
+        if found is None:
+            raise trouble or Unavailable(f"no node of {self._network.id} answers")
+        return found
 
     def _two(self, ask: Callable[[Balances], list[T]]) -> tuple[list[T], list[T]]:
         """What the first two answer that do."""

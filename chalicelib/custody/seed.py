@@ -36,13 +36,21 @@ def create_seed(kms: Any, settings: Settings, now_ms: int) -> EncryptedSeed:
     `now_ms` in milliseconds since 1970. Raises Unavailable. KMS Encrypt takes 4,096 bytes, so no data key is needed.
     """
     seed = bytearray(os.urandom(SEED_BYTES))
-    context = _context(settings)
     try:
-        answer = call(
-            kms, "encrypt", "the deposit seed", KeyId=settings.key_alias("data"), Plaintext=bytes(seed), EncryptionContext=context
-        )
+        return seal_seed(kms, settings, seed, now_ms)
     finally:
         wipe(seed)
+
+
+def seal_seed(kms: Any, settings: Settings, seed: bytearray, now_ms: int) -> EncryptedSeed:
+    """The record of a seed that there is already: encrypted under this stage's key `data`. Raises Unavailable.
+
+    `now_ms` in milliseconds since 1970.
+    """
+    context = _context(settings)
+    answer = call(
+        kms, "encrypt", "the deposit seed", KeyId=settings.key_alias("data"), Plaintext=bytes(seed), EncryptionContext=context
+    )
     return EncryptedSeed(SEED_ID, base64.b64encode(answer["CiphertextBlob"]).decode(), context, now_ms)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from botocore.exceptions import BotoCoreError
 from pynamodb.connection import Connection
-from pynamodb.exceptions import PynamoDBException
+from pynamodb.exceptions import PynamoDBException, UpdateError
 
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.ids import Realm
@@ -179,6 +179,30 @@ class DynamoStore:
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
         return int(item.count_) - count
+
+    def indexes_taken(self, pool: str) -> int:
+        """How many indexes were taken out of `pool`, and with that the next one. Raises Unavailable."""
+        model = self.models.counter
+        try:
+            return int(model.get(f"pool#{pool}", "-", consistent_read=True).count_)
+        except model.DoesNotExist:
+            return 0
+        except (PynamoDBException, BotoCoreError) as error:
+            raise Unavailable("the store did not answer") from error
+
+    def move_indexes(self, pool: str, before: int, after: int) -> None:
+        """Let `pool` go on at `after`, provided that it stands at `before`. Raises Conflict, Unavailable."""
+        model = self.models.counter
+        item = model(f"pool#{pool}", "-")
+        stands = model.count_ == before
+        try:
+            item.update(actions=[model.count_.set(after)], condition=stands if before else stands | model.count_.does_not_exist())
+        except UpdateError as error:
+            if error.cause_response_code == "ConditionalCheckFailedException":
+                raise Conflict(None) from None
+            raise Unavailable("the store did not answer") from error
+        except (PynamoDBException, BotoCoreError) as error:
+            raise Unavailable("the store did not answer") from error
 
     def every(self, kind: type[R], /) -> Iterator[R]:
         """All records of a kind, by a scan of its table. Raises Unavailable."""

@@ -31,7 +31,7 @@ class WorkItem(Record):
 
 
 class Counter(Record):
-    """A number that is only ever added to."""
+    """A number that is only ever added to, but by a restore."""
 
     count_ = NumberAttribute(attr_name="n", default=0)
 

@@ -200,6 +200,7 @@ RECORDS: dict[str, Kind] = {
     "ReconcileRound": Kind("chain", lambda r: f"round#{r.network}"),
     "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}", _part),
     "ScanRange": Kind("chain", lambda r: f"range#{r.network}", lambda r: r.name),
+    "Restore": Kind("chain", lambda r: f"restore#{r.network}"),
     "Rescan": Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
     "DemoState": Kind("chain", lambda r: f"demo#{r.id}"),
     "FeeQuote": Kind("chain", lambda r: f"fees#{r.network}"),

@@ -13,9 +13,11 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, new_id, tenant_parts
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.restores import INDEXES
 from chalicelib.usecases.changes import Also, Change, Save, nothing_more
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.keys import Deriver
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
@@ -214,6 +216,8 @@ class Addresses:
             index, end = self._ranges.get((realm, pool), (0, 0))
             if index == end:
                 index = self._store.reserve_indexes(f"{realm}:{pool}", INDEX_RANGE)
+                if index >= INDEXES:
+                    raise Unavailable(f"addresses of {realm}:{pool} are being restored: none is given out meanwhile")
                 end = index + INDEX_RANGE
             self._ranges[realm, pool] = (index + 1, end)
             return index

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.merchant_settings import MerchantSettingsDesk
     from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.ports.clock import Clock
+    from chalicelib.usecases.ports.keys import Deriver
     from chalicelib.usecases.ports.staking import StakingNode
     from chalicelib.usecases.releases import Releases
     from chalicelib.usecases.rescan import Rescans
@@ -157,15 +158,21 @@ class Services(WorkerServices):
 
     @cached_property
     def addresses(self) -> Addresses:
-        from chalicelib.custody.derive import XpubDeriver, pool_of
-        from chalicelib.domain.addresses import Xpub
+        from chalicelib.custody.derive import pool_of
         from chalicelib.usecases.addresses import Addresses
+
+        return Addresses(self.store, self.deriver, self.rules, self.realm_clock, pool_of)
+
+    @cached_property
+    def deriver(self) -> Deriver:
+        from chalicelib.custody.derive import XpubDeriver
+        from chalicelib.domain.addresses import Xpub
 
         def xpub_of(realm: Realm, pool: str) -> str | None:
             found = self.store.get(Xpub, realm=realm, pool=pool)
             return None if found is None else found.xpub
 
-        return Addresses(self.store, XpubDeriver(xpub_of, self.settings.chains), self.rules, self.realm_clock, pool_of)
+        return XpubDeriver(xpub_of, self.settings.chains)
 
     @cached_property
     def wallets(self) -> Wallets:

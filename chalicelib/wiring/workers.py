@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from chalicelib.chains.addresses import Rules
     from chalicelib.domain.catalogue import Network
-    from chalicelib.domain.ids import Realm
+    from chalicelib.domain.ids import Realm, TenantId
     from chalicelib.store.queues import SqsQueues
     from chalicelib.usecases.balance_bookings import BalanceBooker
     from chalicelib.usecases.bundle_payouts import BundlePayouts
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
     from chalicelib.usecases.ports.clock import Clock
+    from chalicelib.usecases.ports.keys import Deriver
     from chalicelib.usecases.ports.queues import RangeQueue
     from chalicelib.usecases.ports.signing import Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner
+    from chalicelib.usecases.restoring import Pools, Restorer
     from chalicelib.usecases.scan import Scanner
     from chalicelib.usecases.settlement import Settlement
     from chalicelib.usecases.stake_following import StakeFollowing
@@ -68,6 +70,24 @@ class WorkerServices(ChainServices):
         clock = self.clock_of(network.realm)
         queue = self.range_queue(network)
         return Scanner(network, self.reader(network), self.store, self.deposits(network.realm), self.rules, clock, queue)
+
+    @property
+    def deriver(self) -> Deriver:
+        raise NotImplementedError
+
+    def restorer(self, network: Network, owner: TenantId) -> Restorer:
+        """What finds the addresses of a network again, for `owner`."""
+        from chalicelib.usecases.restoring import Restorer
+
+        clock = self.clock_of(network.realm)
+        return Restorer(network, self.reader(network), self.store, self.deriver, self.rules, clock, owner)
+
+    @cached_property
+    def pools(self) -> Pools:
+        from chalicelib.custody.derive import pool_of
+        from chalicelib.usecases.restoring import Pools
+
+        return Pools(self.store, pool_of)
 
     def range_queue(self, network: Network) -> RangeQueue | None:
         """Who helps with a backlog. A simulated chain is read as fast as our own tables: nobody has to."""

@@ -17,11 +17,13 @@ from chalicelib.chains.evm.logs import LogReader, hash_in
 from chalicelib.chains.evm.parsing import check_native, happened, moved_tokens, parse_block, parse_header
 from chalicelib.chains.evm.quantities import Contradicted, data, hash32, quantity
 from chalicelib.chains.evm.tracing import Tracer
+from chalicelib.chains.evm.usage import usage
 from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.balance_bookings import POSITION as BALANCE
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
+from chalicelib.domain.restores import Usage
 from chalicelib.usecases.ports.failures import Unavailable
 
 log = logging.getLogger(__name__)
@@ -153,6 +155,10 @@ class EvmReader:
         """Whether each has sent a transaction by the newest block."""
         requests: list[Request] = [("eth_getTransactionCount", [address, "latest"]) for address in addresses]
         return self._sure(lambda: [quantity(told, "a nonce") > 0 for told in self._rpc.batch(requests)]) if addresses else []
+
+    def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
+        """What each address was ever used for, by the newest block: for a restore. Raises Unavailable."""
+        return self._sure(lambda: usage(self._rpc, addresses, contracts))
 
     def _together(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
         parts = [addresses[start : start + MOST_TOGETHER] for start in range(0, len(addresses), MOST_TOGETHER)]

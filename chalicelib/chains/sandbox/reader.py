@@ -11,7 +11,11 @@ from chalicelib.chains.sandbox.reads import Ahead, Mined, Reads, not_ahead
 from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
+from chalicelib.domain.restores import Usage
 from chalicelib.usecases.ports.clock import Clock
+
+_TOGETHER = 100
+"""Accounts in one read."""
 
 
 class SandboxReader:
@@ -89,6 +93,18 @@ class SandboxReader:
         form = self._rules.storage_form
         key = NATIVE if contract is None else form(self._network.slug, contract)
         return self._reads.value_now(form(self._network.slug, address), key)
+
+    def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
+        """What each address was ever used for, by the newest block: for a restore. Two reads for a hundred. Raises Unavailable."""
+        form = self._rules.storage_form
+        keys = [NATIVE, *(form(self._network.slug, contract) for contract in contracts)]
+        places = [form(self._network.slug, address) for address in addresses]
+        found: list[Usage] = []
+        for start in range(0, len(places), _TOGETHER):
+            for view, account in self._reads.accounts_now(places[start : start + _TOGETHER]):
+                holds = account is not None and any(account.value(view, key) for key in keys)
+                found.append("holding" if holds else "unused" if account is None else "emptied")
+        return found
 
     def _stored(self, view: View, first: int, last: int) -> tuple[View, list[Mined]]:
         view = self._reads.reaching(view, first)

@@ -6,7 +6,7 @@ Reads only. What is stored under a branch that is no longer in the chain is left
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,6 +131,16 @@ class Reads:
         head, item = self.table.get_together([self.head_key, self.account_key(address)])
         account = Account({}) if item is None else Account.from_doc(item.doc)
         return account.value(self.reaching(self._view(head), account.lowest()), key)
+
+    def accounts_now(self, addresses: Sequence[str]) -> list[tuple[View, Account | None]]:
+        """Up to a hundred accounts, None for one that there never was, each with the chain as far down as it needs. Two reads.
+
+        The chain is read after them, so that it has every block that they know of.
+        """
+        items = self.table.get_many([self.account_key(address) for address in addresses])
+        view = self.view()
+        accounts = [None if item is None else Account.from_doc(item.doc) for item in items]
+        return [(view if each is None else self.reaching(view, each.lowest()), each) for each in accounts]
 
     def stored(self, view: View, first: int, last: int) -> list[Mined]:
         """The stored blocks of the chain from `first` on, until one at or behind `last`: they time all of that range.

@@ -23,6 +23,7 @@ from chalicelib.chains.tron.transactions import native_transfers
 from chalicelib.chains.tron.values import data, hex_address, row, whole, words
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
+from chalicelib.domain.restores import Usage
 from chalicelib.usecases.ports.failures import Unavailable
 
 T = TypeVar("T")
@@ -90,6 +91,12 @@ class TronReader:
     def balance(self, address: str, contract: str | None = None) -> int:
         """Units that `address` holds at the newest block, of TRX (not what is staked) or of the token `contract`."""
         return self._sure(lambda: balance_of(self._node, address, contract))
+
+    def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
+        """What each address was ever used for, by the newest block: for a restore. Raises Unavailable."""
+        from chalicelib.chains.tron.usage import usage  # asked for by a restore alone
+
+        return self._sure(lambda: usage(self._node, addresses, contracts))
 
     def _blocks(self, first: int, last: int, contracts: Mapping[str, str]) -> list[Block]:
         numbers = range(first, last + 1)

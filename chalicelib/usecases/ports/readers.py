@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, Unmined
+from chalicelib.domain.restores import Usage
 
 
 class ChainReader(Protocol):
@@ -99,6 +100,18 @@ class Balances(Protocol):
 
     def have_sent(self, addresses: Sequence[str]) -> list[bool]:
         """Whether each has sent anything itself, by now. Raises Unavailable."""
+        ...
+
+
+@runtime_checkable
+class Usages(Protocol):
+    """A reader whose nodes know accounts: whether an address was ever used."""
+
+    def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
+        """What each address was used for, by the newest block: native coins, tokens of `contracts`, own transactions.
+
+        Raises Unavailable.
+        """
         ...
 
 

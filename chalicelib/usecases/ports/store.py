@@ -133,6 +133,14 @@ class Store(Protocol):
         """Take `count` fresh address indexes out of `pool` for good; the first of them."""
         ...
 
+    def indexes_taken(self, pool: str) -> int:
+        """How many indexes were taken out of `pool`, and with that the next one."""
+        ...
+
+    def move_indexes(self, pool: str, before: int, after: int) -> None:
+        """Let `pool` go on at `after`, provided that it stands at `before`: for a restore. Raises Conflict."""
+        ...
+
     def every(self, kind: type[R], /) -> Iterator[R]:
         """All records of a kind, by a scan: for the operator's checks, never on a request's path."""
         ...

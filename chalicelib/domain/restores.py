@@ -1,0 +1,73 @@
+"""The search for used deposit addresses on a chain, after the store was lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from chalicelib.domain.ids import NetworkId
+
+Usage = Literal["unused", "emptied", "holding", "used"]
+"""What the chain says of an address: nothing; it was used and has nothing that we know of; it has something now; blocks paid it,
+and nobody knows what is there still."""
+
+INDEXES = 2**31
+"""Address indexes that a pool has (BIP-32 children that are not hardened). A pool whose count is past them gives out nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """How far the search on one network is. Indexes below `next_index` were asked about, all up to `highest + gap` in the end;
+    on a network whose nodes know no addresses, blocks below `next_block` were looked through instead, up to `to_block`.
+
+    `found`: how many used ones there are; where blocks are searched, how many the search itself has stored, all of them counted as
+    `holding` nothing: a block tells what came, not whether it is there still.
+    `highest`: the highest index that was ever used, -1 for none; `first_block`: the first block looked at that paid one of ours.
+    `known`: the same of the networks that share its indexes (EVM), as far as it was found by then: an index may be far behind this
+    network's own highest one only because those between went to the others.
+    `watched`: addresses below this index are watched again, used or not. Behind `highest` as many as `margin` are: they may have
+    been given out and never been paid yet.
+    """
+
+    network: NetworkId
+    gap: int
+    margin: int
+    started_at: int
+    next_index: int = 0
+    highest: int = -1
+    known: int = -1
+    found: int = 0
+    holding: int = 0
+    from_block: int | None = None
+    next_block: int | None = None
+    to_block: int | None = None
+    first_block: int | None = None
+    watched: int = 0
+    never_used: bool = False
+    version: int = 1
+
+    def knowing(self, known: int) -> Restore:
+        """The same search, once `known` was found to be used on another network of the pool."""
+        return replace(self, known=max(self.known, known))
+
+    @property
+    def last_used(self) -> int:
+        return max(self.highest, self.known)
+
+    @property
+    def searched(self) -> bool:
+        """Whether the chain has been asked about everything."""
+        if self.never_used:
+            return True
+        if self.next_block is not None and self.to_block is not None:
+            return self.next_block > self.to_block
+        return self.next_index > self.last_used + self.gap
+
+    @property
+    def first_free(self) -> int:
+        """The first index that may be given out again, as far as this network goes."""
+        return 0 if self.never_used else self.last_used + 1 + self.margin
+
+    @property
+    def done(self) -> bool:
+        return self.searched and self.watched >= self.first_free

@@ -1,0 +1,290 @@
+"""Finding the deposit addresses again from the seed and the chain, after the store was lost (docs/operating.md says when).
+
+The seed gives every address there can be; which of them were used, only the chain knows. Indexes are taken in ranges of fifty by
+functions that may die, so gaps are normal: the search of a network ends only once `gap` indexes behind the highest used one are
+all unused. Networks of accounts are asked about windows of addresses. Nodes of bitcoin and litecoin know no addresses: their
+blocks are read from a height on, and compared with all addresses up to `gap` behind the highest one found so far.
+
+What makes it safe:
+
+1. *Nothing is given out meanwhile.* `close` puts every pool's count of used indexes past the last index there is, before the xpubs
+   are stored; `reopen` puts it above everything that any of the pool's networks was found to use, plus a margin, and refuses
+   while one of them was not searched.
+2. *All are watched again.* Used addresses are listed; unused ones up to `margin` behind the highest are archived (hidden, watched
+   for ever): they may have been given out and be paid tomorrow. All are the merchant's who was named: whose they were, the chain
+   does not know. What the store has already (from a backup of its tables) is left alone.
+3. *Store, then pass.* A window's addresses are stored before the `Restore` record passes it. Whoever dies goes through the window
+   again, and finds them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.domain.addresses import Address, Watched
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.ids import NetworkId, Realm, TenantId, new_id
+from chalicelib.domain.restores import INDEXES, Restore, Usage
+from chalicelib.usecases.addresses import family_key, watched_key
+from chalicelib.usecases.changes import Change, Conflict, Save
+from chalicelib.usecases.forks import batch_blocks
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.keys import Deriver
+from chalicelib.usecases.ports.readers import ChainReader, Usages
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import until_settled
+
+WINDOW = 500
+"""Addresses asked about at once, and stored before the next ones are."""
+_TOGETHER = 5
+"""Addresses stored in one transaction of ten items."""
+LABEL = "restored"
+
+Slots = dict[str, tuple[int, str, str]]
+
+
+class Restorer:
+    """Searches one network. `owner` is whom what is found belongs to from now on."""
+
+    def __init__(
+        self,
+        network: Network,
+        reader: ChainReader,
+        store: Store,
+        deriver: Deriver,
+        rules: AddressRules,
+        clock: Clock,
+        owner: TenantId,
+    ) -> None:
+        self._network, self._reader, self._store, self._deriver = network, reader, store, deriver
+        self._rules, self._clock, self._owner = rules, clock, owner
+        self._derived: dict[str, tuple[int, str, str]] = {}
+        self._reach = 0
+
+    def begin(self, gap: int, margin: int, from_block: int | None = None, known: int = -1) -> Restore:
+        """The search as it stands, or a new one where there is none or the last one came to its end (a larger gap, later blocks).
+
+        `known`: the highest index that networks which share its indexes were found to use.
+
+        Raises BusinessRule: `from_block` is needed where blocks are searched. Unavailable.
+        """
+        blocks = not isinstance(self._reader, Usages)
+        if blocks and from_block is None:
+            raise BusinessRule("from_block", f"nodes of {self._network.slug} know no addresses: say from which block on to look")
+        before = self._store.get(Restore, network=self._network.id)
+        if before is not None and not before.never_used and not (going_on := before.knowing(known)).done:
+            return going_on
+        made = Restore(self._network.id, gap, margin, self._clock.now_ms(), known=known)
+        if blocks:
+            made = replace(made, from_block=from_block, next_block=from_block, to_block=self._reader.tip())
+        made = replace(made, version=1 if before is None else before.version + 1)
+        self._store.commit([Save(made)])
+        return made
+
+    def steps(self, restore: Restore) -> Iterator[Restore]:
+        """Go on to the end; how far it is after each step that was stored. Raises Unavailable, Conflict (another one is at it)."""
+        while not restore.searched:
+            restore = self._saved(self._window(restore) if restore.next_block is None else self._blocks(restore))
+            yield restore
+        while not restore.done:
+            restore = self._saved(self._watch_on(restore))
+            yield restore
+
+    def _saved(self, restore: Restore) -> Restore:
+        after = replace(restore, version=restore.version + 1)
+        self._store.commit([Save(after)])
+        return after
+
+    def _window(self, restore: Restore) -> Restore:
+        """Ask about the next indexes."""
+        end = min(restore.next_index + WINDOW, restore.last_used + restore.gap + 1, INDEXES)
+        slots = self._slots(restore.next_index, end)
+        told = self._asked(list(slots))
+        used: dict[str, Usage] = {place: usage for place, usage in zip(slots, told, strict=True) if usage != "unused"}
+        self._keep({place: slots[place] for place in used}, used)
+        return replace(
+            restore,
+            next_index=end,
+            highest=max([restore.highest, *(slots[place][0] for place in used)]),
+            found=restore.found + len(used),
+            holding=restore.holding + sum(usage == "holding" for usage in used.values()),
+        )
+
+    def _asked(self, places: Sequence[str]) -> list[Usage]:
+        if not isinstance(self._reader, Usages):
+            raise LookupError(f"nodes of {self._network.id} know no addresses")
+        told = self._reader.usage(places, self._contracts())
+        if len(told) != len(places):
+            raise Unavailable(f"{self._network.id}: the node does not tell of all addresses that it was asked about")
+        return told
+
+    def _blocks(self, restore: Restore) -> Restore:
+        """Look through the next blocks. All addresses behind the highest found one are known before a block is compared."""
+        if restore.next_block is None or restore.to_block is None:
+            raise LookupError(f"the search on {restore.network} is not one through blocks")
+        last = min(restore.to_block, restore.next_block + batch_blocks(self._network) - 1)
+        blocks = self._reader.blocks(restore.next_block, last, ())
+        if len(blocks) != last - restore.next_block + 1:
+            raise Unavailable(f"the node of {restore.network} does not have the blocks {restore.next_block} to {last}")
+        paid = {t.recipient: block.number for block in reversed(blocks) for t in block.transfers}
+        highest = restore.highest
+        while True:
+            known = self._up_to(highest + restore.gap + 1)
+            hits = {place: known[place] for place in paid.keys() & known.keys()}
+            reached = max([highest, *(index for index, _, _ in hits.values())])
+            if reached == highest:
+                break
+            highest = reached
+        fresh = self._keep(hits, dict.fromkeys(hits, "used"))
+        first = restore.first_block
+        if hits and first is None:
+            first = min(paid[place] for place in hits)
+        return replace(restore, next_block=last + 1, highest=highest, found=restore.found + fresh, first_block=first)
+
+    def _up_to(self, end: int) -> Slots:
+        """All addresses below index `end`, by their storage form."""
+        if end > self._reach:
+            self._derived |= self._slots(self._reach, min(end, INDEXES))
+            self._reach = end
+        return self._derived
+
+    def _watch_on(self, restore: Restore) -> Restore:
+        """Watch those that nobody has paid yet. They are archived: no list is filled with them, and funds arriving still count."""
+        end = min(restore.watched + WINDOW, restore.first_free, INDEXES)
+        slots = self._slots(restore.watched, end)
+        self._keep(slots, dict.fromkeys(slots, "unused"))
+        return replace(restore, watched=max(end, restore.watched + 1) if end == INDEXES else end)
+
+    def _keep(self, slots: Slots, usages: dict[str, Usage]) -> int:
+        """Store those addresses that the store does not know; how many these were. Twice is once: an address is watched once."""
+        places = list(slots)
+        known: list[Any] = []
+        for start in range(0, len(places), 100):
+            known += self._store.get_many([watched_key(self._network, place) for place in places[start : start + 100]])
+        absent = [place for place, watched in zip(places, known, strict=True) if watched is None]
+        for place, watched in zip(places, known, strict=True):
+            if watched is not None and usages[place] != "unused":
+                self._list(watched, usages[place])
+        made = [self._records(place, *slots[place], usages[place]) for place in absent]
+        for start in range(0, len(made), _TOGETHER):
+            some = made[start : start + _TOGETHER]
+            try:
+                self._store.commit([change for changes in some for change in changes])
+            except Conflict:
+                self._one_by_one(some)
+        return len(made)
+
+    def _list(self, watched: Watched, usage: Usage) -> None:
+        """An address that another network of the same addresses (EVM) had never used, and that this one has: listed from now on."""
+        if watched.tenant != self._owner or watched.address_id is None:
+            return
+        before = self._store.get(Address, tenant=self._owner, id=watched.address_id)
+        if before is not None and before.archived and before.metadata.get("restored") == "unused":
+            metadata = {**before.metadata, "restored": usage}
+            self._store.commit([Save(replace(before, archived=False, metadata=metadata, version=before.version + 1))])
+
+    def _one_by_one(self, many: Iterable[Sequence[Change]]) -> None:
+        """Some of them came to be stored meanwhile (another network of the same addresses): the others still are not."""
+        for changes in many:
+            try:
+                self._store.commit(changes)
+            except Conflict as conflict:
+                if conflict.change is None:
+                    raise
+
+    def _records(self, place: str, index: int, text: str, path: str, usage: Usage) -> list[Change]:
+        """An EVM address is restored for all EVM networks: where it may be paid, only who gave it out knew."""
+        now = self._clock.now_ms()
+        network, evm = self._network, self._network.family == "evm"
+        networks: tuple[str, ...] = (network.slug,)
+        if evm:
+            networks = tuple(n.slug for n in self._store.catalogue(network.realm).networks.values() if n.family == "evm")
+        address = Address(
+            id=new_id("addr", now),
+            tenant=self._owner,
+            network=network.id,
+            address=text,
+            mode="cross" if evm else "common",
+            networks=networks,
+            path=path,
+            created_at=now,
+            label=LABEL,
+            metadata={"restored": usage, "index": index},
+            archived=usage == "unused",
+        )
+        watched = Watched(network.realm, family_key(network), place, "user", networks, self._owner, address.id)
+        return [Save(address), Save(watched)]
+
+    def _slots(self, first: int, end: int) -> Slots:
+        """Addresses `first` to before `end`: by storage form their index, spelling and path, in order."""
+        found: Slots = {}
+        for index in range(first, end):
+            text, path = self._deriver.derive(self._network.realm, self._network.slug, index)
+            found[self._rules.storage_form(self._network.slug, text)] = index, text, path
+        return found
+
+    def _contracts(self) -> Collection[str]:
+        """Every token of the network that was ever in the catalogue."""
+        coins = self._store.catalogue(self._network.realm).coins_of(self._network.slug)
+        return [self._rules.storage_form(self._network.slug, coin.contract) for coin in coins if coin.contract is not None]
+
+
+class Pools:
+    """The counts of used indexes, which are shut while addresses are restored."""
+
+    def __init__(self, store: Store, pool_of: Callable[[str], str]) -> None:
+        self._store, self._pool_of = store, pool_of
+
+    def close(self, realm: Realm, pools: Sequence[str]) -> None:
+        """Let `pools` give out nothing. Raises BusinessRule where an address was given out before; Unavailable, Conflict."""
+        for pool in pools:
+            name = f"{realm}:{pool}"
+            taken = self._store.indexes_taken(name)
+            if 0 < taken < INDEXES:
+                raise BusinessRule("store", f"{taken} address indexes of {name} were given out here: this is no empty store")
+            if taken == 0:
+                self._store.move_indexes(name, 0, INDEXES)
+
+    def closed(self, realm: Realm, pool: str) -> bool:
+        return self._store.indexes_taken(f"{realm}:{pool}") >= INDEXES
+
+    def missing(self, realm: Realm, pool: str) -> list[str]:
+        """The networks of a pool that were not searched to the end, which is behind what was found on any of them."""
+        known = self.last_used(realm, pool)
+        found = self._restores(realm, pool)
+        return [slug for slug, each in found.items() if each is None or not (each.never_used or each.knowing(known).done)]
+
+    def last_used(self, realm: Realm, pool: str) -> int:
+        """The highest index that any network of a pool was found to use, -1 for none."""
+        return max([-1, *(found.highest for found in self._restores(realm, pool).values() if found is not None)])
+
+    def never_used(self, network: NetworkId, now_ms: int) -> None:
+        """Note that no address was ever given out for a network: the operator's word. One that was searched stays as it is."""
+        if self._store.get(Restore, network=network) is None:
+            self._store.commit([Save(Restore(network, 0, 0, now_ms, never_used=True))])
+
+    def reopen(self, realm: Realm, pool: str) -> int:
+        """Let a pool go on above everything that was found; its next index. It never goes back, and opening it twice changes
+        nothing. Raises BusinessRule where a network of it was not searched; Unavailable."""
+        if missing := self.missing(realm, pool):
+            raise BusinessRule("network", f"not searched to the end yet: {', '.join(missing)}")
+        free = max([0, *(found.first_free for found in self._restores(realm, pool).values() if found is not None)])
+
+        def decide() -> int:
+            before = self._store.indexes_taken(f"{realm}:{pool}")
+            if before < INDEXES and before >= free:
+                return before
+            self._store.move_indexes(f"{realm}:{pool}", before, free)
+            return free
+
+        return until_settled(decide)
+
+    def _restores(self, realm: Realm, pool: str) -> dict[str, Restore | None]:
+        networks = [n for n in self._store.catalogue(realm).networks.values() if self._pool_of(n.slug) == pool]
+        wanted: list[tuple[type[Any], dict[str, str]]] = [(Restore, {"network": n.id}) for n in networks]
+        return {n.slug: found for n, found in zip(networks, self._store.get_many(wanted), strict=True)}

@@ -1,0 +1,253 @@
+"""Commands for the day that the store is lost: the seed's backup, and finding its addresses again (docs/operating.md, Restore)."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.ids import REALMS, MerchantId, network_id, tenant_id
+from infra.commands.common import CanNot, Command, height, network_of, say, services
+
+if TYPE_CHECKING:
+    from chalicelib.domain.addresses import Xpub
+    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.restores import Restore
+    from chalicelib.usecases.restoring import Restorer
+    from chalicelib.wiring import Services
+
+GAP = 1_000
+GAP_IN_BLOCKS = 20_000
+"""Where blocks are compared, a wider gap costs nothing but deriving the addresses: a second for each 20,000."""
+MARGIN = 1_000
+
+
+def add(command: Command) -> None:
+    """Add the commands of this group."""
+    command(seed_backup).add_argument("file", type=Path, help="written anew; an existing file is left alone")
+    escrow = command(seed_escrow)
+    escrow.add_argument("file", type=Path, help="written anew; an existing file is left alone")
+    escrow.add_argument("--public-key", type=Path, required=True, metavar="PEM", help="RSA, 3,072 bits at least")
+    escrow.add_argument("--confirm", metavar="WORDS", help="what the command asks for when it is left out")
+    back = command(seed_restore)
+    back.add_argument("file", type=Path, help="made by seed-backup, or by seed-escrow")
+    back.add_argument("--private-key", type=Path, metavar="PEM", help="of the key that seed-escrow encrypted to")
+    back.add_argument("--alarm-topic", metavar="ARN", help="as for prepare")
+    found = command(restore)
+    found.add_argument("--realm", choices=REALMS, required=True)
+    found.add_argument("--merchant", required=True, help="whose the addresses are from now on")
+    found.add_argument("--network", action="append", choices=NETWORK_ORDER, help="again for more; by default every active one")
+    found.add_argument("--from-block", type=height, metavar="N", help="live bitcoin and litecoin: the first block to look through")
+    found.add_argument("--gap", type=_many, metavar="N", help=f"unused indexes that end a search; {GAP} (blocks: {GAP_IN_BLOCKS})")
+    found.add_argument("--margin", type=_many, default=MARGIN, metavar="N", help="indexes behind the highest that are kept free")
+    found.add_argument(
+        "--never-used", action="append", choices=NETWORK_ORDER, default=[], help="it never had an address; repeat it"
+    )
+    again = command(rescan)
+    again.add_argument("slug", choices=NETWORK_ORDER)
+    again.add_argument("--realm", choices=REALMS, default="live")
+    again.add_argument("--from-block", type=height, required=True, metavar="N")
+    again.add_argument("--to-block", type=height, metavar="N", help="by default the last one that was scanned")
+
+
+def _many(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 10_000_000:
+        raise ValueError(text)
+    return number
+
+
+def seed_backup(args: argparse.Namespace) -> int:
+    """Write the seed's backup: ciphertext, which only this stage's KMS key opens. It is opened once to be sure."""
+    import boto3
+
+    from chalicelib.custody import seed_backup as files
+    from chalicelib.custody.aws import SecretUnusable
+    from chalicelib.custody.records import EncryptedSeed
+    from chalicelib.custody.seed import SEED_ID
+
+    wired = services()
+    record, xpubs = wired.store.get(EncryptedSeed, id=SEED_ID), _xpubs(wired)
+    if record is None:
+        raise CanNot("this stage has no seed yet: run the command prepare first")
+    try:
+        document = files.backup(boto3.client("kms"), wired.settings, record, xpubs)
+    except SecretUnusable as error:
+        raise CanNot(str(error)) from error
+    _write(args.file, document)
+    print(f"{args.file}: the seed of stage {args.stage}, to be opened with {document['key']}")
+    return 0
+
+
+def seed_escrow(args: argparse.Namespace) -> int:
+    """Write the seed encrypted to an RSA key of yours, for the day without the KMS key. Whoever has that key has all deposits."""
+    import boto3
+
+    from chalicelib.custody import seed_backup as files
+    from chalicelib.custody.aws import SecretUnusable
+    from chalicelib.custody.records import EncryptedSeed
+    from chalicelib.custody.seed import SEED_ID, unlock_seed
+
+    asked = f"hand out the seed of {args.stage}"
+    if args.confirm != asked:
+        raise CanNot(f"whoever opens this file has every deposit address: confirm it by --confirm '{asked}'")
+    wired = services()
+    record = wired.store.get(EncryptedSeed, id=SEED_ID)
+    if record is None:
+        raise CanNot("this stage has no seed yet: run the command prepare first")
+    kms = boto3.client("kms")
+    try:
+        with unlock_seed(kms, wired.settings, record) as seed:
+            document = files.escrow(seed, wired.settings, _xpubs(wired), _read(args.public_key), record.created_at)
+        _write(args.file, document)
+    except (ValueError, SecretUnusable) as error:
+        raise CanNot(str(error)) from error
+    by = str(boto3.client("sts").get_caller_identity()["Arn"])
+    say({"file": str(args.file), "public_key_sha256": document["public_key_sha256"], "by": by})
+    return 0
+
+
+def seed_restore(args: argparse.Namespace) -> int:
+    """Prepare an empty stage with the seed of a backup. No address is given out before `restore` has found the old ones."""
+    import boto3
+
+    from chalicelib.custody import seed_backup as files
+    from chalicelib.custody.aws import SecretUnusable
+    from chalicelib.domain.errors import BusinessRule
+    from infra import bootstrap
+    from infra.deploy import create_stack
+
+    try:
+        document = json.loads(_read(args.file))
+    except ValueError as error:
+        raise CanNot(f"{args.file} is no backup of a seed") from error
+    if not isinstance(document, Mapping):
+        raise CanNot(f"{args.file} is no backup of a seed")
+    private = None if args.private_key is None else _read(args.private_key)
+    passphrase = getpass.getpass("passphrase of the private key: ") if private is not None and b"ENCRYPTED" in private else None
+    wired = services()
+    create_stack(args.stage, alarm_topic=args.alarm_topic)
+    kms = boto3.client("kms")
+    try:
+        with files.opened(kms, document, private, passphrase) as seed:
+            bootstrap.restore_seed(wired, kms, seed)
+    except (KeyError, ValueError, BusinessRule, SecretUnusable) as error:
+        raise CanNot(f"{args.file}: {error}") from error
+    bootstrap.prepare(wired, kms)
+    print(f"stage {args.stage} has its seed again; no address is given out before the command restore is done")
+    return 0
+
+
+def restore(args: argparse.Namespace) -> int:
+    """Find all used deposit addresses of a realm's networks on their chains, and let new ones be given out above them."""
+    from chalicelib.custody.derive import POOLS, pool_of
+    from chalicelib.domain.errors import BusinessRule
+    from chalicelib.domain.merchants import Merchant
+
+    wired, owner = services(), MerchantId(args.merchant)
+    if wired.store.get(Merchant, id=owner) is None:
+        raise CanNot(f"there is no merchant {owner}")
+    known = wired.store.catalogue(args.realm).networks
+    slugs = args.network or [slug for slug in known if known[slug].status == "active" and slug not in args.never_used]
+    networks = [network_of(wired, args.realm, slug) for slug in slugs]
+    try:
+        restorers = [wired.restorer(network, tenant_id(owner, args.realm)) for network in networks]
+        for slug in args.never_used:
+            wired.pools.never_used(network_id(args.realm, slug), wired.clock.now_ms())
+        begun = []
+        for network, restorer in zip(networks, restorers, strict=True):
+            last = wired.pools.last_used(args.realm, pool_of(network.slug))
+            begun.append(restorer.begin(args.gap or _gap(network), args.margin, args.from_block, last))
+        found = _searched(wired, args.realm, restorers, begun)
+    except (BusinessRule, LookupError) as error:
+        raise CanNot(str(error)) from error
+    pools = {pool: _opened(wired, args.realm, pool) for pool in POOLS if pool in {pool_of(s) for s in [*slugs, *args.never_used]}}
+    say({"networks": [_told(each) for each in found], "pools": pools})
+    return 0
+
+
+def _gap(network: Network) -> int:
+    return GAP_IN_BLOCKS if network.family == "utxo" and not network.simulated else GAP
+
+
+def _searched(wired: Services, realm: Any, restorers: Sequence[Restorer], begun: Sequence[Restore]) -> list[Restore]:
+    """Search every network to its end, which a higher index on another network of the same pool may put further off."""
+    from chalicelib.custody.derive import pool_of
+
+    found = list(begun)
+    while True:
+        for at, (restorer, restore) in enumerate(zip(restorers, found, strict=True)):
+            for after in restorer.steps(restore):
+                found[at] = after
+        known = [restore.knowing(wired.pools.last_used(realm, pool_of(restore.network))) for restore in found]
+        if all(restore.done for restore in known):
+            return found
+        found = known
+
+
+def _told(restore: Restore) -> dict[str, Any]:
+    answer = {"network": restore.network, "found": restore.found, "highest_index": restore.highest, "watched": restore.watched}
+    if restore.to_block is None:
+        return {**answer, "holding": restore.holding}
+    return {**answer, "first_block": restore.first_block, "from_block": restore.from_block, "to_block": restore.to_block}
+
+
+def _opened(wired: Services, realm: Any, pool: str) -> dict[str, Any]:
+    missing = wired.pools.missing(realm, pool)
+    if missing:
+        return {"given_out": False, "not_searched": missing}
+    return {"given_out": True, "next_index": wired.pools.reopen(realm, pool)}
+
+
+def rescan(args: argparse.Namespace) -> int:
+    """Have scanned blocks looked at again, for what was paid to addresses that were not known then. The polls do it."""
+    from chalicelib.domain.chain import Cursor
+    from chalicelib.domain.errors import BusinessRule
+    from chalicelib.domain.rescans import MOST_BLOCKS
+
+    wired = services()
+    network = network_of(wired, args.realm, args.slug)
+    cursor = wired.store.get(Cursor, network=network.id)
+    if cursor is None:
+        raise CanNot(f"{network.id} was never scanned")
+    last = cursor.number if args.to_block is None else args.to_block
+    ordered = []
+    try:
+        for first in range(args.from_block, last + 1, MOST_BLOCKS):
+            ordered.append(wired.rescans.order(network, first, min(last, first + MOST_BLOCKS - 1)))
+    except BusinessRule as error:
+        done = f"; ordered up to block {ordered[-1].to_block}" if ordered else ""
+        raise CanNot(f"{network.id}: {error}{done}") from error
+    if not ordered:
+        raise CanNot(f"{network.id}: nothing from block {args.from_block} on was scanned yet")
+    say([{"id": each.id, "from_block": each.from_block, "to_block": each.to_block} for each in ordered])
+    return 0
+
+
+def _xpubs(wired: Services) -> list[Xpub]:
+    from chalicelib.custody.derive import POOLS
+    from chalicelib.domain.addresses import Xpub
+
+    found = [wired.store.get(Xpub, realm=realm, pool=pool) for realm in wired.settings.realms for pool in POOLS]
+    return [xpub for xpub in found if xpub is not None]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CanNot(f"{path}: {error.strerror}") from error
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    """For the owner's eyes, and never over another file: it may be the only backup."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(json.dumps(document, indent=2) + "\n")
+    except OSError as error:
+        raise CanNot(f"{path}: {error.strerror}") from error
