@@ -31,6 +31,7 @@ from chalicelib.domain.restores import INDEXES, Restore, Usage
 from chalicelib.usecases.addresses import family_key, watched_key
 from chalicelib.usecases.changes import Change, Conflict, Save
 from chalicelib.usecases.forks import batch_blocks
+from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
@@ -73,12 +74,12 @@ class Restorer:
 
         Raises BusinessRule: `from_block` is needed where blocks are searched. Unavailable.
         """
-        blocks = not isinstance(self._reader, Usages)
-        if blocks and from_block is None:
-            raise BusinessRule("from_block", f"nodes of {self._network.slug} know no addresses: say from which block on to look")
         before = self._store.get(Restore, network=self._network.id)
         if before is not None and not before.never_used and not (going_on := before.knowing(known)).done:
             return going_on
+        blocks = pays_from_coins(self._network)
+        if blocks and from_block is None:
+            raise BusinessRule("from_block", f"nodes of {self._network.slug} know no addresses: say from which block on to look")
         made = Restore(self._network.id, gap, margin, self._clock.now_ms(), known=known)
         if blocks:
             made = replace(made, from_block=from_block, next_block=from_block, to_block=self._reader.tip())
