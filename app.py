@@ -128,3 +128,12 @@ def payout(event: SQSEvent) -> None:
 
     for message in event:
         worker.handle(message.body)
+
+
+@app.on_sqs_message(queue=_settings.queue("collections.fifo"), batch_size=1)
+def collect(event: SQSEvent) -> None:
+    """Coins want to leave a deposit address: what alone opens the seed. One at a time per address: the queue groups by it."""
+    from chalicelib.workers import collect as worker
+
+    for message in event:
+        worker.handle(message.body)

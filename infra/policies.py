@@ -42,6 +42,7 @@ class Rights:
     consumes: str | None = None
     signs: bool = False
     seals: bool = False
+    opens_seed: bool = False
     only: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
     """More of a table, for items alone whose partition key begins with a prefix: table to prefix and actions."""
 
@@ -106,18 +107,36 @@ FUNCTIONS: dict[str, Rights] = {
         {
             "records": (*GET, *PUT),
             "ledger": (*GET, *PUT, "UpdateItem"),
-            # ConditionCheckItem: that the wallet a payment begins with was not replaced, nor the kill switch thrown.
+            # ConditionCheckItem: that a wallet is registered still, when a payment begins with it or coins are signed over to it, and
+            # that the kill switch is not thrown.
             "chain": (*READ, "ConditionCheckItem"),
             "payouts": (*GET, *PUT),
             # Query: what else can be paid in the same transaction, on networks of coins.
             "work": ("Query", *PUT, "DeleteItem"),
-            "custody": ("GetItem",),
             "sandbox": _SIMULATED,
         },
         log_names=("-payout",),
         sends=("relay",),
         consumes="payouts.fifo",
         signs=True,
+        # Keys of wallets, never the seed.
+        only={"custody": ("key#", ("GetItem",))},
+    ),
+    "collect": Rights(
+        {
+            "records": (*GET, *PUT),
+            "ledger": (*GET, *PUT, "UpdateItem"),
+            "chain": (*READ, "ConditionCheckItem"),
+            "payouts": (*GET, *PUT),
+            "work": (*PUT, "DeleteItem"),
+            "sandbox": _SIMULATED,
+        },
+        log_names=("-collect",),
+        sends=("relay",),
+        consumes="collections.fifo",
+        opens_seed=True,
+        # The seed, never the keys of wallets.
+        only={"custody": ("seed#", ("GetItem",))},
     ),
     "relay": Rights(
         {
@@ -126,7 +145,7 @@ FUNCTIONS: dict[str, Rights] = {
             "webhooks": (*READ, *PUT),
         },
         log_names=("-relay",),
-        sends=("deliveries", "payouts.fifo"),
+        sends=("deliveries", "payouts.fifo", "collections.fifo"),
         consumes="relay",
     ),
     "deliver": Rights(
@@ -150,7 +169,7 @@ FUNCTIONS: dict[str, Rights] = {
             "webhooks": (*READ, *PUT),
         },
         log_names=("-housekeeping",),
-        sends=("relay", "deliveries", "payouts.fifo"),
+        sends=("relay", "deliveries", "payouts.fifo", "collections.fifo"),
     ),
 }
 
@@ -211,6 +230,9 @@ def policy(function: str, stage: str) -> dict[str, Any]:
         statements.append(_allow("SealsWalletKeys", ("kms:Encrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_wallet_keys(settings))
     if rights.signs:
         statements += _keys(settings)
+    if rights.opens_seed:
+        # No signature of KMS and no wallet's key: the seed of the deposit addresses alone.
+        statements.append(_allow("OpensSeed", ("kms:Decrypt",), ["arn:aws:kms:*:*:key/*"]) | _for(settings, "deposit-seed"))
     return {"Version": "2012-10-17", "Statement": statements}
 
 
@@ -235,12 +257,16 @@ def _keys(settings: Settings) -> list[dict[str, Any]]:
 
 
 def _for_wallet_keys(settings: Settings) -> dict[str, Any]:
-    """The key `data`, for wallets' keys of this stage alone."""
+    return _for(settings, "wallet-key")
+
+
+def _for(settings: Settings, purpose: str) -> dict[str, Any]:
+    """The key `data`, for secrets of this stage and purpose alone."""
     return {
         "Condition": {
             "ForAnyValue:StringEquals": {"kms:ResourceAliases": [settings.key_alias("data")]},
             "StringEquals": {
-                "kms:EncryptionContext:purpose": "wallet-key",
+                "kms:EncryptionContext:purpose": purpose,
                 "kms:EncryptionContext:stage": settings.stage,
             },
         }

@@ -10,15 +10,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from chalicelib.domain.audit_coins import coins_agree
+from chalicelib.domain.audit_moves import moves_agree
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
 from chalicelib.domain.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
 from chalicelib.domain.invoices import SUMS, Invoice
 from chalicelib.domain.ledger import BURNT, FEES, OUTSIDE, Balance, Book, JournalEntry, WalletBalance, in_flight, totals
 from chalicelib.domain.ledger import wallet as wallet_account
+from chalicelib.domain.moves import Move, moved_work
 from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.stakes import Stake, staked_work
@@ -48,6 +50,8 @@ class Books:
     rescans: list[Rescan] = field(default_factory=list)
     stakes: list[Stake] = field(default_factory=list)
     ranges: list[ScanRange] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    own: list[OwnTransaction] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)
     """Ids of the outbox rows."""
     events_since: int = 0
@@ -71,6 +75,7 @@ def violations(books: Books) -> list[str]:
         *_reserved(books),
         *_nonces(books),
         *coins_agree(books.held, books.bundles, books.orders, books.withdrawals, books.deposits, books.wallets, books.work),
+        *moves_agree(books.moves, books.own),
         *_attempts(books),
         *_obligations(books),
         *_told(books),
@@ -155,8 +160,13 @@ def _in_flight_agrees(sums: Mapping[tuple[Book, str, AssetId], int], books: Book
         found = booked.pop(in_flight(order.id), 0)
         if found != expected:
             yield f"order {order.id} is {order.state} and {found} is in flight, not {expected}"
+    for move in books.moves:
+        expected = move.amount if move.state == "signed" else 0
+        found = booked.pop(in_flight(move.id), 0)
+        if found != expected:
+            yield f"move {move.id} is {move.state} and {found} is in flight, not {expected}"
     for account, units in booked.items():
-        yield f"{account} holds {units} and there is no such order"
+        yield f"{account} holds {units} and there is no such order, nor such a move"
 
 
 def _credited_once(books: Books) -> Iterable[str]:
@@ -258,6 +268,10 @@ def _nonces(books: Books) -> Iterable[str]:
     for order in books.orders:
         if order.bundle is None and not order.unbundled:
             used[order.network, order.wallet].append(order.nonce)
+    # Withdrawals and moves of one wallet take their nonces from one counter; a deposit address has one of its own.
+    for move in books.moves:
+        if move.nonce is not None:
+            used[move.network, move.source].append(move.nonce)
     following: dict[tuple[str, str], int] = {(c.network, c.wallet): c.next for c in books.counters}
     per_withdrawal = Counter(order.withdrawal_id for order in books.orders)
     for withdrawal_id, count in per_withdrawal.items():
@@ -274,7 +288,7 @@ def _nonces(books: Books) -> Iterable[str]:
 
 
 def _attempts(books: Books) -> Iterable[str]:
-    """Signed bytes belong to one order for ever, and a withdrawal shows one of those that may have paid it."""
+    """Signed bytes belong to one order or move for ever, and a withdrawal shows one of those that may have paid it."""
     withdrawals = {withdrawal.id: withdrawal for withdrawal in books.withdrawals}
     owners: dict[str, str] = {}
     for order in books.orders:
@@ -293,6 +307,10 @@ def _attempts(books: Books) -> Iterable[str]:
         withdrawal = withdrawals.get(order.withdrawal_id)
         if signed and withdrawal is not None and withdrawal.txid not in order.txids:
             yield f"withdrawal {withdrawal.id} shows {withdrawal.txid}, which is no attempt of its order"
+    for move in books.moves:
+        for txid in move.txids:
+            if owners.setdefault(txid, move.id) != move.id or move.txids.count(txid) > 1:
+                yield f"{txid} is an attempt of move {move.id} twice, or of {owners[txid]} too"
 
 
 def _obligations(books: Books) -> Iterable[str]:
@@ -312,6 +330,7 @@ def _obligations(books: Books) -> Iterable[str]:
         "outbox": set(books.outbox),
         "rescan": {r.id for r in books.rescans if not r.done},
         "stake": {s.id for s in books.stakes if s.status == "pending"},
+        "move": {m.id for m in books.moves if not m.at_rest},
     }
     paid = {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("confirmed", "failed") and w.order_id is not None}
     for watched in sorted({work.rsplit("|", 1)[0] for work in open_ids["settled"]} - paid):
@@ -319,6 +338,9 @@ def _obligations(books: Books) -> Iterable[str]:
     final = {staked_work(s).id for s in books.stakes if s.mined is not None}
     for watched in sorted(open_ids["staked"] - final):
         yield f"{watched} is watched as staked and is not"
+    arrived = {moved_work(m).id for m in books.moves if m.state in ("settled", "failed")}
+    for watched in sorted(open_ids["moved"] - arrived):
+        yield f"{watched} is watched as moved and is not"
     for kind, ids in expected.items():
         for missing in sorted(ids - open_ids[kind]):
             yield f"{kind} {missing} is unfinished and nobody will look at it again"

@@ -154,7 +154,8 @@ class Receipt:
     """What the chain says of a transaction of ours (money rule 8). `fee` in units of the native coin, None where the chain
     does not tell it (UTXO): the stored transaction does.
 
-    `moved` lists the token transfers that it logged: contract, sender, recipient, in storage form.
+    `moved` lists the token transfers that it logged: contract, sender, recipient, in storage form; `amounts` has their units, in
+    the same order.
     """
 
     txid: str
@@ -163,3 +164,9 @@ class Receipt:
     block_hash: str
     fee: int | None
     moved: tuple[tuple[str, str, str], ...] = ()
+    amounts: tuple[int, ...] = ()
+
+    def arrived(self, contract: str, sender: str, recipient: str) -> int:
+        """Units that the token `contract` logged from `sender` to `recipient`, all in storage form."""
+        wanted = (contract, sender, recipient)
+        return sum(units for moved, units in zip(self.moved, self.amounts, strict=True) if moved == wanted)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, derived_id, network_parts
-from chalicelib.domain.withdrawals import Attempt
+from chalicelib.domain.withdrawals import Attempt, Usurped
 from chalicelib.domain.work import Command, Work, time_order
 
 MoveKind = Literal["topup", "sweep", "distribution", "cold", "drain"]
@@ -38,7 +38,8 @@ class Move:
 
     The exact bytes are in `unsigned`; `raw` and `txid` are set together before the first broadcast (money rule 5), `earlier` are
     the attempts that they replaced. `renew` asks for a replacement, which only the function that signs can make. `tried` counts the
-    refusals before anything was signed, `reason` says the last. `round` counts how often a reorganisation undid its settlement.
+    refusals before anything was signed, `reason` says the last. `mined` is the transaction that settled it; a failed
+    move has none where others used its nonce (`usurped`). `round` counts how often a reorganisation undid its settlement.
     """
 
     id: str
@@ -69,6 +70,8 @@ class Move:
     block_number: int | None = None
     block_hash: str | None = None
     confirmed_at: int | None = None
+    mined: str | None = None
+    usurped: Usurped | None = None
     round: int = 0
     version: int = 1
 
@@ -81,6 +84,18 @@ class Move:
     def txids(self) -> tuple[str, ...]:
         """Every transaction that may have moved it, the newest first."""
         return (*((self.txid,) if self.txid else ()), *(attempt.txid for attempt in reversed(self.earlier)))
+
+    @property
+    def hash(self) -> str | None:
+        """The transaction to show: the one that settled it, before that the newest."""
+        return self.mined or self.txid
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Every transaction that may have moved it, with its bytes, the newest first; none before one is signed."""
+        if self.raw is None or self.txid is None:
+            return ()
+        return Attempt(self.raw, self.txid, self.fee, self.signed_at), *reversed(self.earlier)
 
     @property
     def at_rest(self) -> bool:

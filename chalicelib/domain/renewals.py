@@ -7,14 +7,34 @@ replaced must be bounded: a network that stands still would otherwise have us ou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from chalicelib.domain.withdrawals import MINUTES, PaymentOrder, Priority
+from chalicelib.domain.withdrawals import MINUTES, Attempt, Priority, Usurped
 
 BLOCKS: dict[Priority, int] = {"low": 100, "normal": 30, "high": 15, "urgent": 6}
 """Blocks in which a payment of this priority ought to be. Where they take longer than the published confirmation time, that time
 counts."""
 LEAST_BLOCKS = 3
 """Where blocks are rare, chance alone keeps a payment that pays enough out of one or two."""
+
+
+class Signed(Protocol):
+    """What was signed, of a payment or of a move between our own places: see `PaymentOrder`."""
+
+    @property
+    def created_at(self) -> int: ...
+
+    @property
+    def signed_at(self) -> int: ...
+
+    @property
+    def fee(self) -> int: ...
+
+    @property
+    def earlier(self) -> tuple[Attempt, ...]: ...
+
+    @property
+    def usurped(self) -> Usurped | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +49,7 @@ class RenewalRules:
     most_expired: int = 24
     times: int = 10
 
-    def stuck(self, order: PaymentOrder, priority: Priority, since: int, block_seconds: float, now: int) -> bool:
+    def stuck(self, order: Signed, priority: Priority, since: int, block_seconds: float, now: int) -> bool:
         """Whether its newest attempt, or what happened to it `since`, has been waiting for a block too long."""
         waited = now - max(order.signed_at or order.created_at, since)
         return waited >= self.patience(priority, block_seconds, len(order.earlier))
@@ -41,11 +61,11 @@ class RenewalRules:
         longer: int = first * 3**replaced // 2**replaced
         return min(8 * first, longer)
 
-    def exhausted(self, order: PaymentOrder, expires: bool) -> bool:
+    def exhausted(self, order: Signed, expires: bool) -> bool:
         """Whether it has been replaced as often as it may be. `expires`: its attempts have no nonce and expire."""
         return len(order.earlier) >= (self.most_expired if expires else self.most)
 
-    def affordable(self, order: PaymentOrder, fee: int) -> bool:
+    def affordable(self, order: Signed, fee: int) -> bool:
         """Whether a replacement of `order` may cost `fee`, in units of the native coin. The first attempt's fee is the measure."""
         first = order.earlier[0].fee if order.earlier else order.fee
         return not first or fee <= first * self.times

@@ -128,10 +128,10 @@ def _stake_lists(r: Any) -> dict[str, str | None]:
 
 def _move_lists(r: Any) -> dict[str, str | None]:
     """In the operator's lists once it has a transaction on the chain."""
-    if r.txid is None:
+    if r.hash is None:
         return {}
     status = {"settled": "confirmed", "failed": "failed"}.get(r.state, "pending")
-    return _transaction_lists(r, status, r.recipient, r.txid)
+    return _transaction_lists(r, status, r.recipient, r.hash)
 
 
 def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str, str | None]:

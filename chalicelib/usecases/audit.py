@@ -8,12 +8,13 @@ from collections import defaultdict
 from chalicelib.domain.audit import Books, violations
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.moves import Move
 from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.stakes import Stake
@@ -51,6 +52,8 @@ def read_books(store: Store, now_ms: int) -> Books:
         rescans=list(store.every(Rescan)),
         stakes=list(store.every(Stake)),
         ranges=list(store.every(ScanRange)),
+        moves=list(store.every(Move)),
+        own=list(store.every(OwnTransaction)),
         outbox=[row.id for row in rows],
         events_since=since,
         aged=any(merchant.created_at < since for merchant in store.every(Merchant)),

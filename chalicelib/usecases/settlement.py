@@ -28,6 +28,7 @@ from chalicelib.usecases.sweeping import is_open, pages_of
 from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.watching import watch
 from chalicelib.usecases.withdrawal_steps import (
     bounced,
     catalogue_views,
@@ -250,26 +251,17 @@ class Settlement:
         Otherwise the bytes would be forgotten by the nodes, and every later payment of the wallet would wait for their nonce.
         Stops when `more` says that the time is over. Raises Unavailable, Failures.
         """
-        scanned: Scanned | None = None
-        hashes: dict[int, str | None] = {}
-        with Each(f"{self._network.id}: settled payments") as each:
-            for works in pages_of(self._store, "settled", self._network.id):
-                scanned = scanned or self._verdicts.scanned()
-                for work in works:
-                    if not more():
-                        return
-                    each.take(work.id, partial(self._watch, work, scanned, hashes))
-
-    def _watch(self, work: Work, scanned: Scanned, hashes: dict[int, str | None]) -> None:
-        number, block_hash = int(work.order), work.id.rsplit("|", 1)[1]
-        if number not in hashes:
-            hashes[number] = self._reader.block_hash(number)
-        if hashes[number] is None:
-            return  # the node is behind, or a shorter branch has won for a moment
-        if hashes[number] != block_hash:
-            until_settled(partial(self._unsettle, work))
-        elif number <= scanned.height - self._network.reorg_depth:
-            until_settled(partial(self._rest, work))
+        watch(
+            "settled",
+            "settled payments",
+            self._network,
+            self._reader,
+            self._store,
+            self._verdicts,
+            more,
+            self._unsettle,
+            self._rest,
+        )
 
     def _rest(self, work: Work) -> None:
         """No reorganisation reaches it any more. What failed on the chain counts towards no limit from now on, unless it burnt a

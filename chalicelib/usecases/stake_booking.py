@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue import Network
@@ -23,9 +22,9 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import is_open, pages_of
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.sweeping import is_open
+from chalicelib.usecases.verdicts import Verdicts
+from chalicelib.usecases.watching import watch
 
 log = logging.getLogger(__name__)
 
@@ -70,24 +69,10 @@ class StakeBooking:
 
     def watch(self, more: Callable[[], bool]) -> None:
         """See that what was final stays in the chain; undo what does not. Raises Unavailable, Failures."""
-        scanned: Scanned | None = None
-        with Each(f"{self._network.id}: final stakes") as each:
-            for works in pages_of(self._store, "staked", self._network.id):
-                scanned = scanned or self._verdicts.scanned()
-                for work in works:
-                    if not more():
-                        return
-                    each.take(work.id, partial(self._watch, work, scanned))
-
-    def _watch(self, work: Work, scanned: Scanned) -> None:
-        number = int(work.order)
-        block_hash = self._reader.block_hash(number)
-        if block_hash is None:
-            return  # the node is behind, or a shorter branch has won for a moment
-        if block_hash != work.id.rsplit("|", 1)[1]:
-            until_settled(partial(self._undo, work))
-        elif number <= scanned.height - self._network.reorg_depth:
-            self._store.commit([Close(work)])
+        watch(
+            "staked", "final stakes", self._network, self._reader, self._store, self._verdicts,
+            more, self._undo, lambda work: self._store.commit([Close(work)]),
+        )  # fmt: skip
 
     def _undo(self, work: Work) -> None:
         stake = self._store.get(Stake, network=self._network.id, id=work.id.rsplit("|", 1)[0])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.staking import StakingNode
     from chalicelib.usecases.ports.tokens import TokenReader
     from chalicelib.usecases.sent import Sent
+    from chalicelib.usecases.stuck import Stuck
 
 
 class ChainServices:
@@ -106,7 +107,13 @@ class ChainServices:
             from chalicelib.usecases.bundle_sent import SentTogether
 
             return SentTogether(self.store, self.coin_payer(network))
-        return SentAlone(network, self.reader(network), self.payer(network), self.renewals)
+        return SentAlone(self.payer(network), self.stuck(network))
+
+    def stuck(self, network: Network) -> Stuck:
+        """What says when a transaction of ours should be replaced. For networks of accounts, and for one poll."""
+        from chalicelib.usecases.stuck import Stuck
+
+        return Stuck(network, self.reader(network), self.payer(network), self.renewals)
 
     @property
     def renewals(self) -> RenewalRules:

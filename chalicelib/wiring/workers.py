@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.deposits import Deposits
     from chalicelib.usecases.glimpses import Glimpses, Looks
+    from chalicelib.usecases.move_following import MoveFollowing
+    from chalicelib.usecases.move_signing import MoveSigning
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
     from chalicelib.usecases.ports.clock import Clock
@@ -140,6 +142,17 @@ class WorkerServices(ChainServices):
         reader, verdicts = self.reader(network), self.verdicts(network)
         return BundleSettlement(network, reader, payer, sent, self.store, self.rules, clock, self.renewals, verdicts)
 
+    def moves(self, network: Network) -> MoveFollowing:
+        """For a network of accounts."""
+        from chalicelib.usecases.move_booking import MoveBooking
+        from chalicelib.usecases.move_following import MoveFollowing
+
+        clock, reader, verdicts = self.clock_of(network.realm), self.reader(network), self.verdicts(network)
+        booking = MoveBooking(network, reader, self.store, self.rules, clock, verdicts)
+        return MoveFollowing(
+            network, reader, self.payer(network), self.store, clock, verdicts, self.stuck(network), booking
+        )  # fmt: skip
+
     def staker(self, network: Network) -> Staker:
         """Raises LookupError for a network that is not simulated."""
         from chalicelib.usecases.staking import Staker
@@ -186,6 +199,25 @@ class WorkerServices(ChainServices):
         from chalicelib.usecases.stake_signing import StakeSigning
 
         return StakeSigning(self.store, self.realm_clock, self.signer, self.staking_node, self.reader)
+
+    @cached_property
+    def wallet_moves(self) -> MoveSigning:
+        """Moves out of service wallets: for the function that has their keys."""
+        from chalicelib.usecases.move_signing import MoveSigning
+
+        rules, clock = self.rules, self.realm_clock
+        return MoveSigning(self.store, rules, clock, self.payer, self.reader, self.renewals, wallets=self.signer)
+
+    @cached_property
+    def deposit_moves(self) -> MoveSigning:
+        """Moves out of deposit addresses: for the function that may open the seed."""
+        from chalicelib.custody.derived import SeedKeys
+        from chalicelib.custody.records import EncryptedSeed
+        from chalicelib.usecases.move_signing import MoveSigning
+
+        keys = SeedKeys(self._client("kms"), self.settings, lambda seed_id: self.store.get(EncryptedSeed, id=seed_id))
+        rules, clock = self.rules, self.realm_clock
+        return MoveSigning(self.store, rules, clock, self.payer, self.reader, self.renewals, deposits=keys)
 
     @cached_property
     def payout_sweep(self) -> PayoutSweep:

@@ -1,4 +1,4 @@
-"""A message that a withdrawal wants to be paid, or a stake to be signed."""
+"""A message that a withdrawal wants to be paid, a stake to be signed, or coins of a service wallet to be moved."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ def handle(body: str) -> None:
             with in_realm(network_parts(message["network"])[0]):
                 services().stake_signing.sign(message["network"], message["stake"])
             return
+        if "move" in message:
+            with in_realm(network_parts(message["network"])[0]):
+                services().wallet_moves.advance(message["network"], message["move"])
+            return
         with in_realm(tenant_parts(message["tenant"])[1]):
             services().payouts.pay(message["tenant"], message["id"])
     except (Unavailable, Conflict) as error:
@@ -39,4 +43,4 @@ def handle(body: str) -> None:
 
 
 def _what(message: dict[str, str]) -> str:
-    return message.get("stake") or message["id"]
+    return message.get("stake") or message.get("move") or message["id"]

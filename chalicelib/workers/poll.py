@@ -17,6 +17,7 @@ from chalicelib.wiring import services
 
 if TYPE_CHECKING:
     from chalicelib.usecases.bundle_settlement import BundleSettlement
+    from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.settlement import Settlement
 
 SECONDS = 30.0
@@ -86,21 +87,24 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         if hot is not None:
             wired.settlement(network).quote_fees(hot.address)
 
-    following: list[Settlement | BundleSettlement] = []
+    following: list[Settlement | BundleSettlement | MoveFollowing] = []
     """What was last followed: something of it may be final as soon as it is scanned."""
 
     def follow(each: Each) -> None:
         following[:] = [wired.settlement(network)]
-        if pays_from_coins(network):
-            following.append(wired.bundle_settlement(network))
-        for settlement in following:
-            each.take("settle payments", partial(settlement.follow, more))
+        following.append(wired.bundle_settlement(network) if pays_from_coins(network) else wired.moves(network))
+        for settlement, what in zip(
+            following, ("settle payments", "bundles" if pays_from_coins(network) else "moves"), strict=True
+        ):
+            each.take(what, partial(settlement.follow, more))
 
     with in_realm(network.realm), Each(network.id) as each:
         if network.simulated:
             each.take("follow the clock", follow_the_clock)
         # What is out first: a long catch-up must not keep it waiting.
         each.take("watch settled payments", lambda: wired.settlement(network).watch_settled(more))
+        if not pays_from_coins(network):
+            each.take("watch moved", lambda: wired.moves(network).watch(more))
         follow(each)
         each.take("quote fees", quote_fees)
         each.take("scan", scan)

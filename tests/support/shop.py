@@ -117,7 +117,7 @@ class Shop:
 
     def turn(self, *more: str, failures: Any = "raise") -> Drained:
         """The network's poll and the queues, until nothing changes; `more` schedules beside them."""
-        only = (f"poll_{self.network}", "relay", "payout", *more)
+        only = (f"poll_{self.network}", "relay", "payout", "collect", *more)
         return self.stack.drain(only=only, failures=failures, hurry=True)
 
     def nudge(self, seconds: int = IDLE) -> Drained:

@@ -17,7 +17,7 @@ from infra.local.pump import Order
 from tests.support.cuts import Cutter, Died
 from tests.support.stack import Response, Stack
 
-HANDLERS = ("poll_ethereum", "relay", "deliver", "payout")
+HANDLERS = ("poll_ethereum", "relay", "deliver", "payout", "collect")
 SWEEPERS = (*HANDLERS, "housekeeping")
 NETWORK = "ethereum"
 OUT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -110,7 +110,7 @@ class World:
 
     def open_work(self) -> list[Work]:
         """Obligations, but those that only wait: invoices for their time, settled payments for the chain to go on."""
-        return [work for work in services().store.every_work() if work.kind not in ("expiry", "settled", "staked")]
+        return [work for work in services().store.every_work() if work.kind not in ("expiry", "settled", "staked", "moved")]
 
     def mine(self, count: int) -> None:
         sandbox = services().sandbox

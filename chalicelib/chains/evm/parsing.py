@@ -186,8 +186,8 @@ def check_native(transaction: Any, transfer: Transfer) -> None:
         raise Contradicted("a transaction is not what its block tells")
 
 
-def moved_tokens(logs: Any) -> tuple[tuple[str, str, str], ...]:
-    """Contract, sender and recipient of every ERC-20 transfer above zero in a receipt's logs."""
+def moved_tokens(logs: Any) -> list[tuple[tuple[str, str, str], int]]:
+    """Contract, sender and recipient of every ERC-20 transfer above zero in a receipt's logs, and its units."""
     if not isinstance(logs, list):
         raise Garbled("a receipt has no list of logs")
     moved = []
@@ -199,8 +199,8 @@ def moved_tokens(logs: Any) -> tuple[tuple[str, str, str], ...]:
         if topics and topics[0] == TRANSFER_TOPIC:
             found = transfer_of(topics, data)
             if found is not None and found[2] > 0:
-                moved.append((contract, found[0], found[1]))
-    return tuple(moved)
+                moved.append(((contract, found[0], found[1]), found[2]))
+    return moved
 
 
 def _check(right: bool, problem: str) -> None:

@@ -216,13 +216,15 @@ class EvmReader:
         fee = quantity(answer.get("gasUsed"), "the gas used") * quantity(price, "the gas price")
         if answer.get("l1Fee") is not None:
             fee += quantity(answer["l1Fee"], "the fee of the parent chain")
+        moved = moved_tokens(answer.get("logs"))
         return Receipt(
             txid=txid,
             success=quantity(answer.get("status"), "a receipt's status") == 1,
             block_number=quantity(answer["blockNumber"], "a receipt's block"),
             block_hash=hash32(answer.get("blockHash"), "a receipt's block"),
             fee=fee,
-            moved=moved_tokens(answer.get("logs")),
+            moved=tuple(who for who, _ in moved),
+            amounts=tuple(units for _, units in moved),
         )
 
     def _sure(self, ask: Callable[[], T]) -> T:

@@ -86,7 +86,7 @@ class SandboxReader:
         name = self._reads.hash_at(view, place.number, txid)
         tx = state.tx
         moved = ((tx.contract, tx.sender, tx.recipient),) if place.success and tx.contract is not None else ()
-        return Receipt(txid, place.success, place.number, name, tx.fee, moved)
+        return Receipt(txid, place.success, place.number, name, tx.fee, moved, (tx.amount,) if moved else ())
 
     def balance(self, address: str, contract: str | None = None) -> int:
         """Units of the native coin, or of the token `contract`, at the newest block. One read."""

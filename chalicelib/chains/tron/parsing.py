@@ -211,8 +211,8 @@ def _internal(txid: str, info: Mapping[str, Any]) -> list[Transfer]:
     return found
 
 
-def tokens_moved(info: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Contract, sender and recipient of every token transfer above zero that an info has a log of."""
+def tokens_moved(info: Mapping[str, Any]) -> list[tuple[tuple[str, str, str], int]]:
+    """Contract, sender and recipient of every token transfer above zero that an info has a log of, and its units."""
     every = {log["address"]: address("41" + log["address"]) for log in info.get("log", ())}
     moved = moved_by(info["id"], {"log": info.get("log", ())}, every)
-    return [(transfer.contract or "", transfer.sender, transfer.recipient) for transfer in moved]
+    return [((transfer.contract or "", transfer.sender, transfer.recipient), transfer.amount) for transfer in moved]

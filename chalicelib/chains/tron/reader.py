@@ -160,13 +160,15 @@ class TronReader:
         if block_hash is None:
             raise Garbled("a transaction is in a block that the node does not have")
         success = succeeded(info)
+        moved = _moved(info) if success else []
         return Receipt(
             txid=txid,
             success=success,
             block_number=number,
             block_hash=block_hash,
             fee=whole(info.get("fee"), "a fee"),
-            moved=_moved(info) if success else (),
+            moved=tuple(who for who, _ in moved),
+            amounts=tuple(units for _, units in moved),
         )
 
     def _hash_in(self, answer: Any, number: int) -> str | None:
@@ -245,10 +247,10 @@ def _listed(answer: Any) -> list[dict[str, Any]]:
     return [row(block, "a block") for block in found]
 
 
-def _moved(info: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
-    """Contract, sender and recipient of every token transfer that an info has a log of."""
+def _moved(info: Mapping[str, Any]) -> list[tuple[tuple[str, str, str], int]]:
+    """Contract, sender and recipient of every token transfer that an info has a log of, and its units."""
     try:
-        return tuple(tokens_moved(info))
+        return tokens_moved(info)
     except (KeyError, TypeError, AttributeError):
         raise Garbled("a log lacks a field") from None
 

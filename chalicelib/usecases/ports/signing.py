@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.ids import NetworkId
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,4 +30,24 @@ class Signed:
 class Signer(Protocol):
     def sign(self, wallet: Wallet, digest: bytes) -> Signature:
         """Sign with the wallet's key. The caller has checked what it signs (money rule 7). Raises Unavailable."""
+        ...
+
+
+class OpenDepositKeys(Protocol):
+    """The keys of deposit addresses while the seed is open."""
+
+    def sign_as(self, network: NetworkId, address: str, path: str, digest: bytes) -> Signature:
+        """Sign with the key at the derivation path `path`. The caller has checked what it signs (money rule 7).
+
+        Raises ValueError unless that key is the one of `address` on `network`.
+        """
+        ...
+
+
+class DepositKeys(Protocol):
+    """The seed of the deposit addresses, which one function alone may open."""
+
+    def opened(self) -> AbstractContextManager[OpenDepositKeys]:
+        """Open for the length of a `with` block: one call to the key service, however much is signed. Raises Unavailable, and
+        LookupError where there is no seed."""
         ...

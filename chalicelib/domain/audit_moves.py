@@ -1,0 +1,33 @@
+"""What must be true of moves between our own places: the part of `audit` for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.moves import WHOLE_TRANSACTION, Move
+
+
+def moves_agree(moves: Sequence[Move], own: Sequence[OwnTransaction]) -> Iterable[str]:
+    """Every violation, one sentence each."""
+    credits_nobody = {(each.network, each.txid) for each in own if WHOLE_TRANSACTION in each.positions}
+    for move in moves:
+        name = f"move {move.id}"
+        signed = move.state in ("signed", "settled", "failed")
+        allotted = signed or move.state == "built"
+        if (move.unsigned is not None) != allotted or (move.nonce is not None) != allotted:
+            yield f"{name} is {move.state}, and its bytes or its nonce say otherwise"
+        if (move.raw is not None) != signed or (move.txid is not None) != signed or (move.earlier and not signed):
+            yield f"{name} is {move.state}, and its signed bytes say otherwise"
+        if move.renew and move.state != "signed":
+            yield f"{name} is {move.state} and to be replaced"
+        final = move.state in ("settled", "failed") and move.usurped is None
+        if (move.mined is not None) != final or (move.block_hash is not None) != final or (final and move.arrived is None):
+            yield f"{name} is {move.state}, and its block says otherwise"
+        if final and move.mined not in move.txids:
+            yield f"{name} was settled by {move.mined}, which is no attempt of it"
+        if move.arrived is not None and bool(move.arrived) != (move.state == "settled"):
+            yield f"{name} is {move.state} and {move.arrived} arrived"
+        for txid in move.txids:
+            if (move.network, txid) not in credits_nobody:
+                yield f"{name} has the attempt {txid}, which a scanner could take for a deposit"

@@ -1,0 +1,140 @@
+"""What moves are to the ledger: booked once their block is deep enough, undone when it falls out of the chain all the same.
+
+As with payments, the block is watched as deep as a reorganisation is followed. Undone, a move is as if it had never been final: its
+coins are in flight again, and the poll goes on sending its bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from chalicelib.domain import ledger
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Receipt
+from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.money import Amount
+from chalicelib.domain.moves import Move, move_work, moved_work
+from chalicelib.domain.withdrawals import Attempt, NonceCounter
+from chalicelib.domain.work import Work
+from chalicelib.usecases.changes import Close, Open, Post, Save
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import is_open
+from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.watching import watch
+
+log = logging.getLogger(__name__)
+
+
+class MoveBooking:
+    """Books and unbooks the moves of one network. Needs no key."""
+
+    def __init__(
+        self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, clock: Clock, verdicts: Verdicts
+    ) -> None:
+        self._network, self._reader, self._verdicts = network, reader, verdicts
+        self._store, self._rules, self._clock = store, rules, clock
+
+    def ripen(self, before: Move, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
+        """Book a move that a node has in its chain, once that is deep enough and believed; whether it is deep enough by the node's
+        height and not by what was scanned yet. Raises Conflict, Unavailable."""
+        if scanned.depth(receipt.block_number) < self._network.confirmations:
+            return scanned.tip - receipt.block_number + 1 >= self._network.confirmations
+        believed = self._verdicts.believed(
+            receipt, scanned, before.asset, before.amount, lambda told: self._arrived(before, told) > 0
+        )
+        if believed is not None:
+            self._settle(before, attempt, believed)
+        return False
+
+    def _arrived(self, move: Move, receipt: Receipt) -> int:
+        """Units that are at the destination by the chain's word: of a token, by its own log: it may take a part (money rule 8).
+
+        Never more than was sent: what else a token does is not this move's.
+        """
+        if not receipt.success:
+            return 0
+        if move.contract is None:
+            return move.amount
+        form = self._rules.storage_form
+        slug = self._network.slug
+        logged = receipt.arrived(form(slug, move.contract), form(slug, move.source), form(slug, move.recipient))
+        return min(move.amount, logged)
+
+    def _settle(self, before: Move, attempt: Attempt, receipt: Receipt) -> None:
+        arrived = self._arrived(before, receipt)
+        now = self._clock.now_ms()
+        after = replace(
+            before,
+            state="settled" if arrived else "failed",
+            reason=None if arrived else "the transaction failed on the chain",
+            arrived=arrived,
+            mined=attempt.txid,
+            fee=attempt.fee if receipt.fee is None else receipt.fee,
+            renew=False,
+            usurped=None,
+            block_number=receipt.block_number,
+            block_hash=receipt.block_hash,
+            confirmed_at=now if arrived else None,
+            updated_at=now,
+            version=before.version + 1,
+        )
+        self._store.commit([Save(after), Close(move_work(before)), Open(moved_work(after)), Post(self._entry(after))])
+        if not arrived:
+            log.error("ALARM %s: move %s failed on the chain, in %s", self._network.id, after.id, attempt.txid)
+
+    def lose(self, before: Move, used: int) -> None:
+        """Its nonce is used for good by a transaction that is not ours: it can never be mined, and its coins are where they were.
+
+        Nonces that were not allotted and are used as well are passed over first, in a transaction of its own, as with payments.
+        """
+        log.error(
+            "ALARM %s: %s can never be mined, its nonce %d was used by others: it has failed, and somebody has the key of %s",
+            *(self._network.id, before.id, before.nonce, before.source),
+        )
+        source = self._rules.normalize(self._network.slug, before.source)
+        counter = self._store.get(NonceCounter, network=self._network.id, wallet=source)
+        if counter is not None and counter.next < used:
+            self._store.commit([Save(counter.caught_up(used))])
+        after = replace(
+            before, state="failed", reason="another transaction used the nonce of its own: it can not be mined any more",
+            arrived=0, fee=0, renew=False, updated_at=self._clock.now_ms(), version=before.version + 1,
+        )  # fmt: skip
+        self._store.commit([Save(after), Close(move_work(before)), Post(self._entry(after))])
+
+    def watch(self, more: Callable[[], bool]) -> None:
+        """See that what was settled stays in the chain; undo what does not. Raises Unavailable, Failures."""
+        watch(
+            "moved", "settled moves", self._network, self._reader, self._store, self._verdicts,
+            more, self._undo, lambda work: self._store.commit([Close(work)]),
+        )  # fmt: skip
+
+    def _undo(self, work: Work) -> None:
+        move = self._store.get(Move, network=self._network.id, id=work.id.rsplit("|", 1)[0])
+        if move is None or move.state not in ("settled", "failed") or moved_work(move) != work:
+            if not is_open(self._store, work):
+                return  # another poll has done it between two of these reads
+            raise LookupError(f"{work.id} is watched as moved and is not")
+        log.warning("%s: the block that settled move %s fell out of the chain", self._network.id, move.id)
+        now = self._clock.now_ms()
+        back = ledger.move_reversed(self._entry(move), move.id, move.round, now)
+        after = replace(
+            move, state="signed", reason=None, arrived=None, mined=None, block_number=None, block_hash=None, confirmed_at=None,
+            round=move.round + 1, updated_at=now, version=move.version + 1,
+        )  # fmt: skip
+        self._store.commit([Save(after), Close(work), Open(move_work(after)), Post(back)])
+
+    def _entry(self, move: Move) -> JournalEntry:
+        """What a move that is in the chain moved."""
+        catalogue, slug = self._store.catalogue(self._network.realm), self._network.slug
+        place = ledger.wallet(self._network.id, self._rules.storage_form(slug, move.source))
+        amount, fee = Amount(move.asset, move.amount), Amount(catalogue.native(slug).asset, move.fee)
+        realm, now = self._network.realm, self._clock.now_ms()
+        if move.state == "failed":
+            return ledger.move_failed(move.id, move.round, now, realm, place, amount, fee)
+        destination = ledger.wallet(self._network.id, self._rules.storage_form(slug, move.recipient))
+        return ledger.move_settled(move.id, move.round, now, realm, place, destination, amount, move.arrived or 0, fee)

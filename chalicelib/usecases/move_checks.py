@@ -1,0 +1,99 @@
+"""What a move has to be before anything is allotted for it, and before its bytes are signed (money rule 7)."""
+
+from __future__ import annotations
+
+import logging
+
+from chalicelib.domain.addresses import Role, Wallet, Watched
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import FeeQuote
+from chalicelib.domain.moves import Move, MoveKind
+from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.changes import Still
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports.accounts import Explained
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.store import Store
+
+log = logging.getLogger(__name__)
+
+TO: dict[MoveKind, tuple[Role, ...]] = {
+    "sweep": ("collector", "hot"),
+    "distribution": ("hot",),
+    "cold": ("cold",),
+    "drain": ("hot", "collector"),
+    "topup": ("collector",),
+}
+"""The service wallets that each kind may go to. A top-up may go to a merchant's deposit address as well."""
+TOPUP_TIMES = 10
+"""A top-up is at most so many times what the dearest token transfer on its network costs now: who could plan moves at will could
+not carry the hot wallet off in top-ups."""
+TOPUP_LEAST = {"tron": 100 * 10**6}
+"""At least this, in units of the native coin. What a transfer costs on Tron is quoted for a hot wallet that may have energy of its
+stake; a deposit address has none and burns TRX."""
+
+
+class MoveChecks:
+    def __init__(self, store: Store, rules: AddressRules) -> None:
+        self._store, self._rules = store, rules
+
+    def destination(self, network: Network, move: Move) -> list[Still] | None:
+        """The conditions under which the recipient is what a move of this kind may go to; None where it is not. Raises Unavailable.
+
+        Service wallets as they are registered now: one that was replaced receives nothing any more.
+        """
+        wanted = self._form(network, move.recipient)
+        for role in TO[move.kind]:
+            wallet = self._store.get(Wallet, network=network.id, role=role)
+            if wallet is not None and self._form(network, wallet.address) == wanted:
+                return [Still(wallet)]
+        if move.kind != "topup":
+            return None
+        kind, key = watched_key(network, wanted or "")
+        watched: Watched | None = self._store.get(kind, **key)
+        ours = watched is not None and watched.role == "user" and network.slug in watched.networks
+        return [] if ours else None
+
+    def demand(self, network: Network, move: Move, does: Explained) -> list[Still]:
+        """The conditions under which bytes that do `does` may be signed. Raises OrderMismatch unless that is exactly what the move
+        says and a move may do, Unavailable."""
+
+        def form(address: str | None) -> str | None:
+            return self._form(network, address)
+
+        coin = next((c for c in self._store.catalogue(network.realm).coins_of(network.slug) if c.asset == move.asset), None)
+        rests_on = self.destination(network, move)
+        facts = {
+            "network": (move.network, network.id),
+            "coin": (form(move.contract), form(coin.contract) if coin is not None else "unknown"),
+            "chain": (does.chain_id, network.chain_id),
+            # Bytes without a nonce (Tron) name their sender. Those of EVM name none: the key that signs makes it.
+            "nonce": (does.nonce, move.nonce if does.nonce is not None or does.sender is None else None),
+            "sender": (form(does.sender), None if does.sender is None else form(move.source)),
+            "recipient": (form(does.recipient), form(move.recipient)),
+            "contract": (form(does.contract), form(move.contract)),
+            "amount": (does.amount, move.amount),
+            "destination": (rests_on is not None, True),
+            "key": (move.path is not None, move.kind == "sweep"),
+            "way": (form(move.source) == form(move.recipient), False),
+        }
+        if move.kind == "topup":
+            facts["kind"] = (move.contract, None)
+            facts["top-up"] = (move.amount <= self._most_topup(network), True)
+        wrong = [name for name, (found, ordered) in facts.items() if found != ordered]
+        if wrong or rests_on is None:
+            log.error("ALARM %s: move %s differs from what may be signed in %s", network.id, move.id, ", ".join(wrong))
+            raise OrderMismatch(f"move {move.id} differs from what may be signed in {', '.join(wrong)}")
+        return rests_on
+
+    def _most_topup(self, network: Network) -> int:
+        quote = self._store.get(FeeQuote, network=network.id)
+        dearest = 0 if quote is None else max(quote.fees.values(), default=0)
+        most = max(TOPUP_TIMES * dearest, TOPUP_LEAST.get(network.family, 0))
+        if not most:
+            raise Unavailable(f"{network.id}: nobody knows yet what a transfer costs")
+        return most
+
+    def _form(self, network: Network, address: str | None) -> str | None:
+        return None if address is None else self._rules.storage_form(network.slug, address)

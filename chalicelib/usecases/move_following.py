@@ -1,0 +1,130 @@
+"""What became of moves between our own places: receipts alone decide (money rule 8). Part of the poll; needs no key."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.moves import Move, move_command
+from chalicelib.domain.work import Work
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.move_booking import MoveBooking
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.stuck import Stuck
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.trying import Each, until_settled
+from chalicelib.usecases.verdicts import Scanned, Verdicts
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 60
+"""A move that stood still this long without being signed is asked for again: a command may be lost, coins may have come."""
+
+
+class MoveFollowing:
+    """Brings the open moves of one network to their end."""
+
+    def __init__(
+        self,
+        network: Network,
+        reader: ChainReader,
+        payer: ChainPayer,
+        store: Store,
+        clock: Clock,
+        verdicts: Verdicts,
+        stuck: Stuck,
+        booking: MoveBooking,
+    ) -> None:
+        self._network, self._reader, self._payer, self._verdicts = network, reader, payer, verdicts
+        self._store, self._clock, self._stuck, self._booking = store, clock, stuck, booking
+        self.waits_for_scan = False
+        """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
+
+    def follow(self, more: Callable[[], bool]) -> None:
+        """Look at every open move, oldest first: ask for signatures, send again what the chain lost, settle what is final.
+
+        Stops when `more` says that the time is over. Raises Unavailable, Failures.
+        """
+        scanned: Scanned | None = None
+        self.waits_for_scan = False
+        with Each(f"{self._network.id}: moves") as each:
+            for works in pages_of(self._store, "move", self._network.id):
+                scanned = scanned or self._verdicts.scanned()
+                for work in works:
+                    if not more():
+                        return
+                    each.take(work.id, partial(until_settled, partial(self._look, work, scanned)))
+
+    def watch(self, more: Callable[[], bool]) -> None:
+        """See that settled moves stay in the chain. Raises Unavailable, Failures."""
+        self._booking.watch(more)
+
+    def _look(self, work: Work, scanned: Scanned) -> None:
+        move = self._store.get(Move, network=self._network.id, id=work.id)
+        if move is None or move.at_rest:
+            return
+        if not move.attempts:
+            self._ask(move)
+            return
+        mined = False
+        for attempt in move.attempts:
+            receipt = self._reader.receipt(attempt.txid)
+            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+                self.waits_for_scan |= self._booking.ripen(move, attempt, receipt, scanned)
+                self._alone(move, attempt.txid)
+                return
+            mined = mined or receipt is not None
+        if mined:
+            return
+        used = self._stuck.lost(move.usurped, move.nonce or 0, move.source, scanned)
+        if used is not None and self._verdicts.denied(move.txids):
+            self._booking.lose(move, used)
+            return
+        self._send_again(move)
+        self._renew(move, scanned)
+
+    def _ask(self, move: Move) -> None:
+        """For its signature, where nobody has been at work on it for a while."""
+        news = News(self._clock.now_ms())
+        if news.at - move.updated_at < IDLE_SECONDS * 1000:
+            return
+        news.command(move_command(move))
+        self._store.commit([Save(replace(move, updated_at=news.at, version=move.version + 1)), *news.emit()])
+
+    def _alone(self, move: Move, mined: str) -> None:
+        """Nonces and expiries forbid that two attempts are mined. Should it happen, somebody has to know."""
+        for txid in move.txids:
+            receipt = None if txid == mined else self._reader.receipt(txid)
+            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+                log.error("ALARM %s: %s and %s are both in the chain for %s", self._network.id, mined, txid, move.id)
+
+    def _send_again(self, move: Move) -> None:
+        """The same bytes, as often as it takes (money rule 5). The newest first; where the node refuses those, the earlier ones."""
+        for attempt in move.attempts:
+            try:
+                self._payer.broadcast(attempt.raw)
+            except Refused as refused:
+                log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, attempt.txid, refused)
+                continue
+            return
+
+    def _renew(self, move: Move, scanned: Scanned) -> None:
+        """Ask for a replacement where it is due: at every poll until it is done, since a command may be lost."""
+        news = News(self._clock.now_ms())
+        standing = self._stuck.look(
+            move.id, move, move.unsigned or "", move.txids, move.source, "normal", move.updated_at, news.at, scanned
+        )
+        after = replace(move, usurped=standing.usurped, renew=standing.replace or move.renew)
+        if standing.replace:
+            news.command(move_command(move))
+        changed = [] if after == move else [Save(replace(after, version=move.version + 1))]
+        if changed or standing.replace:
+            self._store.commit([*changed, *news.emit()])

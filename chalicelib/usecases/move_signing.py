@@ -1,0 +1,272 @@
+"""Signing moves between our own places: planned → built → signed → sent, each step stored before the next begins.
+
+Two functions run this: `payout`, which has the keys of service wallets, and `collect`, which alone may open the seed of the deposit
+addresses. What a crash leaves is always one of these, and `advance` goes on from it:
+
+* planned: nothing was allotted. The next nonce of the source and the exact bytes are taken in one transaction (money rule 6).
+* built: the same unsigned bytes are signed; of two workers that sign, one stores its signature.
+* signed: these bytes alone are ever sent, as often as it takes (money rule 5). They are stored together with the name of the
+  transaction, so that no scanner takes it for a deposit, and with the posting source → in flight.
+* to renew: no block takes the newest bytes; others with the same nonce are checked, signed and stored beside them.
+
+What is refused before anything is allotted is tried again some times and then dropped: nothing has moved. What waits for coins
+waits. What becomes of the bytes is decided by `move_following`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from chalicelib.domain import ledger
+from chalicelib.domain.addresses import Role, Wallet
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.money import Amount
+from chalicelib.domain.moves import WHOLE_TRANSACTION, Move, move_work
+from chalicelib.domain.renewals import RenewalRules
+from chalicelib.domain.withdrawals import Attempt, NonceCounter
+from chalicelib.usecases.changes import Change, Close, Post, Save, Still
+from chalicelib.usecases.move_checks import MoveChecks
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Payment
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Signer
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import until_settled
+
+log = logging.getLogger(__name__)
+
+MOST_REFUSALS = 5
+"""A move that was refused so often before anything was signed is dropped."""
+_PAYS: tuple[Role, ...] = ("hot", "collector")
+
+
+class MoveSigning:
+    """`wallets` signs for service wallets, `deposits` for deposit addresses; a function has what its role lets it have."""
+
+    def __init__(
+        self,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        payer_of: Callable[[Network], ChainPayer],
+        reader_of: Callable[[Network], ChainReader],
+        renewals: RenewalRules,
+        wallets: Signer | None = None,
+        deposits: DepositKeys | None = None,
+    ) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+        self._payer_of, self._reader_of, self._renewals = payer_of, reader_of, renewals
+        self._wallets, self._deposits = wallets, deposits
+        self._checks = MoveChecks(store, rules)
+
+    def advance(self, network: NetworkId, move_id: str) -> None:
+        """Bring a move as far as its broadcast. Safe to call at any time, twice, at once.
+
+        Raises Unavailable, OrderMismatch, Conflict: to be called again later; LookupError where this function has not the key.
+        """
+        until_settled(lambda: self._advance(network, move_id))
+
+    def _advance(self, network_id: NetworkId, move_id: str) -> None:
+        move = self._store.get(Move, network=network_id, id=move_id)
+        if move is None or move.at_rest:
+            return
+        if (self._wallets if move.path is None else self._deposits) is None:
+            raise LookupError(f"this function has no key for move {move.id}")
+        realm, slug = network_parts(network_id)
+        network = self._store.catalogue(realm).networks[slug]
+        ready = self._ready(network, move)
+        if ready is None:
+            return
+        try:
+            self._payer_of(network).broadcast(ready.raw or "")
+        except Refused as refused:
+            # Signed bytes stay valid: whether the chain ever takes them, it alone decides. The poll sends them again.
+            log.warning("%s: the node refuses move %s for now: %s", network.id, move.id, refused)
+
+    def _ready(self, network: Network, move: Move) -> Move | None:
+        """With signed bytes that can be sent; None where there are none to send now."""
+        if move.state == "planned":
+            built = self._built(network, move)
+            return None if built is None else self._signed(network, built)
+        if move.state == "built":
+            return self._signed(network, move)
+        return self._renewed(network, move) if move.renew else move
+
+    def _built(self, network: Network, before: Move) -> Move | None:
+        """Allot the next nonce and store the bytes that use it, in one transaction. None while that can not be."""
+        rests_on = self._checks.destination(network, before)
+        if rests_on is None:
+            self._drop(before, "the recipient is no place of ours that it may go to now")
+            return None
+        counter = self._counter(network, before.source)
+        payer = self._payer_of(network)
+        try:
+            amount, unsigned = self._bytes(network, payer, before, counter.next)
+        except InsufficientFunds as error:
+            self._wait(before, f"the source has too little: {error}")
+            return None
+        except Refused as refused:
+            self._refused(before, str(refused))
+            return None
+        built = replace(
+            before, state="built", nonce=counter.next, unsigned=unsigned, amount=amount, reason=None,
+            updated_at=self._clock.now_ms(), version=before.version + 1,
+        )  # fmt: skip
+        taken = replace(counter, next=counter.next + 1, version=counter.version + 1)
+        self._store.commit([Save(built), Save(taken), *rests_on])
+        return built
+
+    def _counter(self, network: Network, address: str) -> NonceCounter:
+        """Of a service wallet, the one that its withdrawals take theirs from: under the same spelling."""
+        source = self._rules.normalize(network.slug, address)
+        counter = self._store.get(NonceCounter, network=network.id, wallet=source)
+        return counter or NonceCounter(network.id, source, self._payer_of(network).next_nonce(source), version=0)
+
+    def _bytes(self, network: Network, payer: ChainPayer, move: Move, nonce: int) -> tuple[int, str]:
+        """Amount and unsigned bytes. Raises Refused, InsufficientFunds (by the chain's word, or the ledger's), Unavailable."""
+        native = self._store.catalogue(network.realm).native(network.slug).asset
+        reader = self._reader_of(network)
+        have = min(self._booked(network, move, move.asset), reader.balance(move.source, move.contract))
+        payment = Payment(
+            sender=move.source, recipient=move.recipient, contract=move.contract, amount=1 if move.bare else move.amount,
+            nonce=nonce, reference=move.id,
+        )  # fmt: skip
+        if have < payment.amount:
+            raise InsufficientFunds(f"{have} of {payment.amount}")
+        fee = payer.estimate(payment).fee
+        if move.bare:
+            return self._everything(payer, payment, min(move.amount + fee, have), fee)
+        covered = have - move.amount if move.asset == native else self._booked(network, move, native)
+        if covered < fee:
+            # The chain may have it: what the ledger does not know is not spent.
+            raise InsufficientFunds(f"{covered} of {fee} for the fee, by the ledger")
+        return move.amount, payer.prepare(payment)
+
+    def _everything(self, payer: ChainPayer, payment: Payment, have: int, fee: int) -> tuple[int, str]:
+        """Everything less the most that the fee can be, which is known once there are bytes."""
+        for _ in range(3):
+            if have <= fee:
+                raise Refused(f"nothing is left of {have} after a fee of {fee}")
+            unsigned = payer.prepare(replace(payment, amount=have - fee))
+            most = payer.explain(unsigned).fee
+            if most <= fee:
+                return have - fee, unsigned
+            fee = most
+        raise Unavailable("fees rise faster than a transaction can be built")
+
+    def _booked(self, network: Network, move: Move, asset: str) -> int:
+        place = self._rules.storage_form(network.slug, move.source)
+        found = self._store.get(WalletBalance, network=network.id, address=place, asset=asset)
+        return 0 if found is None else found.units
+
+    def _signed(self, network: Network, move: Move) -> Move:
+        """Check the bytes against the move and the move against what may be; sign; store the signed bytes."""
+        does, rests_on = self._approved(network, move)
+        signed = self._sign(network, move)
+        now = self._clock.now_ms()
+        done = replace(
+            move, state="signed", raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, updated_at=now,
+            version=move.version + 1,
+        )  # fmt: skip
+        place = ledger.wallet(network.id, self._rules.storage_form(network.slug, move.source))
+        entry = ledger.move_signed(move.id, now, place, Amount(move.asset, move.amount))
+        self._store.commit([Save(done), *self._ours(done, signed), Post(entry), *rests_on])
+        return done
+
+    def _renewed(self, network: Network, before: Move) -> Move | None:
+        """With new bytes in place of those that no block takes, stored before anything is sent: with the same nonce, checked like
+        the first. None while that can not be, or need not any more. What was replaced stays: the chain may take it."""
+        payer, reader = self._payer_of(network), self._reader_of(network)
+        if before.raw is None or before.txid is None or before.unsigned is None:
+            return None
+        # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
+        if not payer.renewable(before.unsigned, before.txid) or any(reader.receipt(txid) is not None for txid in before.txids):
+            return None
+        try:
+            wanted = replace(before, unsigned=payer.renew(before.unsigned, "normal", before.source))
+        except Refused as refused:
+            log.warning("ALARM %s: move %s is stuck and can not be replaced now: %s", network.id, before.id, refused)
+            return None
+        does, rests_on = self._approved(network, wanted)
+        if not self._renewals.affordable(before, does.fee):
+            log.warning("ALARM %s: move %s is stuck, and a replacement would cost %d", network.id, before.id, does.fee)
+            return None
+        signed = self._sign(network, wanted)
+        now = self._clock.now_ms()
+        done = replace(
+            wanted, raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, updated_at=now, renew=False,
+            earlier=(*before.earlier, Attempt(before.raw, before.txid, before.fee, before.signed_at)), version=before.version + 1,
+        )  # fmt: skip
+        self._store.commit([Save(done), *self._ours(done, signed), *rests_on])
+        log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, before.txid)
+        return done
+
+    def _approved(self, network: Network, move: Move) -> tuple[Explained, list[Still]]:
+        try:
+            does = self._payer_of(network).explain(move.unsigned or "")
+        except ValueError as error:
+            log.error("ALARM %s: move %s is no plain transfer: %s", network.id, move.id, error)
+            raise OrderMismatch(f"move {move.id} is no plain transfer: {error}") from error
+        return does, self._checks.demand(network, move, does)
+
+    def _sign(self, network: Network, move: Move) -> Signed:
+        """With the key of the source and no other. Raises OrderMismatch, Unavailable."""
+        payer = self._payer_of(network)
+        unsigned = move.unsigned or ""
+        return payer.assemble(unsigned, self._signature(network, move, payer.digest(unsigned)))
+
+    def _signature(self, network: Network, move: Move, digest: bytes) -> Signature:
+        if move.path is not None and self._deposits is not None:
+            with self._deposits.opened() as keys:
+                try:
+                    return keys.sign_as(network.id, move.source, move.path, digest)
+                except ValueError as error:
+                    log.error("ALARM %s: move %s can not be signed: %s", network.id, move.id, error)
+                    raise OrderMismatch(f"move {move.id} can not be signed: {error}") from error
+        wallet = self._wallet(network, move.source)
+        if wallet is None or self._wallets is None:
+            log.error("ALARM %s: the wallet %s that move %s leaves is not here", network.id, move.source, move.id)
+            raise OrderMismatch(f"move {move.id} leaves {move.source}, which is no wallet that pays")
+        return self._wallets.sign(wallet, digest)
+
+    def _wallet(self, network: Network, address: str) -> Wallet | None:
+        form = self._rules.storage_form
+        for role in _PAYS:
+            wallet = self._store.get(Wallet, network=network.id, role=role)
+            if wallet is not None and form(network.slug, wallet.address) == form(network.slug, address):
+                return wallet
+        return None
+
+    def _ours(self, move: Move, signed: Signed) -> list[Change]:
+        return [Save(OwnTransaction(move.network, signed.txid, (WHOLE_TRANSACTION,)))]
+
+    def _wait(self, before: Move, reason: str) -> None:
+        """Nothing is lost and nothing allotted: asked for again by the poll."""
+        if before.reason is None:
+            log.warning("ALARM %s: move %s waits: %s", before.network, before.id, reason)
+        self._note(replace(before, reason=reason[:300]))
+
+    def _refused(self, before: Move, reason: str) -> None:
+        if before.tried + 1 >= MOST_REFUSALS:
+            self._drop(replace(before, tried=before.tried + 1), reason)
+            return
+        log.warning("%s: move %s is refused: %s", before.network, before.id, reason)
+        self._note(replace(before, tried=before.tried + 1, reason=reason[:300]))
+
+    def _note(self, after: Move) -> None:
+        self._store.commit([Save(replace(after, updated_at=self._clock.now_ms(), version=after.version + 1))])
+
+    def _drop(self, before: Move, reason: str) -> None:
+        """Nothing was allotted or signed, so nothing has moved: whoever planned it sees that it will not be."""
+        now = self._clock.now_ms()
+        dropped = replace(before, state="dropped", reason=reason[:300], updated_at=now, version=before.version + 1)
+        self._store.commit([Save(dropped), Close(move_work(before))])
+        log.error("ALARM %s: move %s is dropped: %s", before.network, before.id, reason)

@@ -1,0 +1,97 @@
+"""When a transaction of ours that no block takes should be replaced: the same for payments and for moves between our own places."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.renewals import RenewalRules, Signed
+from chalicelib.domain.withdrawals import Priority, Usurped
+from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.verdicts import Scanned
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`replace`: the newest attempt should be replaced. `usurped`: since when a transaction of somebody else has its nonce."""
+
+    replace: bool
+    usurped: Usurped | None
+
+
+class Stuck:
+    """Made for one poll: it asks for the nonce of a wallet once, however many of its transactions wait. Signs nothing."""
+
+    def __init__(self, network: Network, reader: ChainReader, payer: ChainPayer, rules: RenewalRules) -> None:
+        self._network, self._reader, self._payer, self._rules = network, reader, payer, rules
+        self._following: dict[str, int] = {}
+
+    def look(
+        self,
+        name: str,
+        signed: Signed,
+        unsigned: str,
+        txids: Sequence[str],
+        wallet: str,
+        priority: Priority,
+        since: int,
+        now: int,
+        scanned: Scanned,
+    ) -> Standing:
+        """How it stands with a transaction that is in no block, whose attempts are `txids`, the newest first.
+
+        It should be replaced when it has waited too long, and its own fee is what holds it up: behind an earlier transaction of its
+        wallet, more would not help. `unsigned` are the newest bytes before they were signed, `since` what happened to it last, in
+        milliseconds. Raises Unavailable.
+        """
+        as_it_was = Standing(False, signed.usurped)
+        if not txids or not self._rules.stuck(signed, priority, since, self._network.block_time, now):
+            return as_it_was
+        nonce = self._payer.explain(unsigned).nonce
+        if nonce is not None:
+            following = self._next(wallet, nonce)
+            if following > nonce:
+                return self._foreign(name, signed, txids, wallet, nonce, following, scanned)
+            if signed.usurped is not None:
+                return Standing(False, None)
+            if following < nonce:
+                return as_it_was
+        if self._rules.exhausted(signed, expires=nonce is None):
+            self._alarm("%s was replaced %d times and is in no block", name, len(signed.earlier))
+            return as_it_was
+        return Standing(self._payer.renewable(unsigned, txids[0]), None)
+
+    def _foreign(
+        self, name: str, signed: Signed, txids: Sequence[str], wallet: str, nonce: int, following: int, scanned: Scanned
+    ) -> Standing:
+        """Remember since when a transaction of somebody else has the nonce: since the last reorganisation at the earliest."""
+        known = signed.usurped is not None and signed.usurped.epoch == scanned.epoch
+        if known or any(self._reader.receipt(txid) is not None for txid in txids):
+            return Standing(False, signed.usurped)  # or mined since it was looked at
+        self._alarm("%s: a transaction that is not ours used the nonce %d of %s", name, nonce, wallet)
+        return Standing(False, Usurped(scanned.tip, scanned.epoch, following))
+
+    def lost(self, seen: Usurped | None, nonce: int, wallet: str, scanned: Scanned) -> int | None:
+        """Where somebody else's transaction has the nonce for good: how many nonces of the wallet are used by then. None otherwise.
+
+        Seen since then at every look, through no reorganisation, and told by every node now. Raises Unavailable.
+        """
+        if seen is None or seen.epoch != scanned.epoch or scanned.height - seen.height < self._network.reorg_depth:
+            return None
+        used = min(seen.used, self._payer.used_nonces(wallet))
+        return used if used > nonce else None
+
+    def _next(self, wallet: str, nonce: int) -> int:
+        """The wallet's next nonce: where `nonce` waits behind another one, as it was when last asked for."""
+        if self._following.get(wallet, nonce) >= nonce:
+            self._following[wallet] = self._payer.next_nonce(wallet)
+        return self._following[wallet]
+
+    def _alarm(self, words: str, *about: object) -> None:
+        # On a simulated network a developer decides what sticks: nobody has to look.
+        log.error(f"{'' if self._network.simulated else 'ALARM '}%s: {words}", self._network.id, *about)
