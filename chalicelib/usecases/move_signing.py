@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Role, Wallet
+from chalicelib.domain.addresses import Role
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.coins_held import OwnTransaction
 from chalicelib.domain.ids import NetworkId, network_parts
@@ -40,6 +40,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.wallet_lookup import wallet_at
 
 log = logging.getLogger(__name__)
 
@@ -231,19 +232,12 @@ class MoveSigning:
                 except ValueError as error:
                     log.error("ALARM %s: move %s can not be signed: %s", network.id, move.id, error)
                     raise OrderMismatch(f"move {move.id} can not be signed: {error}") from error
-        wallet = self._wallet(network, move.source)
-        if wallet is None or self._wallets is None:
+        # The wallet that the move names, also one that was replaced meanwhile: what was begun with it is finished with it.
+        wallet = wallet_at(self._store, network.id, self._rules.normalize(network.slug, move.source))
+        if wallet is None or wallet.role not in _PAYS or self._wallets is None:
             log.error("ALARM %s: the wallet %s that move %s leaves is not here", network.id, move.source, move.id)
             raise OrderMismatch(f"move {move.id} leaves {move.source}, which is no wallet that pays")
         return self._wallets.sign(wallet, digest)
-
-    def _wallet(self, network: Network, address: str) -> Wallet | None:
-        form = self._rules.storage_form
-        for role in _PAYS:
-            wallet = self._store.get(Wallet, network=network.id, role=role)
-            if wallet is not None and form(network.slug, wallet.address) == form(network.slug, address):
-                return wallet
-        return None
 
     def _ours(self, move: Move, signed: Signed) -> list[Change]:
         return [Save(OwnTransaction(move.network, signed.txid, (WHOLE_TRANSACTION,)))]

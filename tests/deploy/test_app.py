@@ -66,7 +66,7 @@ def test_consumers_hand_over_each_message_and_let_failures_through(monkeypatch: 
 
     import app
 
-    for name, worker in (("relay", "relay"), ("deliver", "deliver"), ("scan_range", "scan_range"), ("payout", "payout")):
+    for worker in ("relay", "deliver", "scan_range", "payout", "collect"):
         seen: list[str] = []
 
         def handle(body: str, seen: list[str] = seen) -> None:
@@ -76,13 +76,13 @@ def test_consumers_hand_over_each_message_and_let_failures_through(monkeypatch: 
 
         monkeypatch.setattr(f"chalicelib.workers.{worker}.handle", handle)
         with Client(app.app) as client:
-            client.lambda_.invoke(name, client.events.generate_sqs_event(['{"id": "1"}']))
+            client.lambda_.invoke(worker, client.events.generate_sqs_event(['{"id": "1"}']))
             assert seen == ['{"id": "1"}']
             try:
-                client.lambda_.invoke(name, client.events.generate_sqs_event(["bad"]))
+                client.lambda_.invoke(worker, client.events.generate_sqs_event(["bad"]))
             except LookupError:
                 continue
-            raise AssertionError(f"{name} swallowed a failure: SQS would delete the message")
+            raise AssertionError(f"{worker} swallowed a failure: SQS would delete the message")
 
 
 def test_every_network_has_its_clock(monkeypatch: Any) -> None:

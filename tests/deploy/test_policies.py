@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from chalicelib.custody.records import EncryptedSeed
+from chalicelib.custody.seed import SEED_ID, unlock_seed
 from chalicelib.settings import QUEUES, STAGES, TABLES, Settings
 from infra import policies
 from infra.policies import FUNCTIONS
@@ -82,14 +84,15 @@ def test_keys_of_the_narrow_rights_are_what_the_store_writes() -> None:
     from chalicelib.domain.greylist import GreyListEntry
     from chalicelib.store.schema import prefix_of
 
-    assert FUNCTIONS["api"].only["custody"][0] == prefix_of(EncryptedKey)
+    assert FUNCTIONS["api"].only["custody"][0] == FUNCTIONS["payout"].only["custody"][0] == prefix_of(EncryptedKey)
+    assert FUNCTIONS["collect"].only["custody"][0] == prefix_of(EncryptedSeed)
     assert FUNCTIONS["api"].only["chain"][0] == prefix_of(GreyListEntry)
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_only_the_payout_function_signs(stage: str) -> None:
+def test_only_the_payout_function_signs_and_only_the_collect_function_opens_the_seed(stage: str) -> None:
     kms = {f: sorted(a for a in actions(f, stage) if a.startswith("kms:")) for f in FUNCTIONS}
-    rights = {"payout": ["kms:Decrypt", "kms:Sign"], "api": ["kms:Encrypt"]}
+    rights = {"payout": ["kms:Decrypt", "kms:Sign"], "api": ["kms:Encrypt"], "collect": ["kms:Decrypt"]}
     assert kms == {f: rights.get(f, []) for f in FUNCTIONS}
     settings = Settings(stage=stage)
     used = {s["Action"][0]: s["Condition"] for s in statements("payout", stage) if s["Action"][0].startswith("kms:")}
@@ -103,6 +106,19 @@ def test_only_the_payout_function_signs(stage: str) -> None:
         "kms:EncryptionContext:purpose": "wallet-key",
         "kms:EncryptionContext:stage": stage,
     }
+    (opens,) = [s for s in statements("collect", stage) if s["Action"] == ["kms:Decrypt"]]
+    assert opens["Condition"] == {
+        "ForAnyValue:StringEquals": {"kms:ResourceAliases": [settings.key_alias("data")]},
+        "StringEquals": {"kms:EncryptionContext:purpose": "deposit-seed", "kms:EncryptionContext:stage": stage},
+    }
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(("function", "prefix"), [("payout", "key#*"), ("collect", "seed#*")])
+def test_each_reads_of_the_keys_what_it_may_open(function: str, prefix: str, stage: str) -> None:
+    (reads,) = [s for s in statements(function, stage) if any("custody" in arn for arn in s["Resource"])]
+    assert reads["Action"] == ["dynamodb:GetItem"]
+    assert reads["Condition"]["ForAllValues:StringLike"] == {"dynamodb:LeadingKeys": [prefix]}
 
 
 def test_the_condition_is_what_custody_really_sends() -> None:
@@ -115,13 +131,28 @@ def test_the_condition_is_what_custody_really_sends() -> None:
         assert sent[name.removeprefix("kms:EncryptionContext:")] == value
 
 
+def test_the_condition_is_what_opening_the_seed_really_sends() -> None:
+    asked: list[dict[str, str]] = []
+
+    class Kms:
+        def decrypt(self, **sent: Any) -> Any:
+            asked.append(sent["EncryptionContext"])
+            return {"Plaintext": bytes(64)}
+
+    with unlock_seed(Kms(), Settings(stage="prod"), EncryptedSeed(SEED_ID, "", {}, 0)):
+        pass
+    (opens,) = [s for s in statements("collect") if s["Action"] == ["kms:Decrypt"]]
+    assert {f"kms:EncryptionContext:{k}": v for k, v in asked[0].items()} == opens["Condition"]["StringEquals"]
+
+
 def test_each_function_reaches_only_its_tables() -> None:
     reached = {function: tables(function) for function in FUNCTIONS}
     assert reached["deliver"] == reached["relay"] == {"work", "events", "webhooks"}
     assert not reached["housekeeping"] & MONEY_TABLES
     assert not reached["poll"] & {"custody", "tenants", "events", "webhooks"}
     assert not reached["payout"] & {"tenants", "events", "webhooks"}
-    assert {f for f in FUNCTIONS if "custody" in reached[f]} == {"payout", "api"}
+    assert not reached["collect"] & {"tenants", "events", "webhooks"}
+    assert {f for f in FUNCTIONS if "custody" in reached[f]} == {"payout", "collect", "api"}
     assert set().union(*reached.values()) == set(TABLES)
     assert "dynamodb:PutItem" not in {
         a for s in statements("payout") for a in s["Action"] if any("custody" in r for r in s["Resource"])
