@@ -107,8 +107,8 @@ FUNCTIONS: dict[str, Rights] = {
         {
             "records": (*GET, *PUT),
             "ledger": (*GET, *PUT, "UpdateItem"),
-            # ConditionCheckItem: that a wallet is registered still, when a payment begins with it or coins are signed over to it, and
-            # that the kill switch is not thrown.
+            # ConditionCheckItem: that a wallet is registered still, when a payment begins with it or coins are signed over to it,
+            # and that the kill switch is not thrown.
             "chain": (*READ, "ConditionCheckItem"),
             "payouts": (*GET, *PUT),
             # Query: what else can be paid in the same transaction, on networks of coins.
