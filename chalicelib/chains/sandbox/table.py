@@ -89,6 +89,8 @@ class SandboxTable:
         self, partition: str, first: str, last: str, *, newest_first: bool = False, page: int | None = None
     ) -> Iterator[Item]:
         """Items of a partition whose sort keys are from `first` to `last`, both included. Raises Unavailable."""
+        if first > last:
+            return  # DynamoDB refuses to look between them
         request: dict[str, Any] = {
             "KeyConditionExpression": "pk = :p AND sk BETWEEN :f AND :l",
             "ExpressionAttributeValues": {":p": {"S": partition}, ":f": {"S": first}, ":l": {"S": last}},

@@ -1,0 +1,166 @@
+"""Many at once for the same money, nonce, deposit or approval, on a store that lets them meet: each thing happens once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from chalicelib.domain.approvals import rejection_text
+from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.wiring import services
+from tests.concurrency.conftest import Crowd, at_once
+from tests.support.shop import ETHER, PAYEE
+from tests.support.signing import ALICE, BOB, CAROL, Signer, enabled
+from tests.support.stack import Response, Stack
+
+pytestmark = pytest.mark.nodes
+
+TRON_PAYEE = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+LITECOIN_PAYEE = "ltc1qw508d6qejxtdg4y5r3zarvary0c5xw7kgmn4n9"  # BIP-173's program
+
+
+def crowd(stack: Stack, network: str, coin: str = "eth", amount: str = "1") -> Crowd:
+    made = Crowd(stack, network)
+    made.turn()
+    made.credit(amount, coin)
+    return made
+
+
+def ask(crowd: Crowd, key: str, amount: str, coin: str = "eth", **headers: str) -> Response:
+    body = {"network": crowd.network, "coin": coin, "address": PAYEE, "amount": amount}
+    return crowd.stack.call("POST", "/v1/withdraws", key, json=body, headers=headers)
+
+
+def statuses(answers: list[Response | BaseException]) -> Counter[int]:
+    assert all(isinstance(answer, Response) for answer in answers), answers
+    return Counter(answer.status for answer in answers if isinstance(answer, Response))
+
+
+def orders(crowd: Crowd) -> list[PaymentOrder]:
+    return sorted((o for o in services().store.every(PaymentOrder) if o.network == crowd.realm_network().id), key=lambda o: o.nonce)
+
+
+def test_two_hundred_want_the_money_of_one(on_dynamodb: Stack) -> None:
+    shop = crowd(on_dynamodb, "ethereum")
+    answers = at_once([partial(ask, shop, shop.keys[n % len(shop.keys)], "0.6") for n in range(200)])
+    assert statuses(answers) == {201: 1, 400: 199}
+    refused = {a.json["error"]["code"] for a in answers if isinstance(a, Response) and a.status == 400}
+    assert refused == {"INSUFFICIENT_BALANCE"}
+    assert shop.balance() == {"available": "0.4", "frozen": "0.6", "pending": "0"}
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    assert (shop.paid(), shop.balance()) == (6 * ETHER // 10, {"available": "0.4", "frozen": "0", "pending": "0"})
+
+
+def test_fifty_times_one_idempotency_key(on_dynamodb: Stack) -> None:
+    shop = crowd(on_dynamodb, "arbitrum")
+    answers = at_once([partial(ask, shop, shop.key, "0.01", **{"Idempotency-Key": "once"}) for _ in range(50)])
+    found = statuses(answers)
+    assert set(found) <= {201, 409} and found[201] >= 1, "whoever comes while it is under way is told so"
+    assert len({a.json["id"] for a in answers if isinstance(a, Response) and a.status == 201}) == 1
+    assert shop.balance()["frozen"] == "0.01"
+    shop.turn()
+    assert len(orders(shop)) == 1
+
+
+def test_many_functions_at_one_nonce(on_dynamodb: Stack) -> None:
+    """The queue lets one at a time through for a wallet; nothing rests on that."""
+    shop = crowd(on_dynamodb, "fantom", "ftm")
+    made = [ask(shop, shop.key, "0.01", "ftm").json["id"] for _ in range(5)]
+    at_once([partial(shop.pay_out, withdrawal) for withdrawal in made for _ in range(2)], threads=10)
+    for _ in range(2):
+        at_once([partial(shop.pay_out, withdrawal) for withdrawal in made])
+    assert [order.nonce for order in orders(shop)] == list(range(5))
+    assert {order.state for order in orders(shop)} == {"signed"}
+    shop.mine()
+    shop.turn()
+    assert {shop.withdrawal(withdrawal)["status"] for withdrawal in made} == {"confirmed"}
+    assert shop.paid(coin="ftm") == 5 * ETHER // 100
+
+
+def test_polls_at_once_credit_a_deposit_once(on_dynamodb: Stack) -> None:
+    shop = Crowd(on_dynamodb, "bsc")
+    shop.turn()
+    made = [shop.invoice("0.5", "bnb") for _ in range(3)]
+    for invoice in made:
+        shop.pay(invoice["address"], "0.5", "bnb")
+    at_once([shop.poll] * 3)
+    shop.mine()
+    for _ in range(2):
+        at_once([shop.poll] * 3)
+    shop.turn()
+    assert {shop.status(invoice) for invoice in made} == {"completed"}
+    assert shop.balance("bnb") == {"available": "1.5", "frozen": "0", "pending": "0"}
+    assert all(shop.told(invoice["id"])["invoice.completed"] == 1 for invoice in made)
+
+
+def test_signatures_at_once_open_one_payout(on_dynamodb: Stack) -> None:
+    shop = crowd(on_dynamodb, "tron", "trx", "9")
+    enabled(lambda body: on_dynamodb.call("PUT", "/v1/merchant/settings", shop.key, json=body))
+    body = {"network": "tron", "coin": "trx", "address": TRON_PAYEE, "amount": "5"}
+    made = on_dynamodb.call("POST", "/v1/withdraws", shop.key, json=body).json["id"]
+    text = shop.withdrawal(made)["approval"]["signing_text"]
+
+    def sign(signer: Signer, what: str) -> Response:
+        signature = signer.sign(text if what == "accept" else rejection_text(text))
+        sent = {"id": made, "signer_id": signer.name, "signature": signature}
+        return on_dynamodb.call("PUT", f"/v1/withdrawals/request/{what}", shop.key, json=sent)
+
+    answers = at_once([partial(sign, signer, "accept") for signer in (ALICE, BOB, CAROL) * 3])
+    assert set(statuses(answers)) <= {200, 400, 409}
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    assert (shop.withdrawal(made)["status"], shop.paid(TRON_PAYEE, "trx")) == ("confirmed", 5_000_000)
+    assert len(orders(shop)) == 1
+
+
+def test_cancelled_or_paid_and_never_both(on_dynamodb: Stack) -> None:
+    shop = crowd(on_dynamodb, "polygon", "matic")
+    made = [ask(shop, shop.key, "0.1", "matic").json["id"] for _ in range(4)]
+    acts: list[Callable[[], object]] = []
+    for withdrawal in made:
+        cancel = partial(on_dynamodb.call, "POST", f"/v1/withdrawals/{withdrawal}/cancel", shop.key)
+        acts += [partial(shop.pay_out, withdrawal), cancel, partial(shop.pay_out, withdrawal)]
+    at_once(acts)
+    for _ in range(2):
+        at_once([partial(shop.pay_out, withdrawal) for withdrawal in made])
+    shop.mine()
+    shop.turn()
+    ended = Counter(shop.withdrawal(withdrawal)["status"] for withdrawal in made)
+    assert set(ended) <= {"confirmed", "cancelled"}
+    assert (shop.paid(coin="matic"), len(orders(shop))) == (ended["confirmed"] * ETHER // 10, ended["confirmed"])
+    assert shop.balance("matic")["frozen"] == "0"
+
+
+def test_batches_and_single_ones_share_a_balance(on_dynamodb: Stack) -> None:
+    shop = crowd(on_dynamodb, "litecoin", "ltc", "10")
+
+    def batch() -> Response:
+        outputs = [{"to_address": LITECOIN_PAYEE, "amount": "2"}] * 3
+        return on_dynamodb.call(
+            "POST",
+            "/v1/withdrawals",
+            shop.keys[1],
+            json={"batch_withdrawal": {"network": "litecoin", "coin": "ltc", "outputs": outputs}},
+        )
+
+    def single() -> Response:
+        body = {"network": "litecoin", "coin": "ltc", "address": LITECOIN_PAYEE, "amount": "3"}
+        return on_dynamodb.call("POST", "/v1/withdraws", shop.keys[2], json=body)
+
+    answers = at_once([batch, single] * 4)
+    assert set(statuses(answers)) == {201, 400}
+    batches = sum(a.status == 201 for a in answers[::2] if isinstance(a, Response))
+    singles = sum(a.status == 201 for a in answers[1::2] if isinstance(a, Response))
+    reserved = 6 * batches + 3 * singles
+    assert 7 < reserved <= 10, "nothing that fits was refused"
+    assert shop.balance("ltc") == {"available": str(10 - reserved), "frozen": str(reserved), "pending": "0"}
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    assert shop.paid(LITECOIN_PAYEE, "ltc") == reserved * 10**8
