@@ -106,8 +106,11 @@ class CoinBalanceQuery(Query):
 def create_address(ctx: Ctx, body: AddressCreate) -> Answer:
     """The address receives all coins of its network (mode common), of all EVM networks (cross), or is made for one coin (single).
 
-    The service watches it for every coin it knows: another coin that arrives on a single address is the merchant's all the same,
-    in `GET /v1/balances` and `GET /v1/transactions`, and only the balances of that address do not show it.
+    The service watches it for every coin it knows, and for every one that it comes to know: another coin that arrives on a single
+    address is recorded, credited and collected as any, in `GET /v1/balances` and `GET /v1/transactions`; only the balances of
+    that address do not show it. Each request makes a new address, also for a coin that has one. The deployment's mode
+    (ADDRESSES_MODE) is that of addresses whose request names none; those that there are keep theirs when it changes. What comes
+    to a single or common address on another EVM network is not seen: ask for a cross address where payers may choose.
 
     With an admin key and another type than user it registers a service wallet, as `POST /v1/addresses/service-wallets` does. Its
     key is generated here, or elsewhere for a cold wallet, which is given by its `address`. It holds all coins of its network:
