@@ -84,6 +84,14 @@ def rates(event: CloudWatchEvent) -> None:
     worker.run()
 
 
+@app.schedule(Rate(5, unit=Rate.MINUTES))
+def reconciliation(event: CloudWatchEvent) -> None:
+    """Whether the chains hold what the ledger says: once a day, or when an operator asks; here a run goes on until it is done."""
+    from chalicelib.workers import reconciliation as worker
+
+    worker.run()
+
+
 if _settings.stage == "demo":
 
     @app.schedule(Rate(1, unit=Rate.HOURS))

@@ -43,6 +43,8 @@ class Rights:
     signs: bool = False
     seals: bool = False
     opens_seed: bool = False
+    lists: Sequence[str] = ()
+    """Tables whose indexes it reads."""
     only: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
     """More of a table, for items alone whose partition key begins with a prefix: table to prefix and actions."""
 
@@ -69,6 +71,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": _SIMULATED,
         },
         log_names=("",),
+        lists=tuple(sorted(INDEXED)),
         sends=("relay", "deliveries"),
         seals=True,
         # Keys of wallets, never the seed; entries of the grey list, never a watched address.
@@ -158,6 +161,23 @@ FUNCTIONS: dict[str, Rights] = {
         sends=("deliveries", "deliveries-dead"),
         consumes="deliveries",
     ),
+    "reconciliation": Rights(
+        {
+            # Which merchants there are; what they are owed is in the ledger.
+            "tenants": ("Scan",),
+            # Stakes, moves, and the deposits of an address on networks of coins.
+            "records": READ,
+            "ledger": READ,
+            # Scan: a page of it each time, round all watched addresses. PutItem: how far a run has come, and its report.
+            "chain": (*READ, *PUT, "Scan"),
+            "payouts": GET,
+            # PutItem: an address whose coins may have to be collected.
+            "work": ("Query", *PUT),
+            "sandbox": READ,
+        },
+        log_names=("-reconciliation",),
+        lists=("records",),
+    ),
     "rates": Rights({"chain": ("Query", *PUT)}, log_names=("-rates",)),
     "housekeeping": Rights(
         {
@@ -204,8 +224,7 @@ def policy(function: str, stage: str) -> dict[str, Any]:
     ]
     for table, actions in rights.tables.items():
         arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"
-        # Lists are the API's alone.
-        indexes = [f"{arn}/index/*"] if table in INDEXED and function == "api" else []
+        indexes = [f"{arn}/index/*"] if table in rights.lists else []
         statements.append(_allow(f"Table{table.capitalize()}", [f"dynamodb:{action}" for action in actions], [arn, *indexes]))
     for table, (prefix, actions) in rights.only.items():
         arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"

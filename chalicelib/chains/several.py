@@ -185,15 +185,35 @@ class SeveralReaders:
     def balance(self, address: str, contract: str | None = None) -> int:
         return self._first(lambda reader: reader.balance(address, contract))
 
+    def vouched_balance(self, address: str, contract: str | None = None) -> int:
+        """As `balance`, where two nodes say the same: one that lies, or lags, is nobody's proof."""
+        return self._alike(lambda reader: reader.balance(address, contract))
+
+    def staked(self, address: str) -> int:
+        """As one reader (Tron only), where two nodes say the same."""
+        return self._alike(lambda reader: reader.staked(address))  # type: ignore[attr-defined]
+
+    def _alike(self, ask: Callable[[ChainReader], int]) -> int:
+        told: set[int] = set()
+        for seen in self._in_order():
+            try:
+                answer = self._watched(seen, ask)
+            except Unavailable:
+                continue
+            if answer in told:
+                return answer
+            told.add(answer)
+        raise Unavailable(f"{self._network.id}: no two nodes tell the same balance")
+
     @property
     def traces(self) -> bool | None:
         """Whether every node traces: what was read of one that does not may lack what contracts sent."""
         told = [seen.reader.traces if isinstance(seen.reader, Balances) else None for seen in self._readers]
         return False if False in told else None if None in told else True
 
-    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None = None) -> list[int]:
         """As one reader, of two that say the same: nothing else proves a balance. Raises Unavailable where there are no two."""
-        first, second = self._two(lambda reader: reader.balances_at(addresses, number, block_hash))
+        first, second = self._two(lambda reader: reader.balances_at(addresses, number, block_hash, contract))
         if first != second:
             log.error("ALARM %s: two nodes tell different balances at block %d", self._network.id, number)
             raise Unavailable(f"{self._network.id}: no two nodes tell the same balances at block {number}")

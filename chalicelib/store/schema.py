@@ -99,9 +99,10 @@ def _address_lists(r: Any) -> dict[str, str | None]:
 
 
 def _deposit_lists(r: Any) -> Mapping[str, str | None]:
-    """What came to the operator's own wallets is in no merchant's list."""
+    """What came to the operator's own wallets is in no merchant's list; reconciliation finds it by its address."""
     if r.tenant is None:
-        return {}
+        owner = f"own:{network_parts(r.network)[0]}"
+        return {"tx_address_pk": listed_under("tx", owner, r.address), "time_sk": place_in_time(r.created_at, r.id)}
     found = {"lookup_pk": listed_under("dep", network_parts(r.network)[0], r.txid)}
     return found | _transaction_lists(r, r.status, r.address, r.txid)
 
@@ -198,6 +199,9 @@ RECORDS: dict[str, Kind] = {
     "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),
     "Reconciled": Kind("chain", lambda r: f"reconciled#{r.network}"),
     "ReconcileRound": Kind("chain", lambda r: f"round#{r.network}"),
+    "ReconciliationOrder": Kind("chain", lambda r: f"reconcile#{r.realm}"),
+    "Comparison": Kind("chain", lambda r: f"comparing#{r.network}"),
+    "ComparisonReport": Kind("chain", lambda r: f"compared#{r.network}"),
     "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}", _part),
     "ScanRange": Kind("chain", lambda r: f"range#{r.network}", lambda r: r.name),
     "Restore": Kind("chain", lambda r: f"restore#{r.network}"),

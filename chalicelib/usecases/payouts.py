@@ -26,7 +26,7 @@ from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.ids import TenantId, asset_parts, derived_id, network_parts
+from chalicelib.domain.ids import TenantId, asset_parts, network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
@@ -47,6 +47,7 @@ from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.wallet_lookup import wallet_at
 from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,
+    order_of,
     payout_work,
     sent_work,
     stepped,
@@ -62,7 +63,7 @@ class OrderMismatch(Exception):
 
 
 def order_id(withdrawal: Withdrawal) -> str:
-    return derived_id("ord", withdrawal.tenant, withdrawal.id)
+    return order_of(withdrawal.tenant, withdrawal.id)
 
 
 class FromCoins(Protocol):

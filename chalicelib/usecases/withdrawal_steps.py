@@ -8,7 +8,7 @@ from typing import Any
 from chalicelib.domain import ledger
 from chalicelib.domain.approvals import Approval, ApprovalRequest
 from chalicelib.domain.catalogue import Catalogue, Network
-from chalicelib.domain.ids import TenantId, network_parts, tenant_parts
+from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.limits import Paid, PayeeSpent, Spent, without_payment
 from chalicelib.domain.money import Amount
@@ -48,6 +48,11 @@ def approval_work(withdrawal: Withdrawal) -> Work:
 def payout_parts(work: Work) -> tuple[TenantId, str]:
     tenant, withdrawal_id = work.id.split(_SEPARATOR)[:2]
     return TenantId(tenant), withdrawal_id
+
+
+def order_of(tenant: TenantId, withdrawal_id: str) -> str:
+    """The id of a withdrawal's one payment order."""
+    return derived_id("ord", tenant, withdrawal_id)
 
 
 def payout_command(withdrawal: Withdrawal) -> Command:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.clock import Clock
     from chalicelib.usecases.ports.keys import Deriver
     from chalicelib.usecases.ports.staking import StakingNode
+    from chalicelib.usecases.reconciliation import Reconciliations
     from chalicelib.usecases.releases import Releases
     from chalicelib.usecases.rescan import Rescans
     from chalicelib.usecases.sandbox import Sandbox
@@ -310,6 +311,12 @@ class Services(WorkerServices):
         from chalicelib.usecases.sandbox import Sandbox
 
         return Sandbox(self.store, self.simulated, self.rules, self.simulated_tokens, MiningBudget(self.store, self.clock))
+
+    @cached_property
+    def reconciliations(self) -> Reconciliations:
+        from chalicelib.usecases.reconciliation import Reconciliations
+
+        return Reconciliations(self.store, self.clock)
 
     @cached_property
     def rescans(self) -> Rescans:

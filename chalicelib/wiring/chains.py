@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from chalicelib.chains.sandbox.chain import SandboxChain
     from chalicelib.chains.sandbox.table import SandboxTable
     from chalicelib.chains.sandbox.tokens import SandboxTokens
+    from chalicelib.chains.utxo.payer import UtxoPayer
     from chalicelib.domain.catalogue import Network
     from chalicelib.domain.ids import NetworkId
     from chalicelib.domain.renewals import RenewalRules
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.readers import ChainReader, Mempool
     from chalicelib.usecases.ports.staking import StakingNode
     from chalicelib.usecases.ports.tokens import TokenReader
+    from chalicelib.usecases.reconciliation_coins import CoinWitness
     from chalicelib.usecases.sent import Sent
     from chalicelib.usecases.stuck import Stuck
 
@@ -75,7 +77,11 @@ class ChainServices:
         payer: CoinPayer = self._chains[key]
         return payer
 
-    def _live_coin_payer(self, network: Network) -> CoinPayer:
+    def coin_witness(self, network: Network) -> CoinWitness:
+        """What tells which coins of a network of coins are spent, with several nodes' word where there are several."""
+        return self._live_coin_payer(network)
+
+    def _live_coin_payer(self, network: Network) -> UtxoPayer:
         self._demand_coins(network)
         from chalicelib.chains.utxo.payer import UtxoPayer
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.queues import RangeQueue
     from chalicelib.usecases.ports.signing import Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
+    from chalicelib.usecases.reconciliation_run import ReconciliationRun
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner
     from chalicelib.usecases.restoring import Pools, Restorer
@@ -118,6 +119,18 @@ class WorkerServices(ChainServices):
         page = self.settings.reconcile_page
         clock = self.clock_of(network.realm)
         return BalanceBooker(network, self.reader(network), self.store, self.scanner(network), self.rules, clock, page)
+
+    def reconciliation_run(self, network: Network) -> ReconciliationRun:
+        """Raises LookupError for a network that this deployment has no node of."""
+        from chalicelib.usecases.reconciliation_coins import LooksAtCoins
+        from chalicelib.usecases.reconciliation_looks import LooksAtABlock, LooksAtNow
+        from chalicelib.usecases.reconciliation_run import ReconciliationRun
+
+        reader, looks = self.reader(network), LooksAtNow if network.simulated or network.family == "tron" else LooksAtABlock
+        if network.family == "utxo" and not network.simulated:
+            coins = LooksAtCoins(network, reader, self.coin_witness(network), self.store, self.rules)
+            return ReconciliationRun(network, coins, self.store, self.clock)
+        return ReconciliationRun(network, looks(network, reader, self.store, self.rules), self.store, self.clock)
 
     def verdicts(self, network: Network) -> Verdicts:
         from chalicelib.usecases.verdicts import Verdicts

@@ -27,7 +27,7 @@ Order = Literal["normal", "reversed", "twice", "late"]
 POLL_SECONDS = 1.0
 OTHER_SECONDS = 3.0
 RATES_SECONDS = 60.0
-"""Whoever has set a provider asks it as often as the deployed service would."""
+"""Whoever has set a provider asks it as often as the deployed service would. Nobody needs to compare the books more often."""
 QUIET_SECONDS = 3.0
 """How rarely a schedule fires that found nothing to do, while nothing else in the store changes either."""
 _TICK = 0.05
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 def _period(name: str) -> float:
-    return RATES_SECONDS if name == "rates" else POLL_SECONDS if name.startswith("poll_") else OTHER_SECONDS
+    return RATES_SECONDS if name in ("rates", "reconciliation") else POLL_SECONDS if name.startswith("poll_") else OTHER_SECONDS
 
 
 class Calm:

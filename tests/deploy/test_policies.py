@@ -167,9 +167,12 @@ def test_nothing_is_open_ended(function: str, stage: str) -> None:
         for action in statement["Action"]:
             assert "*" not in action
             assert action not in ("dynamodb:DeleteTable", "dynamodb:UpdateTable", "sqs:PurgeQueue")
-            # A poll reads a page of one table on its way round all watched addresses. Nobody else may go through a table.
+            # Polls and reconciliation read a page of one table on their way round all watched addresses, and reconciliation the
+            # merchants. Nobody else may go through a table.
             if action == "dynamodb:Scan":
-                assert (function, statement["Resource"]) == ("poll", [f"arn:aws:dynamodb:*:*:table/gateway-{stage}-chain"])
+                (table,) = statement["Resource"]
+                through = (function, table.removeprefix(f"arn:aws:dynamodb:*:*:table/gateway-{stage}-"))
+                assert through in {("poll", "chain"), ("reconciliation", "chain"), ("reconciliation", "tenants")}
         for arn in statement["Resource"]:
             if "Condition" not in statement:
                 assert f"gateway-{stage}" in arn
@@ -192,8 +195,9 @@ def test_every_function_has_its_own_policy_and_size(stage: str) -> None:
         assert (CHALICE / found["iam_policy_file"]).is_file()
         assert found["environment_variables"]["STAGE"] == stage
         assert 128 <= found["lambda_memory_size"] <= 10_240
-        # API Gateway gives up after 29 seconds; what is started every minute should be over when it is started again.
-        assert 0 < found["lambda_timeout"] <= (29 if function == API else 60)
+        # API Gateway gives up after 29 seconds; what is started every minute, or every five,
+        # should be over when it is started again.
+        assert 0 < found["lambda_timeout"] <= {API: 29, "reconciliation": 300}.get(function, 60)
 
 
 @pytest.mark.parametrize("stage", STAGES)

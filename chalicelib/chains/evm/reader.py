@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.abi import balance_call
-from chalicelib.chains.evm.balances import FEW, MOST_TOGETHER, many_balances, told_balances
+from chalicelib.chains.evm.balances import FEW, MOST_TOGETHER, many_balances, many_token_balances, told_balances
 from chalicelib.chains.evm.frames import POSITION
 from chalicelib.chains.evm.logs import LogReader, hash_in
 from chalicelib.chains.evm.parsing import check_native, happened, moved_tokens, parse_block, parse_header
@@ -137,15 +137,18 @@ class EvmReader:
         """Whether blocks are read with what contracts sent; None while it is not known."""
         return False if self._tracer is None else self._tracer.works
 
-    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
-        """Wei at that block: many by a program that the node runs (`many_balances`), or one by one where it does not run it."""
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None = None) -> list[int]:
+        """Wei, or units of the token `contract`, at that block: many by a program that the node runs (`many_balances`), or one by
+        one where it does not run it."""
 
         def ask() -> list[int]:
             if len(addresses) > FEW:
                 try:
-                    return self._together(addresses, number, block_hash)
+                    return self._together(addresses, number, block_hash, contract)
                 except (RpcError, Garbled) as error:
                     log.info("%s: balances are asked for one by one: %s", self._network.slug, error)
+            if contract is not None:
+                return self._token_balances(addresses, number, block_hash, contract)
             requests: list[Request] = [("eth_getBalance", [address, hex(number)]) for address in addresses]
             return [quantity(balance, "a balance") for balance in self._at_block(requests, number, block_hash)]
 
@@ -160,11 +163,17 @@ class EvmReader:
         """What each address was ever used for, by the newest block: for a restore. Raises Unavailable."""
         return self._sure(lambda: usage(self._rpc, addresses, contracts))
 
-    def _together(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
+    def _together(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None) -> list[int]:
         parts = [addresses[start : start + MOST_TOGETHER] for start in range(0, len(addresses), MOST_TOGETHER)]
-        requests: list[Request] = [("eth_call", [{"data": many_balances(part)}, hex(number)]) for part in parts]
+        programs = [many_balances(part) if contract is None else many_token_balances(contract, part) for part in parts]
+        requests: list[Request] = [("eth_call", [{"data": program}, hex(number)]) for program in programs]
         told = self._at_block(requests, number, block_hash)
         return [balance for part, answer in zip(parts, told, strict=True) for balance in told_balances(answer, len(part))]
+
+    def _token_balances(self, addresses: Sequence[str], number: int, block_hash: str, contract: str) -> list[int]:
+        calls = [{"to": contract, "data": "0x" + balance_call(address).hex()} for address in addresses]
+        requests: list[Request] = [("eth_call", [call, hex(number)]) for call in calls]
+        return [told_balances(answer, 1)[0] for answer in self._at_block(requests, number, block_hash)]
 
     def _at_block(self, requests: Sequence[Request], number: int, block_hash: str) -> list[Any]:
         """What the node answers about a block, and that it still has that very block."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from chalicelib.chains.addresses import Rules
 from chalicelib.chains.sandbox.branch import View
-from chalicelib.chains.sandbox.ledger import NATIVE, transfers
+from chalicelib.chains.sandbox.ledger import NATIVE, STAKED, transfers
 from chalicelib.chains.sandbox.reads import Ahead, Mined, Reads, not_ahead
 from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.domain.catalogue import Network
@@ -105,6 +105,10 @@ class SandboxReader:
                 holds = account is not None and any(account.value(view, key) for key in keys)
                 found.append("holding" if holds else "unused" if account is None else "emptied")
         return found
+
+    def staked(self, address: str) -> int:
+        """Units of the native coin that are locked at the newest block. One read."""
+        return self._reads.value_now(self._rules.storage_form(self._network.slug, address), STAKED)
 
     def _stored(self, view: View, first: int, last: int) -> tuple[View, list[Mined]]:
         view = self._reads.reaching(view, first)

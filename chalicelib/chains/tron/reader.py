@@ -98,6 +98,10 @@ class TronReader:
 
         return self._sure(lambda: usage(self._node, addresses, contracts))
 
+    def staked(self, address: str) -> int:
+        """Sun that are staked at the newest block (Stake 2.0), not counting what is being unstaked."""
+        return self._sure(lambda: staked_by(self._node, address))
+
     def _blocks(self, first: int, last: int, contracts: Mapping[str, str]) -> list[Block]:
         numbers = range(first, last + 1)
         requests: list[tuple[str, Any]] = [("wallet/getblock", header_of(0))]
@@ -238,6 +242,15 @@ def balance_of(node: Node, holder: str, contract: str | None) -> int:
     if call_failed(answer) is not None or len(found) != 32:
         raise Garbled("there is no token contract at this address, or it knows no balanceOf")
     return int.from_bytes(found)
+
+
+def staked_by(node: Node, holder: str) -> int:
+    """Sun that `holder` has staked, for whichever resource."""
+    account = row(node.call("wallet/getaccount", {"address": hex_address(holder), "visible": False}), "an account")
+    parts = account.get("frozenV2", [])
+    if not isinstance(parts, list):
+        raise Garbled("what is staked is no list")
+    return sum(whole(row(part, "a stake").get("amount"), "a stake") for part in parts)
 
 
 def _listed(answer: Any) -> list[dict[str, Any]]:

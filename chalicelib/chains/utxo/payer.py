@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_ASKED_AT_ONCE = 200
 _SHORTER = {"p2wpkh": 4, "p2sh-p2wpkh": 4, "p2pkh": 16}
 """Weight units by which a signed input may stay below its bound (a signature of 68 bytes: one in 2^24 is shorter)."""
 
@@ -202,6 +203,27 @@ class UtxoPayer:
         for an output of a transaction that is in no block. Raises Unavailable."""
 
         return self._unspent_at(self._rpc, outpoints, mempool)
+
+    def vouched_unspent(self, outpoints: Sequence[str]) -> list[Unspent | None]:
+        """As `unspent`, in blocks alone, and of two nodes where there are several. Raises Unavailable where two do not answer, or
+        contradict each other."""
+        found: list[list[Unspent | None]] = []
+        for start in range(0, len(outpoints), _ASKED_AT_ONCE):
+            part = outpoints[start : start + _ASKED_AT_ONCE]
+            told: list[list[Unspent | None]] = []
+            for node in self._each if len(self._each) > 1 else (self._rpc,):
+                try:
+                    told.append(self._unspent_at(node, part, mempool=False))
+                except Unavailable as error:
+                    log.warning("%s: a node does not say what is spent: %s", self._network.id, error)
+                if len(told) == 2:
+                    break
+            if len(told) < min(2, len(self._each) or 1):
+                raise Unavailable(f"{self._network.id}: too few nodes say what is spent")
+            if told[0] != told[-1]:
+                raise Unavailable(f"{self._network.id}: two nodes say different things of what is spent")
+            found.append(told[0])
+        return [each for part in found for each in part]
 
     def denied(self, outpoints: Sequence[str]) -> bool:
         """Whether one of these outputs is spent or unknown to every node, with its mempool and without. False where one does not

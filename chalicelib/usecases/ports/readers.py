@@ -94,8 +94,8 @@ class Balances(Protocol):
         """Whether blocks are read with what contracts sent; None while it is not known."""
         ...
 
-    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
-        """Units of the native coin at that block. Raises Unavailable."""
+    def balances_at(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None = None) -> list[int]:
+        """Units of the native coin, or of the token `contract`, at that block. Raises Unavailable."""
         ...
 
     def have_sent(self, addresses: Sequence[str]) -> list[bool]:
@@ -112,6 +112,24 @@ class Usages(Protocol):
 
         Raises Unavailable.
         """
+        ...
+
+
+@runtime_checkable
+class Vouching(Protocol):
+    """A reader that has several nodes, for balances that no block can prove."""
+
+    def vouched_balance(self, address: str, contract: str | None = None) -> int:
+        """As `ChainReader.balance`, where two nodes say the same. Raises Unavailable where no two do."""
+        ...
+
+
+@runtime_checkable
+class Stakes(Protocol):
+    """A reader whose network can lock coins of an address (Tron)."""
+
+    def staked(self, address: str) -> int:
+        """Units of the native coin that are locked at the newest block, not counting what is being unlocked. Raises Unavailable."""
         ...
 
 

@@ -1,0 +1,313 @@
+"""Reconciliation: what the ledger says lies at our addresses against what the chains hold, and the proof of solvency made of it.
+
+A *place* is one coin at one address of ours; staked coins are a place of their own. What has to be there on the chain is what the
+ledger has, plus what is signed and not mined, less what is mined and not settled (`expected`). A run goes through all places of one
+network, looks at those that differ a second time, and adds up what merchants are owed before and after. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from chalicelib.domain.addresses import Role
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId
+
+EVERY_MS = 24 * 3600 * 1000
+"""How long after the last run began the next one does by itself."""
+MOST_LISTED = 200
+"""Differences that a report lists; of more it has the number and the sums."""
+MOST_SUSPECTS = 500
+"""Places that wait for a second look. Where more differ, those beyond are believed at once."""
+MOST_LOOKS = 5
+MOST_PASSES = 3
+SECOND_LOOK_MS = 60_000
+"""The least time between two looks at a place that differs: what a poll had not booked yet, it has by then."""
+STANDS_STILL_MS = 600_000
+"""After so long a second look counts although no block came: the chain stands still."""
+MOST_TROUBLE_MS = 2 * 3600 * 1000
+"""A run whose network could not be read for so long ends, and says that it is not complete."""
+
+Phase = Literal["before", "walk", "again", "after", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One coin at one address of ours (storage form); `contract` in storage form, None for the native coin."""
+
+    address: str
+    role: Role
+    asset: AssetId
+    contract: str | None = None
+    staked: bool = False
+
+    @property
+    def key(self) -> tuple[str, AssetId, bool]:
+        return self.address, self.asset, self.staked
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look at a place, in units. `units` is what the ledger has there, and `in_flight` what it has on its way from there.
+
+    `expected` has to be there on the chain, `held` is there, both at the block `block`. `leaving` is in flight, and has left on the
+    chain: nobody has it any more, and it is still owed until it is settled.
+    """
+
+    place: Place
+    units: int
+    in_flight: int
+    expected: int
+    held: int
+    leaving: int
+    block: int
+
+    @property
+    def difference(self) -> int:
+        return self.held - self.expected
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A place that differed, and waits for another look. `at` in milliseconds since 1970: when it was last looked at."""
+
+    address: str
+    role: Role
+    asset: AssetId
+    staked: bool
+    difference: int
+    block: int
+    at: int
+    looks: int = 1
+
+    @property
+    def key(self) -> tuple[str, AssetId, bool]:
+        return self.address, self.asset, self.staked
+
+    def due(self, now: int, block: int) -> bool:
+        """Whether another look would tell more than the last one."""
+        waited = now - self.at
+        return waited >= STANDS_STILL_MS or (waited >= SECOND_LOOK_MS and block != self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A place where the chain and the ledger do not agree. `first_seen` in milliseconds since 1970, however many runs it lasts."""
+
+    address: str
+    role: Role
+    asset: AssetId
+    staked: bool
+    expected: int
+    held: int
+    block: int
+    first_seen: int
+
+    @property
+    def key(self) -> tuple[str, AssetId, bool]:
+        return self.address, self.asset, self.staked
+
+
+@dataclass(frozen=True, slots=True)
+class CoinSums:
+    """One coin of one network, in units. `ledger` is all that the ledger has here (places, in flight and staked), the others as in
+    `Seen`. `owed` is what merchants have, the positive ones alone; `overdrawn` what others owe. `owed_before` was read before the
+    places were, `owed` after: `None` until then.
+    """
+
+    asset: AssetId
+    places: int = 0
+    ledger: int = 0
+    expected: int = 0
+    held: int = 0
+    leaving: int = 0
+    owed_before: int = 0
+    owed: int = 0
+    overdrawn: int = 0
+
+    def plus(self, seen: Seen) -> CoinSums:
+        return replace(
+            self,
+            places=self.places + 1,
+            ledger=self.ledger + seen.units + seen.in_flight,
+            expected=self.expected + seen.expected,
+            held=self.held + seen.held,
+            leaving=self.leaving + seen.leaving,
+        )
+
+    @property
+    def liabilities(self) -> int:
+        """What merchants have to be able to get. Both times count: what came in or went out while places were read is in one of the
+        two, and perhaps not in what was read."""
+        return min(self.owed_before, self.owed)
+
+    @property
+    def assets(self) -> int:
+        """What the chain holds for them: with what it has paid out already and nobody has settled."""
+        return self.held + self.leaving
+
+    @property
+    def solvent(self) -> bool:
+        return self.assets >= self.liabilities
+
+    @property
+    def operator(self) -> int:
+        """What is left for the operator by the ledger; below nothing where fees cost more than the operator has put in."""
+        return self.ledger - self.owed + self.overdrawn
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How far the run of a network has come. `after` is the place in the table that the phase has reached, empty at its start.
+
+    `first_block` and `last_block` bound the blocks that places were compared at. `found` counts differences, of which the first
+    MOST_LISTED are kept. `trouble` says why it can not go on now, since `trouble_since`. Times in milliseconds since 1970.
+    """
+
+    network: NetworkId
+    run: str
+    started_at: int
+    updated_at: int
+    phase: Phase = "before"
+    after: str = ""
+    passes: int = 1
+    looked: int = 0
+    first_block: int | None = None
+    last_block: int | None = None
+    sums: tuple[CoinSums, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    found: int = 0
+    trouble: str | None = None
+    trouble_since: int | None = None
+    version: int = 1
+
+    @property
+    def open(self) -> bool:
+        return self.phase != "done"
+
+    def owing(self, owed: Mapping[AssetId, tuple[int, int]]) -> Comparison:
+        """With what some merchants have more: `owed` by asset what they are owed, and what they owe."""
+        sums = {each.asset: each for each in self.sums}
+        for asset, (positive, negative) in owed.items():
+            before = sums.get(asset) or CoinSums(asset)
+            if self.phase == "before":
+                sums[asset] = replace(before, owed_before=before.owed_before + positive)
+            else:
+                sums[asset] = replace(before, owed=before.owed + positive, overdrawn=before.overdrawn + negative)
+        return replace(self, sums=_ordered(sums.values()))
+
+    def seeing(self, looks: Iterable[Seen], now: int, known: Mapping[tuple[str, AssetId, bool], int]) -> Comparison:
+        """After looks at places: what agrees is added up; what differs is a suspect, or a difference once two looks in a row said
+        the same, or many looks something else each time. `known` says of differences of the last run when they were first seen."""
+        sums = {each.asset: each for each in self.sums}
+        suspects = {each.key: each for each in self.suspects}
+        differences, found, looked = list(self.differences), self.found, self.looked
+        blocks = [block for block in (self.first_block, self.last_block) if block is not None]
+        for seen in looks:
+            place = seen.place
+            blocks.append(seen.block)
+            before = suspects.pop(place.key, None)
+            looks_so_far = 1 if before is None else before.looks + 1
+            if seen.difference:
+                sure = before is not None and before.difference == seen.difference
+                if not sure and looks_so_far < MOST_LOOKS and (before is not None or len(suspects) < MOST_SUSPECTS):
+                    suspects[place.key] = Suspect(
+                        *(place.address, place.role, place.asset, place.staked, seen.difference, seen.block, now, looks_so_far)
+                    )
+                    continue
+                found += 1
+                if len(differences) < MOST_LISTED:
+                    since = known.get(place.key, now)
+                    differences.append(
+                        Difference(
+                            *(place.address, place.role, place.asset, place.staked, seen.expected, seen.held, seen.block, since)
+                        )
+                    )
+            looked += 1
+            sums[place.asset] = (sums.get(place.asset) or CoinSums(place.asset)).plus(seen)
+        return replace(
+            self,
+            sums=_ordered(sums.values()),
+            suspects=tuple(suspects.values()),
+            differences=tuple(differences),
+            found=found,
+            looked=looked,
+            first_block=min(blocks, default=None),
+            last_block=max(blocks, default=None),
+        )
+
+    @property
+    def unsure(self) -> bool:
+        """Whether some coin looks insolvent, and money moved while it was added up: then that is not proven."""
+        moved = any(each.owed_before != each.owed for each in self.sums)
+        return moved and self.passes < MOST_PASSES and not all(each.solvent for each in self.sums)
+
+    def over_again(self) -> Comparison:
+        """All places once more. What is owed now is what was owed before."""
+        sums = tuple(CoinSums(each.asset, owed_before=each.owed) for each in self.sums)
+        return replace(
+            self, phase="walk", after="", passes=self.passes + 1, looked=0, sums=sums, suspects=(), differences=(), found=0
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonReport:
+    """The last finished run of a network. `complete`: every place was compared; else `trouble` says why not, and nothing is proven
+    of the rest. Times in milliseconds since 1970."""
+
+    network: NetworkId
+    run: str
+    started_at: int
+    finished_at: int
+    complete: bool
+    looked: int
+    first_block: int | None = None
+    last_block: int | None = None
+    sums: tuple[CoinSums, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    found: int = 0
+    trouble: str | None = None
+    version: int = 1
+
+    @property
+    def insolvent(self) -> tuple[CoinSums, ...]:
+        return tuple(each for each in self.sums if not each.solvent) if self.complete else ()
+
+    @property
+    def clean(self) -> bool:
+        return self.complete and not self.found and not self.insolvent
+
+
+@dataclass(frozen=True, slots=True)
+class ReconciliationOrder:
+    """An operator wants every network of a realm compared now. `at` in milliseconds since 1970; `by` is the key's id, or None for
+    the command line."""
+
+    realm: Realm
+    at: int
+    by: str | None = None
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What there is to say of a realm: the order, and of each network how far its run is and what the last one found."""
+
+    order: ReconciliationOrder | None = None
+    running: Sequence[Comparison] = field(default_factory=tuple)
+    reports: Sequence[ComparisonReport] = field(default_factory=tuple)
+
+
+def owed_by(balances: Iterable[tuple[TenantId, AssetId, int]]) -> dict[AssetId, tuple[int, int]]:
+    """What merchants are owed, and what others owe, by asset: one's debt is no other one's money."""
+    sums: dict[AssetId, tuple[int, int]] = {}
+    for _, asset, units in balances:
+        positive, negative = sums.get(asset, (0, 0))
+        sums[asset] = (positive + max(0, units), negative + max(0, -units))
+    return sums
+
+
+def _ordered(sums: Iterable[CoinSums]) -> tuple[CoinSums, ...]:
+    return tuple(sorted(sums, key=lambda each: each.asset))

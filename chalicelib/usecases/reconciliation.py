@@ -1,0 +1,47 @@
+"""What operators ask of reconciliations: that one begins now, and what the last ones found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.ids import Realm
+from chalicelib.domain.reconciliation import Comparison, ComparisonReport, ReconciliationOrder, Whole
+from chalicelib.usecases.changes import Also, Save, nothing_more
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import until_settled
+
+
+class Reconciliations:
+    """Reads and orders. What compares is `reconciliation_run`."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def order(self, realm: Realm, by: str | None, also: Also = nothing_more) -> ReconciliationOrder:
+        """Every network of `realm` is compared as soon as the schedule comes; one whose run is open already, once that has ended.
+
+        `by` is the id of the operator's key, None for the command line. Raises Unavailable.
+        """
+
+        def decide() -> ReconciliationOrder:
+            before = self._store.get(ReconciliationOrder, realm=realm)
+            order = ReconciliationOrder(realm, self._clock.now_ms(), by, 1 if before is None else before.version + 1)
+            self._store.commit([Save(order), *also(order)])
+            return order
+
+        return until_settled(decide)
+
+    def read(self, catalogue: Catalogue) -> Whole:
+        """Everything there is to say of a realm, in one call. Raises Unavailable."""
+        networks = [network.id for network in catalogue.networks.values()]
+        kinds: tuple[type[Any], ...] = (Comparison, ComparisonReport)
+        keys: list[tuple[type[Any], dict[str, str]]] = [(ReconciliationOrder, {"realm": catalogue.realm})]
+        keys += [(kind, {"network": id_}) for kind in kinds for id_ in networks]
+        order, *found = self._store.get_many(keys)
+        return Whole(
+            order=order,
+            running=[state for state in found[: len(networks)] if state is not None and state.open],
+            reports=[report for report in found[len(networks) :] if report is not None],
+        )

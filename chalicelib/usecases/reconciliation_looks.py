@@ -1,0 +1,225 @@
+"""Looks at places of networks of accounts: what the ledger has there, what therefore has to be on the chain, and what is.
+
+Where nodes know balances at a block (EVM), all is compared at the newest block that has its confirmations and was scanned: nothing
+that comes later disturbs. Elsewhere (Tron, simulated networks) there are only balances of now, so what differs is looked at once
+more between two readings of the chain's height that are the same, with what blocks say that nobody has scanned yet.
+
+A look may still meet a poll between two of its own writes. So one that differs proves nothing, it makes a suspect.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Cursor, Receipt
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.reconciliation import Place, Seen
+from chalicelib.domain.stakes import Stake
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import Balances, ChainReader, Stakes, Vouching
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.reconciliation_open import Effects, OnTheWay, OpenWays, PlaceKey, effects, touching
+from chalicelib.usecases.sweeping import pages_of
+
+MOST_AHEAD = 200
+"""Blocks behind the cursor that are read for a look. A network that is further behind is not compared now."""
+TRIES = 3
+
+
+class Looks(Protocol):
+    """How the places of one network are compared. `everywhere`: also where the ledger knows of nothing, since asking is cheap."""
+
+    everywhere: bool
+
+    def block(self) -> int:
+        """The block that a look would be about now. Raises Unavailable."""
+        ...
+
+    def form(self, contract: str | None) -> str | None:
+        """A contract as places have it."""
+        ...
+
+    def look(self, places: Sequence[Place]) -> list[Seen]:
+        """Of each place, what was seen there. Raises Unavailable."""
+        ...
+
+
+class _Accounts:
+    """What both ways have in common."""
+
+    def __init__(self, network: Network, reader: ChainReader, store: Store, rules: AddressRules) -> None:
+        self._network, self._reader, self._store, self._rules = network, reader, store, rules
+        self._ways = OpenWays(network, store, rules)
+
+    def form(self, contract: str | None) -> str | None:
+        return None if contract is None else self._rules.storage_form(self._network.slug, contract)
+
+    def _cursor(self) -> Cursor:
+        cursor = self._store.get(Cursor, network=self._network.id)
+        if cursor is None:
+            raise Unavailable(f"{self._network.id} is not scanned yet")
+        if cursor.halted is not None or cursor.rewind_to is not None:
+            raise Unavailable(f"{self._network.id} follows a reorganisation, or is halted")
+        return cursor
+
+    def _native(self) -> AssetId:
+        return self._store.catalogue(self._network.realm).native(self._network.slug).asset
+
+    def _ledger(self, places: Sequence[Place]) -> dict[PlaceKey, WalletBalance]:
+        """What the ledger has there. Staked coins have no balance of their own: they are the sum of the stakes that are final."""
+        network = self._network.id
+        kept = [place for place in places if not place.staked]
+        keys: list[tuple[type[Any], dict[str, str]]] = [
+            (WalletBalance, {"network": network, "address": place.address, "asset": place.asset}) for place in kept
+        ]
+        known = zip(kept, self._store.get_many(keys) if keys else [], strict=True)
+        found = {p.key: wallet or WalletBalance(network, p.address, p.asset) for p, wallet in known}
+        staked = self._staked() if len(kept) < len(places) else {}
+        for place in places:
+            if place.staked:
+                found[place.key] = WalletBalance(network, place.address, place.asset, staked.get(place.address, 0))
+        return found
+
+    def _staked(self) -> dict[str, int]:
+        """Units by address (storage form). Only the operator stakes, now and then: all stakes are a page or two."""
+        sums: dict[str, int] = defaultdict(int)
+        after: str | None = None
+        while True:
+            page = self._store.page(Stake, limit=1000, after=after, network=self._network.id)
+            for stake in page.items:
+                if stake.status == "confirmed":
+                    sums[self._rules.storage_form(self._network.slug, stake.wallet)] += stake.amount
+            after = page.next
+            if after is None:
+                return sums
+
+    def _effects(self, ways: Sequence[OnTheWay], places: Sequence[Place], upto: int | None) -> Effects:
+        """Of what touches these places, as of the block `upto`; None: as of now."""
+        there = touching(ways, {place.address for place in places})
+        return effects(there, self._native(), lambda way: self._mined(way, upto))
+
+    def _mined(self, way: OnTheWay, upto: int | None) -> Receipt | None:
+        for txid in way.txids:
+            receipt = self._reader.receipt(txid)
+            if receipt is not None and (upto is None or receipt.block_number <= upto):
+                return receipt
+        return None
+
+
+def _seen(place: Place, ledger: WalletBalance, awaited: int, told: Effects, held: int, block: int) -> Seen:
+    """`awaited` units have arrived and are not credited yet."""
+    key = place.key
+    expected = ledger.units + awaited + told.more.get(key, 0)
+    return Seen(place, ledger.units, told.in_flight.get(key, 0), expected, held, told.leaving.get(key, 0), block)
+
+
+class LooksAtABlock(_Accounts):
+    """For live EVM networks."""
+
+    everywhere = True
+
+    def block(self) -> int:
+        return self._final()[0]
+
+    def look(self, places: Sequence[Place]) -> list[Seen]:
+        """All at the same block. Raises Unavailable, also where a node that stands in for another does not say the same."""
+        if not isinstance(self._reader, Balances):
+            raise Unavailable(f"{self._network.id}: its node knows no balances at a block")
+        number, block_hash = self._final()
+        held: dict[PlaceKey, int] = {}
+        for contract in dict.fromkeys(place.contract for place in places):
+            wanted = [place for place in places if place.contract == contract]
+            told = self._reader.balances_at([place.address for place in wanted], number, block_hash, contract)
+            held |= {place.key: units for place, units in zip(wanted, told, strict=True)}
+        ways = self._ways.read()
+        ledger = self._ledger(places)
+        awaited = self._awaited(number) if any(wallet.pending for wallet in ledger.values()) else {}
+        found = self._effects(ways, places, number)
+        return [_seen(p, ledger[p.key], awaited.get(p.key, 0), found, held[p.key], number) for p in places]
+
+    def _final(self) -> tuple[int, str]:
+        """The newest block that has its confirmations and was scanned: what it holds is credited, or waits to be."""
+        cursor = self._cursor()
+        number = cursor.number - self._network.confirmations + 1
+        if str(number) not in cursor.recent:
+            raise Unavailable(f"{self._network.id}: scanning has just begun")
+        return number, cursor.recent[str(number)]
+
+    def _awaited(self, number: int) -> Mapping[PlaceKey, int]:
+        """What came in up to this block, and is not credited yet."""
+        sums: dict[PlaceKey, int] = defaultdict(int)
+        for works in pages_of(self._store, "deposit", self._network.id, upto=f"{number:015d}"):
+            for deposit in self._store.get_many([(Deposit, {"id": work.id}) for work in works]):
+                if deposit is not None and deposit.status == "pending":
+                    sums[self._rules.storage_form(self._network.slug, deposit.address), deposit.asset, False] += deposit.amount
+        return sums
+
+
+class LooksAtNow(_Accounts):
+    """For Tron and for simulated networks."""
+
+    everywhere = False
+
+    def block(self) -> int:
+        return self._reader.tip()
+
+    def look(self, places: Sequence[Place]) -> list[Seen]:
+        """First without waiting for anything; what differs then, exactly. Raises Unavailable."""
+        self._demand_scanned(self._cursor())
+        ways, tip = self._ways.read(), self._reader.tip()
+        held = {place.key: self._held(place) for place in places}
+        ledger, found = self._ledger(places), self._effects(ways, places, None)
+        quick = [_seen(p, ledger[p.key], ledger[p.key].pending, found, held[p.key], tip) for p in places]
+        return [seen if not seen.difference else self._exactly(seen) for seen in quick]
+
+    def _exactly(self, quick: Seen) -> Seen:
+        """Between two readings of the same height. A chain that does not stand still long enough is looked at another time."""
+        place = quick.place
+        for _ in range(TRIES):
+            cursor = self._cursor()
+            self._demand_scanned(cursor)
+            tip, ways = self._reader.tip(), self._ways.read()
+            ledger, held = self._ledger([place])[place.key], self._held(place)
+            found = self._effects(ways, [place], None)
+            ahead = 0 if place.staked else self._ahead(cursor, tip, place, ways)
+            if self._reader.tip() == tip and self._cursor() == cursor:
+                return _seen(place, ledger, ledger.pending + ahead, found, held, tip)
+        return quick
+
+    def _ahead(self, cursor: Cursor, tip: int, place: Place, ways: Sequence[OnTheWay]) -> int:
+        """What came to a place in blocks that are not scanned yet. What we sent there ourselves is told by its own receipt."""
+        if tip - cursor.number > MOST_AHEAD:
+            raise Unavailable(f"{self._network.id} is {tip - cursor.number} blocks behind")
+        if tip <= cursor.number:
+            return 0
+        ours = {txid for way in ways for txid in way.txids}
+        units = 0
+        contracts = () if place.contract is None else (place.contract,)
+        for block in self._reader.blocks(cursor.number + 1, tip, contracts):
+            wanted = [
+                transfer
+                for transfer in block.transfers
+                if (transfer.recipient, transfer.contract) == (place.address, place.contract) and transfer.txid not in ours
+            ]
+            units += sum(transfer.amount for transfer in self._reader.proven(block, wanted)) if wanted else 0
+        return units
+
+    def _demand_scanned(self, cursor: Cursor) -> None:
+        """Raises Unavailable where the chain has left the branch that was scanned."""
+        if self._reader.block_hash(cursor.number) != cursor.hash:
+            raise Unavailable(f"{self._network.id}: the chain is not on the branch that was scanned")
+
+    def _held(self, place: Place) -> int:
+        reader = self._reader
+        if place.staked:
+            if not isinstance(reader, Stakes):
+                raise Unavailable(f"{self._network.id}: nobody tells what is staked")
+            return reader.staked(place.address)
+        ask: Callable[[str, str | None], int] = reader.vouched_balance if isinstance(reader, Vouching) else reader.balance
+        return ask(place.address, place.contract)

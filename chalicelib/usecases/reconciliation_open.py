@@ -1,0 +1,130 @@
+"""What is signed and not settled: where the ledger and the chain may differ, and by how much exactly.
+
+Payments, moves and stakes of networks of accounts. The ledger moves when they are signed and when they are settled, the chain when
+they are mined; the receipt says on which side of that a block is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Receipt
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.moves import Move
+from chalicelib.domain.stakes import Stake
+from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.domain.work import Work, WorkKind
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.withdrawal_steps import order_of, payout_parts
+
+PlaceKey = tuple[str, AssetId, bool]
+"""As `domain.reconciliation.Place.key`: address in storage form, asset, staked."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnTheWay:
+    """One signed transaction, in all its attempts, addresses in storage form. `recipient` is whom it pays; `ours`: another place of
+    ours. `staked`: it locks the coins where they are, and the ledger moves only when it is settled."""
+
+    txids: tuple[str, ...]
+    source: str
+    recipient: str
+    asset: AssetId
+    contract: str | None
+    amount: int
+    ours: bool = False
+    staked: bool = False
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.source, self.recipient) if self.ours else (self.source,)
+
+    def paid(self, receipt: Receipt) -> bool:
+        """Whether it did what it was for: a token's own log decides (money rule 8)."""
+        if not receipt.success or self.contract is None:
+            return receipt.success
+        return (self.contract, self.source, self.recipient) in receipt.moved
+
+
+@dataclass
+class Effects:
+    """By place, in units: what to add to the ledger's for what has to be on the chain (`more`), what the ledger has in flight from
+    there, and what of that has left on the chain."""
+
+    more: dict[PlaceKey, int] = field(default_factory=lambda: defaultdict(int))
+    in_flight: dict[PlaceKey, int] = field(default_factory=lambda: defaultdict(int))
+    leaving: dict[PlaceKey, int] = field(default_factory=lambda: defaultdict(int))
+
+
+def effects(ways: Sequence[OnTheWay], native: AssetId, mined: Callable[[OnTheWay], Receipt | None]) -> Effects:
+    """`mined` gives the receipt of what is in the chain at the block that is compared, of any of its attempts; else None."""
+    found = Effects()
+    for way in ways:
+        source = (way.source, way.asset, False)
+        receipt = mined(way)
+        if not way.staked:
+            found.in_flight[source] += way.amount
+        if receipt is not None:
+            found.more[way.source, native, False] -= receipt.fee or 0
+        if way.staked:
+            if receipt is not None and way.paid(receipt):
+                found.more[source] -= way.amount
+                found.more[way.source, way.asset, True] += way.amount
+        elif receipt is None or not way.paid(receipt):
+            found.more[source] += way.amount
+        elif way.ours:
+            found.more[way.recipient, way.asset, False] += way.amount
+        else:
+            found.leaving[source] += way.amount
+    return found
+
+
+class OpenWays:
+    """Reads what is on the way on one network of accounts."""
+
+    def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
+        self._network, self._store, self._rules = network, store, rules
+
+    def read(self) -> list[OnTheWay]:
+        """Everything that is signed and not settled. Raises Unavailable."""
+        return [*self._payments(), *self._moves(), *self._stakes()]
+
+    def _payments(self) -> list[OnTheWay]:
+        orders = self._records("sent", lambda work: (PaymentOrder, {"id": order_of(*payout_parts(work))}))
+        return [self._way(o, o.wallet, o.recipient) for o in orders if o.state == "signed" and o.txids]
+
+    def _moves(self) -> list[OnTheWay]:
+        moves = self._records("move", lambda work: (Move, {"network": self._network.id, "id": work.id}))
+        return [self._way(move, move.source, move.recipient, ours=True) for move in moves if move.state == "signed"]
+
+    def _stakes(self) -> list[OnTheWay]:
+        stakes = self._records("stake", lambda work: (Stake, {"network": self._network.id, "id": work.id}))
+        return [
+            OnTheWay(s.txids, self._form(s.wallet), self._form(s.wallet), s.asset, None, s.amount, staked=True)
+            for s in stakes
+            if s.status == "pending"
+        ]
+
+    def _records(self, kind: WorkKind, key: Callable[[Work], tuple[type[Any], Mapping[str, str]]]) -> list[Any]:
+        found: list[Any] = []
+        for works in pages_of(self._store, kind, self._network.id):
+            found += self._store.get_many([key(work) for work in works])
+        return [record for record in found if record is not None]
+
+    def _way(self, sent: Any, source: str, recipient: str, ours: bool = False) -> OnTheWay:
+        contract = None if sent.contract is None else self._form(sent.contract)
+        return OnTheWay(sent.txids, self._form(source), self._form(recipient), sent.asset, contract, sent.amount, ours)
+
+    def _form(self, text: str) -> str:
+        return self._rules.storage_form(self._network.slug, text)
+
+
+def touching(ways: Sequence[OnTheWay], addresses: Collection[str]) -> list[OnTheWay]:
+    """Those that bring something to one of these addresses, or take it from there."""
+    return [way for way in ways if any(address in addresses for address in way.addresses)]

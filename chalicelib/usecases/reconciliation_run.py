@@ -1,0 +1,248 @@
+"""The run that compares one network: page by page through all watched addresses, as far as the time allows, and on from there.
+
+One record has all that a run knows; each step ends in one commit of it, by its version. So whoever dies has done nothing, of two at
+once one counts, and a step that is done is never done again. A network that can not be read now is tried again, for hours; then the
+run ends, and says that it is not complete.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from chalicelib.domain.addresses import Watched
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coin_settings import collects
+from chalicelib.domain.ids import AssetId, TenantId, new_id, tenant_id
+from chalicelib.domain.ledger import Balance, WalletBalance
+from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.reconciliation import (
+    EVERY_MS,
+    MOST_TROUBLE_MS,
+    Comparison,
+    ComparisonReport,
+    Place,
+    ReconciliationOrder,
+    Seen,
+    owed_by,
+)
+from chalicelib.usecases.addresses import family_key
+from chalicelib.usecases.changes import Change, Conflict, Save
+from chalicelib.usecases.collect_hints import hint
+from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Halted, Unavailable
+from chalicelib.usecases.ports.store import Span, Store
+from chalicelib.usecases.reconciliation_looks import Looks
+
+log = logging.getLogger(__name__)
+
+Step = Literal["idle", "on", "waits"]
+"""`idle`: no run is open; `on`: there is more to do now; `waits`: for a block, for time, or for a node."""
+AGAIN_AT_ONCE = 25
+"""Suspects that one step looks at."""
+_MERCHANTS = 500
+
+
+class _Known(NamedTuple):
+    """What was known before of differences: when they were first seen."""
+
+    report: ComparisonReport | None
+    since: dict[tuple[str, AssetId, bool], int]
+
+
+class ReconciliationRun:
+    """`page` is how many rows of the table one step reads. `clock` is the machine's: runs are the operator's, not the realm's."""
+
+    def __init__(self, network: Network, looks: Looks, store: Store, clock: Clock, page: int = 500) -> None:
+        self._network, self._looks, self._store, self._clock, self._page = network, looks, store, clock, page
+
+    def begin(self) -> bool:
+        """Begin a run where one is due: a day after the last, or when one was ordered. Whether one is open now.
+
+        Raises Conflict, Unavailable.
+        """
+        state, order = self._store.get_many(
+            [(Comparison, {"network": self._network.id}), (ReconciliationOrder, {"realm": self._network.realm})]
+        )
+        if state is not None and state.open:
+            return True
+        now = self._clock.now_ms()
+        ordered = order is not None and (state is None or order.at > state.started_at)
+        if state is not None and not ordered and now - state.started_at < EVERY_MS:
+            return False
+        version = 1 if state is None else state.version + 1
+        self._store.commit([Save(Comparison(self._network.id, new_id("rec", now), now, now, version=version))])
+        return True
+
+    def work(self, more: Callable[[], bool]) -> Step:
+        """As many steps of the open run as `more` allows. Raises what it did not expect."""
+        step: Step = "on"
+        while step == "on" and more():
+            step = self.step()
+        return step
+
+    def step(self, patience_ms: int = MOST_TROUBLE_MS) -> Step:
+        """One step of the open run. Where the network could not be read for `patience_ms`, the run ends incomplete."""
+        state = self._store.get(Comparison, network=self._network.id)
+        if state is None or not state.open:
+            return "idle"
+        try:
+            after = self._next(state)
+        except (Unavailable, Halted, LookupError) as error:
+            return self._troubled(state, error, patience_ms)
+        if after is None:
+            return "waits"
+        return self._commit(state, replace(after, trouble=None, trouble_since=None))
+
+    def _troubled(self, state: Comparison, error: Exception, patience_ms: int) -> Step:
+        now = self._clock.now_ms()
+        since = now if state.trouble_since is None else state.trouble_since
+        log.warning("%s: it can not be compared now: %s", self._network.id, error)
+        after = replace(state, trouble=" ".join(str(error).split())[:300], trouble_since=since)
+        if now - since >= patience_ms:
+            after = replace(after, phase="done")
+        return "waits" if self._commit(state, after) == "on" else "idle"
+
+    def _commit(self, before: Comparison, after: Comparison) -> Step:
+        now = self._clock.now_ms()
+        after = replace(after, updated_at=now, version=before.version + 1)
+        changes: list[Change] = [Save(after)]
+        report: ComparisonReport | None = None
+        if not after.open:
+            report = self._report(after, now)
+            # What was listed is in the report: the state of the next run begins empty anyway.
+            changes = [Save(replace(after, sums=(), suspects=(), differences=())), Save(report)]
+        try:
+            self._store.commit(changes)
+        except Conflict:
+            log.info("%s: somebody else compares it at the same time", self._network.id)
+            return "waits"
+        if report is not None:
+            self._tell(report)
+            return "idle"
+        return "on"
+
+    def _next(self, state: Comparison) -> Comparison | None:
+        """The run after one step; None where it has to wait."""
+        match state.phase:
+            case "before" | "after":
+                return self._owed(state)
+            case "walk":
+                return self._walked(state)
+            case _:
+                return self._looked_again(state)
+
+    def _owed(self, state: Comparison) -> Comparison:
+        """With what the next merchants have."""
+        page = self._store.sweep(Merchant, limit=_MERCHANTS, after=state.after or None)
+        span = Span(f"{self._network.id}:", f"{self._network.id}:~")
+        balances: list[tuple[TenantId, AssetId, int]] = []
+        for merchant in page.items:
+            tenant, after = tenant_id(merchant.id, self._network.realm), None
+            while True:
+                found = self._store.page(Balance, limit=200, after=after, span=span, tenant=tenant)
+                balances += [(b.tenant, b.asset, b.available + b.frozen + b.held) for b in found.items]
+                after = found.next
+                if after is None:
+                    break
+        state = replace(state.owing(owed_by(balances)), after=page.next or "")
+        if page.next is not None:
+            return state
+        if state.phase == "before":
+            return replace(state, phase="walk")
+        return state.over_again() if state.unsure else replace(state, phase="done")
+
+    def _walked(self, state: Comparison) -> Comparison:
+        """After a look at the next watched addresses."""
+        network = self._network
+        page = self._store.sweep(
+            Watched, limit=self._page, after=state.after or None, realm=network.realm, family=family_key(network)
+        )
+        places = self._places([watched for watched in page.items if network.slug in watched.networks])
+        seen = self._looks.look(places) if places else []
+        self._hint(seen)
+        state = state.seeing(seen, self._clock.now_ms(), self._known().since)
+        return replace(state, after=page.next or "", phase="walk" if page.next is not None else "again")
+
+    def _hint(self, seen: Sequence[Seen]) -> None:
+        """What lies at deposit addresses may have to be collected: each run asks anew, whatever became of older hints."""
+        network = self._network
+        if pays_from_coins(network):
+            return
+        coins = {coin.asset for coin in self._store.catalogue(network.realm).coins_of(network.slug) if collects(coin)}
+        for each in seen:
+            place = each.place
+            if place.role == "user" and place.asset in coins and each.units > 0:
+                hint(self._store, network, WalletBalance(network.id, place.address, place.asset, each.units))
+
+    def _places(self, addresses: Sequence[Watched]) -> list[Place]:
+        """The places of these addresses. Where each costs a request, those that the ledger knows of, and service wallets'."""
+        network = self._network
+        coins = self._store.catalogue(network.realm).coins_of(network.slug)
+        places = [
+            Place(watched.address, watched.role, coin.asset, self._looks.form(coin.contract))
+            for watched in addresses
+            for coin in coins
+        ]
+        if not self._looks.everywhere:
+            keys = [(WalletBalance, {"network": network.id, "address": p.address, "asset": p.asset}) for p in places]
+            known = self._store.get_many(keys) if keys else []
+            places = [p for p, wallet in zip(places, known, strict=True) if wallet is not None or p.role != "user"]
+        if network.family == "tron":
+            native = self._store.catalogue(network.realm).native(network.slug).asset
+            places += [Place(w.address, w.role, native, None, True) for w in addresses if w.role == "hot"]
+        return places
+
+    def _looked_again(self, state: Comparison) -> Comparison | None:
+        if not state.suspects:
+            return replace(state, phase="after", after="")
+        now, block = self._clock.now_ms(), self._looks.block()
+        due = [suspect for suspect in state.suspects if suspect.due(now, block)][:AGAIN_AT_ONCE]
+        if not due:
+            return None
+        coins = {c.asset: c for c in self._store.catalogue(self._network.realm).coins_of(self._network.slug)}
+        places = [Place(s.address, s.role, s.asset, self._looks.form(coins[s.asset].contract), s.staked) for s in due]
+        return state.seeing(self._looks.look(places), now, self._known().since)
+
+    def _known(self) -> _Known:
+        report = self._store.get(ComparisonReport, network=self._network.id)
+        return _Known(report, {} if report is None else {d.key: d.first_seen for d in report.differences})
+
+    def _report(self, state: Comparison, now: int) -> ComparisonReport:
+        before = self._known().report
+        complete = state.trouble is None
+        return ComparisonReport(
+            network=state.network,
+            run=state.run,
+            started_at=state.started_at,
+            finished_at=now,
+            complete=complete,
+            looked=state.looked,
+            first_block=state.first_block,
+            last_block=state.last_block,
+            sums=state.sums,
+            differences=state.differences,
+            found=state.found,
+            trouble=state.trouble,
+            version=1 if before is None else before.version + 1,
+        )
+
+    def _tell(self, report: ComparisonReport) -> None:
+        """Once for each run: only whoever stored the report gets here."""
+        name = self._network.id
+        if report.clean:
+            log.info("%s: %d places are as the ledger says", name, report.looked)
+            return
+        if report.found:
+            first = report.differences[0]
+            log.error(
+                "ALARM %s: reconciliation found %d places that differ from the ledger, such as %s (%s): %d units of %s, not %d",
+                *(name, report.found, first.address, first.role, first.held, first.asset, first.expected),
+            )
+        for sums in report.insolvent:
+            log.error("ALARM %s: %d units of %s are owed, and %d are there", name, sums.liabilities, sums.asset, sums.assets)
+        if not report.complete:
+            log.error("ALARM %s: reconciliation could not compare everything: %s", name, report.trouble)

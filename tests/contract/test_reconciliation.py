@@ -1,0 +1,320 @@
+"""The ledger against simulated chains: what was moved behind the service's back is found, and what the service does never shows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.chains.sandbox.ledger import Tx
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.ledger import Balance, WalletBalance
+from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.reconciliation import SECOND_LOOK_MS, Comparison, ComparisonReport
+from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.reconciliation_run import ReconciliationRun
+from chalicelib.wiring import services
+from tests.support.shop import ETHER, Shop, open_shop
+from tests.support.stack import Stack
+
+THIEF = "0x52908400098527886e0f7030069857d2e4169ee7"
+USDT = 10**6
+
+
+@pytest.fixture
+def shop(stack: Stack) -> Iterator[Shop]:
+    with open_shop(stack) as made:
+        yield made
+
+
+def run_of(shop: Shop) -> ReconciliationRun:
+    return services().reconciliation_run(shop.realm_network())
+
+
+def second_look(shop: Shop) -> None:
+    """Time passes, and a block comes: what differed is looked at again."""
+    shop.wait(SECOND_LOOK_MS // 1000)
+    shop.mine(1)
+    shop.turn()
+
+
+def compared(shop: Shop, patience: int = 0) -> ComparisonReport:
+    """One whole run."""
+    run = run_of(shop)
+    services().reconciliations.order("test", None)
+    assert run.begin()
+    for _ in range(60):
+        step = run.step(patience)
+        if step == "idle":
+            break
+        if step == "waits":
+            second_look(shop)
+    found = services().store.get(ComparisonReport, network=shop.realm_network().id)
+    assert found is not None and step == "idle"
+    shop.wait(1)
+    return found
+
+
+def sums(report: ComparisonReport, coin: str) -> Any:
+    (found,) = (each for each in report.sums if each.asset.endswith(f":{coin}"))
+    return found
+
+
+def steal(shop: Shop, address: str, units: int, coin: str = "eth", to: str = THIEF) -> None:
+    """Whoever has the key moves coins, and the service knows nothing of it."""
+    chain, contract = shop.chain(), shop.coin(coin).contract
+    source, nonce = chain.form(address), chain.nonce(address)
+    contract = None if contract is None else chain.form(contract)
+    chain.submit(Tx(f"0x{random.Random(f'{source}{nonce}').randbytes(32).hex()}", source, to, contract, units, 0, nonce))
+
+
+def suspected(shop: Shop) -> list[Any]:
+    """What one look at everything finds, in a run that is thrown away."""
+    store, network = services().store, shop.realm_network()
+    services().reconciliations.order("test", None)
+    run = run_of(shop)
+    assert run.begin()
+    while (state := store.get(Comparison, network=network.id)) is not None and state.phase in ("before", "walk"):
+        assert run.step() == "on", state.trouble
+    assert state is not None
+    store.commit([Save(replace(state, phase="done", suspects=(), version=state.version + 1))])
+    shop.wait(1)
+    return [(s.address, s.asset, s.difference) for s in state.suspects]
+
+
+def test_all_is_where_the_ledger_says(shop: Shop) -> None:
+    shop.credit("1.5")
+    shop.credit("20", "usdt")
+    found = compared(shop)
+    assert found.clean and found.complete and found.differences == ()
+    eth, usdt = sums(found, "eth"), sums(found, "usdt")
+    assert eth.owed == eth.owed_before == 15 * ETHER // 10 and usdt.owed == 20 * USDT
+    assert eth.held == eth.expected == eth.ledger >= eth.owed and eth.operator == eth.ledger - eth.owed
+    assert run_of(shop).step() == "idle"
+
+
+def test_coins_moved_behind_the_back_are_listed_and_told(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    invoice = shop.invoice("2")
+    shop.pay(invoice["address"], "2")
+    shop.mine()
+    shop.turn()
+    steal(shop, invoice["address"], ETHER)
+    found = compared(shop)
+    (difference,) = found.differences
+    assert found.found == 1 and not found.clean
+    assert (difference.address, difference.role) == (invoice["address"].lower(), "user")
+    assert (difference.expected, difference.held) == (2 * ETHER, ETHER)
+    assert caplog.text.count("ALARM test:ethereum: reconciliation found 1 places") == 1
+    again = compared(shop)
+    assert again.differences[0].first_seen == difference.first_seen < again.started_at
+
+
+def test_what_is_stolen_makes_a_coin_insolvent(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    shop.credit("20", "usdt")
+    steal(shop, shop.hot().address, shop.chain().balance(shop.hot().address, shop.coin("usdt").contract), "usdt")
+    found = compared(shop)
+    assert found.found == 1 and not found.insolvent, "what merchants have lies on deposit addresses"
+    (lying,) = (w for w in services().store.every(WalletBalance) if w.asset.endswith("m:usdt") and w.units == 20 * USDT)
+    steal(shop, lying.address, 20 * USDT, "usdt")
+    (coin,) = compared(shop).insolvent
+    assert (coin.asset, coin.assets, coin.liabilities) == ("test:ethereum:usdt", 0, 20 * USDT)
+    assert "20000000 units of test:ethereum:usdt are owed, and 0 are there" in caplog.text
+
+
+def test_one_merchants_debt_hides_no_other_ones_money(shop: Shop) -> None:
+    shop.credit("1")
+    known = {balance.tenant for balance in services().store.every(Balance)}
+    tenants = [TenantId(f"{merchant.id}:test") for merchant in services().store.every(Merchant)]
+    owing = Balance(next(t for t in tenants if t not in known), shop.coin("eth").asset, available=-3 * ETHER, version=1)
+    services().store.commit([Save(owing)])
+    eth = sums(compared(shop), "eth")
+    services().store.commit([Save(replace(owing, available=0, version=2))])
+    assert (eth.owed, eth.overdrawn, eth.operator) == (ETHER, 3 * ETHER, eth.ledger + 2 * ETHER)
+
+
+def decide(shop: Shop, withdrawal: str, outcome: str) -> None:
+    answer = shop.post(f"/v1/sandbox/withdrawals/{withdrawal}", {"outcome": outcome})
+    assert answer.status == 200, answer.body
+
+
+def test_what_is_on_its_way_shows_as_no_difference(shop: Shop) -> None:
+    shop.credit("5")
+    shop.credit("50", "usdt")
+    shop.pay(shop.invoice("1")["address"], "1")
+    assert suspected(shop) == [], "in a block that nobody has scanned"
+    shop.turn()
+    assert suspected(shop) == [], "seen, and not credited"
+    for coin in ("eth", "usdt"):
+        for outcome in ("stick", "fail", None):
+            withdrawal = shop.withdraw({"eth": "1", "usdt": "5"}[coin], coin)
+            if outcome is not None:
+                decide(shop, withdrawal, outcome)
+            shop.turn()
+            assert suspected(shop) == [], (coin, outcome)
+            if outcome == "stick":
+                shop.wait(365)
+                shop.turn()
+                assert shop.order(withdrawal).earlier
+                assert suspected(shop) == [], "replaced"
+                decide(shop, withdrawal, "confirm")
+                assert suspected(shop) == [], "mined deep, and not settled"
+                shop.turn()
+    shop.mine()
+    shop.turn()
+    assert compared(shop).clean
+
+
+def test_a_reorganisation_is_waited_for(shop: Shop) -> None:
+    shop.credit("5")
+    withdrawal = shop.withdraw("1")
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    assert shop.withdrawal(withdrawal)["status"] == "confirmed"
+    shop.reorg(14)
+    services().reconciliations.order("test", None)
+    run = run_of(shop)
+    assert run.begin()
+    assert [run.step() for _ in range(3)][1:] == ["waits", "waits"], "the chain is not on the branch that was scanned"
+    state = services().store.get(Comparison, network=shop.realm_network().id)
+    assert state is not None and "branch" in str(state.trouble)
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    assert compared(shop).clean, "the same run goes on"
+
+
+def test_staked_coins_are_a_place_of_their_own(shop: Shop) -> None:
+    shop.network = "tron"
+    shop.turn()
+    admin = shop.stack.keys["admin_test"]
+    asked = {"amount": "1000", "resource": "ENERGY"}
+    assert shop.stack.call("POST", "/v1/networks/tron/stake", admin, json=asked).status == 201
+    shop.stack.drain(only=("poll_tron",), rounds=1)
+    assert suspected(shop) == [], "locked by the chain, and not booked"
+    shop.mine(20)
+    shop.turn()
+    found = compared(shop)
+    assert found.clean and found.complete
+    shop.chain().stake("elsewhere", shop.hot().address, 7)
+    told = {(d.role, d.staked, d.held - d.expected) for d in compared(shop).differences}
+    assert told == {("hot", False, -7), ("hot", True, 7)}
+
+
+def test_dying_anywhere_loses_nothing_and_two_at_once_count_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.credit("1")
+    wanted = compared(shop)
+    services().reconciliations.order("test", None)
+    store, commit = services().store, services().store.commit
+    steps, dies = 0, 0
+
+    def dying(changes: Any) -> None:
+        nonlocal dies
+        dies += 1
+        if dies % 2:
+            raise Unavailable("died before it was stored")
+        commit(changes)
+
+    def small() -> ReconciliationRun:
+        made = run_of(shop)
+        made._page = 20
+        return made
+
+    while not small().begin():
+        pass
+    monkeypatch.setattr(store, "commit", dying)
+    while (state := store.get(Comparison, network=shop.realm_network().id)) is not None and state.open:
+        steps += 1
+        first, second = small(), small()
+        for run in (first, second):
+            try:
+                run.step()
+            except Unavailable:
+                continue
+        assert steps < 200
+    monkeypatch.undo()
+    found = store.get(ComparisonReport, network=shop.realm_network().id)
+    assert found is not None and steps > 5
+    assert (found.sums, found.looked, found.clean) == (wanted.sums, wanted.looked, True)
+
+
+def test_of_two_at_the_same_step_one_counts(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    services().reconciliations.order("test", None)
+    run = run_of(shop)
+    assert run.begin()
+    store = services().store
+    commit = store.commit
+    raced: list[str] = []
+
+    def late(changes: Any) -> None:
+        if not raced:
+            raced.append("x")
+            assert run_of(shop).step() == "on"
+        commit(changes)
+
+    monkeypatch.setattr(store, "commit", late)
+    assert run.step() == "waits"
+    monkeypatch.undo()
+    with pytest.raises(Conflict):
+        state = store.get(Comparison, network=shop.realm_network().id)
+        store.commit([Save(state)])
+    assert compared(shop).clean
+
+
+def test_a_network_that_does_not_answer_is_not_called_equal(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.credit("1")
+    reader = services().reader(shop.realm_network())
+
+    def away(*_: Any) -> Any:
+        raise Unavailable("no node answers")
+
+    monkeypatch.setattr(reader, "balance", away)
+    found = compared(shop, patience=1)
+    assert not found.complete and not found.clean and found.trouble == "no node answers" and not found.insolvent
+    assert "ALARM test:ethereum: reconciliation could not compare everything: no node answers" in caplog.text
+    monkeypatch.undo()
+    assert compared(shop).clean
+
+
+def test_nothing_that_the_service_does_ever_shows(shop: Shop) -> None:
+    """Deposits, payments and reorganisations in any order, compared after each."""
+    chance = random.Random(7)
+    shop.credit("9")
+    shop.credit("90", "usdt")
+    open_: list[str] = []
+
+    def pays() -> None:
+        coin = chance.choice(("eth", "usdt"))
+        open_.append(shop.withdraw({"eth": "0.5", "usdt": "5"}[coin], coin))
+        if chance.random() < 0.6:
+            decide(shop, open_[-1], chance.choice(("stick", "fail", "confirm")))
+
+    def decides() -> None:
+        if open_ and shop.withdrawal(open_[-1])["status"] in ("broadcasting", "confirming"):
+            withdrawal = open_.pop()
+            shop.post(f"/v1/sandbox/withdrawals/{withdrawal}", {"outcome": chance.choice(("confirm", "fail", "stick"))})
+
+    def receives() -> None:
+        coin = chance.choice(("eth", "usdt"))
+        shop.pay(shop.invoice("1", coin)["address"], "1", coin)
+
+    def forks() -> None:
+        shop.reorg(chance.randint(1, 4), chance.random() < 0.5)
+        shop.turn()
+
+    events = (pays, pays, decides, receives, forks, lambda: shop.mine(chance.randint(1, 13)), shop.turn, lambda: shop.wait(200))
+    for number in range(20):
+        event = chance.choice(events)
+        event()
+        assert suspected(shop) == [], (number, event)
+    for withdrawal in open_:
+        shop.post(f"/v1/sandbox/withdrawals/{withdrawal}", {"outcome": "confirm"})
+    shop.mine()
+    shop.turn()
+    assert compared(shop).clean
