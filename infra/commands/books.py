@@ -1,15 +1,29 @@
-"""Commands for the books: whether they are whole."""
+"""Commands for the books: whether they are whole, and whether the chains hold what they say."""
 
 from __future__ import annotations
 
 import argparse
+import time
+from typing import TYPE_CHECKING
 
-from infra.commands.common import Command, services
+from chalicelib.domain.catalogue import NETWORK_ORDER
+from infra.commands.common import CanNot, Command, say, services
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue import Network
+    from chalicelib.wiring import Services
+
+PAUSE_SECONDS = 2.0
+PATIENCE_MS = 60_000
+"""How long the command waits for a network that can not be read. The schedule has more patience."""
 
 
 def add(command: Command) -> None:
     """Add the commands of this group."""
     command(audit)
+    compares = command(reconcile)
+    compares.add_argument("--realm", choices=("live", "test"), default="live")
+    compares.add_argument("--network", choices=NETWORK_ORDER, help="this one alone")
 
 
 def audit(_: argparse.Namespace) -> int:
@@ -21,3 +35,44 @@ def audit(_: argparse.Namespace) -> int:
         print(sentence)
     print(f"{len(found)} violations" if found else "the books are whole")
     return 1 if found else 0
+
+
+def reconcile(args: argparse.Namespace) -> int:
+    """Compare the ledger with the chains now, and print the report. Exit code 1 where something differs, is not solvent, or could
+    not be compared."""
+    from chalicelib.usecases.reconciliation_views import whole_view
+
+    wired = services()
+    if args.realm not in wired.settings.realms:
+        raise CanNot(f"the stage {wired.settings.stage} has no realm {args.realm}")
+    catalogue = wired.catalogue(args.realm)
+    networks = [n for n in catalogue.networks.values() if n.status == "active" and args.network in (None, n.slug)]
+    if not networks:
+        raise CanNot("no such network is active")
+    at = wired.reconciliations.order(args.realm, None).at
+    found = [_finished(wired, network, at) for network in networks]  # all of them, whatever the first one finds
+    say(whole_view(wired.reconciliations.read(catalogue), catalogue, wired.rules, args.network))
+    return 0 if all(found) else 1
+
+
+def _finished(wired: Services, network: Network, at: int) -> bool:
+    """Bring the run of a network that began at `at` or later to its end; whether it found nothing. The schedule may help."""
+    from chalicelib.domain.reconciliation import ComparisonReport
+    from chalicelib.usecases.changes import Conflict
+    from chalicelib.usecases.realm_time import in_realm
+
+    with in_realm(network.realm):
+        try:
+            run = wired.reconciliation_run(network)
+        except (LookupError, ValueError) as error:
+            raise CanNot(str(error)) from error
+        while True:
+            report = wired.store.get(ComparisonReport, network=network.id)
+            if report is not None and report.started_at >= at:
+                return report.clean
+            try:
+                waits = run.begin() and run.step(PATIENCE_MS) == "waits"
+            except Conflict:
+                waits = True  # the schedule is at it as well
+            if waits:
+                time.sleep(PAUSE_SECONDS)

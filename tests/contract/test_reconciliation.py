@@ -18,6 +18,7 @@ from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation_run import ReconciliationRun
 from chalicelib.wiring import services
+from infra.cli import main
 from tests.support.shop import ETHER, Shop, open_shop
 from tests.support.stack import Stack
 
@@ -280,6 +281,32 @@ def test_a_network_that_does_not_answer_is_not_called_equal(
     assert "ALARM test:ethereum: reconciliation could not compare everything: no node answers" in caplog.text
     monkeypatch.undo()
     assert compared(shop).clean
+
+
+def test_operators_see_it_over_http_and_at_the_command_line(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    def asked(method: str, path: str = "/v1/reconciliation", key: str = "admin_test", **more: Any) -> Any:
+        return shop.stack.call(method, path, shop.stack.keys[key], **more)
+
+    assert asked("GET", key="client_test").status == 403
+    empty = asked("GET").json
+    assert (empty["solvent"], empty["networks"], empty["running"]) == (None, [], [])
+    shop.credit("1.5")
+    ordered = [asked("POST", headers={"Idempotency-Key": "once"}) for _ in range(2)]
+    assert {answer.status for answer in ordered} == {201} and ordered[0].json == ordered[1].json
+    shop.stack.drain(only=("reconciliation",), rounds=1)
+    seen = asked("GET").json
+    assert (seen["solvent"], seen["differences"], seen["running"], len(seen["networks"])) == (True, [], [], 8)
+    assert seen["orderedAt"] == ordered[0].json["orderedAt"]
+    (one,) = asked("GET", "/v1/reconciliation?network=ethereum").json["networks"]
+    (eth,) = (coin for coin in one["coins"] if coin["coin"] == "eth")
+    assert (eth["liabilities"], eth["difference"], eth["solvent"], eth["ledger"]) == ("1.5", "0", True, eth["chain"])
+    assert main(["--stage", "local", "reconcile", "--realm", "test", "--network", "ethereum"]) == 0
+    assert '"solvent": true' in capsys.readouterr().out
+    shop.stack.drain(only=("reconciliation",), rounds=1)
+    first = asked("GET").json["networks"][0]["startedAt"]
+    shop.wait(86_401)
+    shop.stack.drain(only=("reconciliation",), rounds=1)
+    assert asked("GET").json["networks"][0]["startedAt"] > first, "every day"
 
 
 def test_nothing_that_the_service_does_ever_shows(shop: Shop) -> None:

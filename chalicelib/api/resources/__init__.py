@@ -20,6 +20,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "networks": ("networks",),
     "openapi": ("openapi",),
     "pay": ("checkout",),
+    "reconciliation": ("reconciliation",),
     "sandbox": ("sandbox",),
     "transactions": ("grey_list", "transactions"),
     "webhooks": ("webhooks",),

@@ -1,0 +1,55 @@
+"""Whether the chains hold what the ledger says: for the operator."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from chalicelib.api.context import Answer, Ctx
+from chalicelib.api.fields import NetworkSlug
+from chalicelib.api.models import Query, Request
+from chalicelib.api.routes import endpoint
+from chalicelib.domain.reconciliation import ReconciliationOrder
+from chalicelib.domain.times import iso
+from chalicelib.usecases.reconciliation_views import whole_view
+
+
+class ReconciliationQuery(Query):
+    network: Annotated[NetworkSlug | None, Field(description="This network alone.")] = None
+
+
+class ReconciliationStart(Request):
+    """Nothing has to be said."""
+
+
+@endpoint(
+    "GET", "/reconciliation", family="object", level="admin", permission="balances:read", query=ReconciliationQuery,
+    answer="reconciliation.Reconciliation", summary="Compare the ledger with the chains: what the last runs found",
+)  # fmt: skip
+def reconciliation(ctx: Ctx, query: ReconciliationQuery) -> Answer:
+    """Of every network the last finished run, and how far the open one has come. A run compares, coin by coin, what the ledger has
+    at every address of ours with what is there on the chain, and what the chain holds in all with what merchants have. One begins
+    every day, and by `POST /v1/reconciliation`.
+
+    What is on its way is taken into account, and an address is listed only after two looks at different blocks. Networks that were
+    never compared are not listed: nothing is known of them, and `solvent` is null.
+    """
+    whole = ctx.services.reconciliations.read(ctx.catalogue)
+    return Answer(whole_view(whole, ctx.catalogue, ctx.services.rules, query.network))
+
+
+@endpoint(
+    "POST", "/reconciliation", family="object", level="admin", permission="networks:write", body=ReconciliationStart, status=201,
+    creates=True, answer="reconciliation.Ordered", summary="Compare the ledger with the chains now",
+)  # fmt: skip
+def reconcile(ctx: Ctx, body: ReconciliationStart) -> Answer:
+    """A run of every network begins within five minutes; where one is open, when that has ended. `GET /v1/reconciliation` tells how
+    far they have come, and what they found."""
+    answer = ctx.once(_ordered)
+    ctx.services.reconciliations.order(ctx.realm, ctx.key.id, answer.also)
+    return answer.answer
+
+
+def _ordered(order: ReconciliationOrder) -> dict[str, Any]:
+    return {"orderedAt": iso(order.at), "message": "every network is compared now"}
