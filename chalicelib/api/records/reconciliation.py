@@ -102,7 +102,7 @@ class NetworkReport(CamelRecord):
     solvent: Annotated[
         bool | None, Field(description="All of its coins are; null where not everything was compared.", examples=[True])
     ]
-    coins: list[CoinReport]
+    coins: Annotated[list[CoinReport], Field(description="Each coin that something was compared of, or is owed.")]
 
 
 class Running(CamelRecord):
@@ -133,9 +133,9 @@ class Reconciliation(CamelRecord):
         bool | None, Field(description="Every coin on every network is; null while that is not known of all.", examples=[True])
     ]
     ordered_at: Annotated[Time | None, Field(description="When a run was last ordered; null where never.")]
-    networks: list[NetworkReport]
+    networks: Annotated[list[NetworkReport], Field(description="The last finished run of each.")]
     differences: Annotated[list[Difference], Field(description="At most 200 of each network.")]
-    running: list[Running]
+    running: Annotated[list[Running], Field(description="Runs that are open.")]
 
 
 class Ordered(CamelRecord):
