@@ -51,6 +51,7 @@ class Settings:
     renewals_most: int = 5
     renewal_fee_times: int = 10
     reconcile_page: int = 500
+    collect_fee_percent: int = 5
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -89,6 +90,7 @@ class Settings:
             renewal_seconds=_whole("RENEWAL_SECONDS", 180, least=60),
             renewals_most=_whole("RENEWALS_MOST", 5, least=0),
             renewal_fee_times=_whole("RENEWAL_FEE_TIMES", 10, least=1),
+            collect_fee_percent=_whole("COLLECT_FEE_PERCENT", 5, least=0),
             reconcile_page=min(_whole("RECONCILE_PAGE", 500, least=0), 5000),
         )
 

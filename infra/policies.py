@@ -79,7 +79,8 @@ FUNCTIONS: dict[str, Rights] = {
     ),
     "poll": Rights(
         {
-            "records": (*GET, *PUT, "UpdateItem"),
+            # ConditionCheckItem: that nothing is to be collected of a deposit still.
+            "records": (*GET, *PUT, "UpdateItem", "ConditionCheckItem"),
             "ledger": (*GET, *PUT, "UpdateItem"),
             # Scan: a page of it each time, round all watched addresses.
             "chain": (*READ, *PUT, "ConditionCheckItem", "Scan"),

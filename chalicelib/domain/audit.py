@@ -9,10 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from chalicelib.domain.audit_coin_moves import coin_moves_agree
 from chalicelib.domain.audit_coins import coins_agree
 from chalicelib.domain.audit_moves import moves_agree
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.coin_moves import CoinCollection, CoinMove
 from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
 from chalicelib.domain.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.ids import AssetId
@@ -52,6 +54,8 @@ class Books:
     ranges: list[ScanRange] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
     own: list[OwnTransaction] = field(default_factory=list)
+    coin_moves: list[CoinMove] = field(default_factory=list)
+    coin_collections: list[CoinCollection] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)
     """Ids of the outbox rows."""
     events_since: int = 0
@@ -74,8 +78,13 @@ def violations(books: Books) -> list[str]:
         *_totals_agree(books),
         *_reserved(books),
         *_nonces(books),
-        *coins_agree(books.held, books.bundles, books.orders, books.withdrawals, books.deposits, books.wallets, books.work),
+        *coins_agree(
+            books.held, books.bundles, books.orders, books.withdrawals, books.deposits, books.wallets, books.work, books.coin_moves
+        ),
         *moves_agree(books.moves, books.own),
+        *coin_moves_agree(
+            books.coin_moves, books.coin_collections, books.own, books.deposits, books.wallets, books.work, not books.outbox
+        ),
         *_attempts(books),
         *_obligations(books),
         *_told(books),
@@ -83,9 +92,11 @@ def violations(books: Books) -> list[str]:
 
 
 def _taken_back(books: Books) -> set[str]:
-    """The places, in lower case, that a reorganisation took a credited deposit from: what was spent of it may be missing there."""
-    gone = [d for d in books.deposits if d.round and d.status != "confirmed"]
-    return {wallet_account(d.network, d.address).lower() for d in gone}
+    """The places, in lower case, that a reorganisation took a credited deposit, or coins of our own, from: what was spent of it may
+    be missing there."""
+    gone = {(d.network, d.address) for d in books.deposits if d.round and d.status != "confirmed"}
+    gone |= {(m.network, m.recipient) for m in books.coin_moves if m.round and m.state != "settled"}
+    return {wallet_account(network, address).lower() for network, address in gone}
 
 
 def _books_agree(sums: Mapping[tuple[Book, str, AssetId], int], taken_back: Collection[str]) -> Iterable[str]:
@@ -165,6 +176,10 @@ def _in_flight_agrees(sums: Mapping[tuple[Book, str, AssetId], int], books: Book
         found = booked.pop(in_flight(move.id), 0)
         if found != expected:
             yield f"move {move.id} is {move.state} and {found} is in flight, not {expected}"
+    for coin_move in books.coin_moves:
+        found = booked.pop(in_flight(coin_move.id), 0)
+        if found != coin_move.in_flight:
+            yield f"coin move {coin_move.id} is {coin_move.state} and {found} is in flight, not {coin_move.in_flight}"
     for account, units in booked.items():
         yield f"{account} holds {units} and there is no such order, nor such a move"
 

@@ -1,4 +1,4 @@
-"""What must be true of hot wallets' coins and of the bundles that spend them: the part of `audit` for networks of coins."""
+"""What must be true of hot wallets' coins, and of the bundles and moves that spend them: a part of `audit`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.coins_held import MOST_COINS, HeldCoins
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ledger import WalletBalance
@@ -29,6 +30,7 @@ def coins_agree(
     deposits: Sequence[Deposit],
     wallets: Sequence[WalletBalance],
     work: Sequence[Work],
+    moves: Sequence[CoinMove] = (),
 ) -> Iterable[str]:
     """Every violation, one sentence each."""
     by_id = {bundle.id: bundle for bundle in bundles}
@@ -38,24 +40,28 @@ def coins_agree(
     booked = {(w.network, w.address.lower(), w.asset): w.units for w in wallets}
     for wallet in held:
         mine = [bundle for bundle in bundles if (bundle.network, bundle.wallet) == (wallet.network, wallet.wallet)]
-        expected = _expected(wallet, mine, deposits)
+        moving = [move for move in moves if move.network == wallet.network and wallet.wallet in (move.wallet, move.recipient)]
+        expected = _expected(wallet, mine, deposits, moving)
         yield from _held(wallet, expected)
-        yield from _reserved(wallet, mine, open_ids)
-        if not mine:
+        yield from _reserved(wallet, mine, open_ids, moving)
+        if not mine and not moving:
             continue
-        units = sum(expected.values())
+        units = sum(expected.values()) - sum(move.in_flight for move in moving if move.wallet == wallet.wallet)
         for bundle in mine:
             if bundle.state == "settled":
                 units += bundle.total + bundle.attempt(bundle.mined or "").fee
         for order in orders:
             if order.bundle in {bundle.id for bundle in mine} and order.state in ("signed", "settled"):
                 units -= order.amount + (fees.get(order.withdrawal_id, 0) if order.state == "settled" else 0)
-        found = booked.get((wallet.network, wallet.wallet.lower(), mine[0].asset), 0)
+        asset = mine[0].asset if mine else moving[0].asset
+        found = booked.get((wallet.network, wallet.wallet.lower(), asset), 0)
         if found != units:
             yield f"wallet {wallet.wallet} on {wallet.network} has {found} by the ledger and {units} by its coins"
 
 
-def _expected(wallet: HeldCoins, bundles: Sequence[Bundle], deposits: Sequence[Deposit]) -> dict[str, int]:
+def _expected(
+    wallet: HeldCoins, bundles: Sequence[Bundle], deposits: Sequence[Deposit], moves: Sequence[CoinMove]
+) -> dict[str, int]:
     """The coins that the wallet has by its deposits and by its own transactions, units by outpoint."""
     coins = {
         f"{d.txid}:{d.position.removeprefix('out:')}": d.amount
@@ -67,9 +73,16 @@ def _expected(wallet: HeldCoins, bundles: Sequence[Bundle], deposits: Sequence[D
         change = attempt.change_coin(0)
         if change is not None:
             coins[change.outpoint] = change.amount
+    for move in moves:
+        moved = move.settled_attempt()
+        for coin in () if moved is None else move.received(moved, wallet.wallet):
+            coins[coin.outpoint] = coin.amount
     for attempt in mined:
         for coin in attempt.inputs:
             coins.pop(coin.outpoint, None)
+    for move in moves:
+        for outpoint in move.outpoints if move.state == "settled" else ():
+            coins.pop(outpoint, None)
     return coins
 
 
@@ -88,11 +101,12 @@ def _held(wallet: HeldCoins, expected: dict[str, int]) -> Iterable[str]:
         yield f"{name} lacks {', '.join(sorted(missing)[:5])}"
 
 
-def _reserved(wallet: HeldCoins, bundles: Sequence[Bundle], open_ids: set[str]) -> Iterable[str]:
+def _reserved(wallet: HeldCoins, bundles: Sequence[Bundle], open_ids: set[str], moves: Sequence[CoinMove]) -> Iterable[str]:
     name = f"wallet {wallet.wallet} on {wallet.network}"
     by_id = {bundle.id: bundle for bundle in bundles}
+    moving = {(outpoint, move.id) for move in moves if move.state in ("built", "signed") for outpoint in move.outpoints}
     for coin in wallet.coins:
-        if coin.reserved_by is None:
+        if coin.reserved_by is None or (coin.outpoint, coin.reserved_by) in moving:
             continue
         bundle = by_id.get(coin.reserved_by)
         live = bundle is not None and (bundle.state in ("built", "signed") or bundle.id in open_ids)
@@ -104,6 +118,11 @@ def _reserved(wallet: HeldCoins, bundles: Sequence[Bundle], open_ids: set[str]) 
             for outpoint in bundle.coins:
                 if (outpoint, bundle.id) not in reserved:
                     yield f"bundle {bundle.id} spends {outpoint}, which is not reserved for it"
+    for move in moves:
+        if move.wallet == wallet.wallet and move.state in ("built", "signed"):
+            for outpoint in move.outpoints:
+                if (outpoint, move.id) not in reserved:
+                    yield f"coin move {move.id} spends {outpoint}, which is not reserved for it"
     gathering = [bundle.id for bundle in bundles if bundle.state == "gathering"]
     if gathering != ([wallet.gathering] if wallet.gathering else []):
         yield f"{name} gathers {wallet.gathering}, and its bundles {', '.join(gathering) or 'nothing'}"

@@ -287,6 +287,26 @@ def move_reversed(entry: JournalEntry, move: str, round_: int, at: int) -> Journ
     return JournalEntry(f"unsettle:{move}:{round_}", "move_reversed", at, _back(entry), entry.ref)
 
 
+def coins_signed(move: str, part: int, at: int, amounts: Mapping[str, Amount]) -> JournalEntry:
+    """From now on a transaction of ours can spend coins of many places at any time. `amounts` by place; `part` numbers the entries
+    of one move, since a transaction of the store has room for few places."""
+    moved = tuple(Posting(Book.WHERE, place, in_flight(move), amount) for place, amount in amounts.items())
+    return JournalEntry(f"sign:{move}:{part}", "coins_signed", at, moved, {"move": move})
+
+
+def coins_moved(move: str, round_: int, at: int, realm: Realm, arrived: Mapping[str, Amount], fee: Amount) -> JournalEntry:
+    """The chain says moved: what was in flight has `arrived` at its places, and the rest is the fee, at the operator's cost."""
+    flight = in_flight(move)
+    postings = tuple(Posting(Book.WHERE, flight, place, amount) for place, amount in arrived.items())
+    return JournalEntry(f"settle:{move}:{round_}", "coins_moved", at, postings + _fee(realm, flight, fee), {"move": move})
+
+
+def coins_released(move: str, part: int, at: int, amounts: Mapping[str, Amount]) -> JournalEntry:
+    """It can never be mined: the coins of a part are where they were."""
+    back = tuple(Posting(Book.WHERE, in_flight(move), place, amount) for place, amount in amounts.items())
+    return JournalEntry(f"release:{move}:{part}", "coins_released", at, back, {"move": move})
+
+
 def totals(entries: Iterable[JournalEntry]) -> dict[tuple[Book, str, AssetId], int]:
     """The balance of every account after `entries`, in units, zero ones left out."""
     sums: dict[tuple[Book, str, AssetId], int] = {}

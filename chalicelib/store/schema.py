@@ -135,6 +135,14 @@ def _move_lists(r: Any) -> dict[str, str | None]:
     return _transaction_lists(r, status, r.recipient, r.hash)
 
 
+def _coin_move_lists(r: Any) -> dict[str, str | None]:
+    """The same, by whichever of its transactions it is shown by."""
+    if r.txid is None:
+        return {}
+    status = {"settled": "confirmed", "dead": "failed"}.get(r.state, "pending")
+    return _transaction_lists(r, status, r.recipient, r.txid)
+
+
 def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str, str | None]:
     return {
         "time_pk": listed_under("tx", r.tenant),
@@ -184,6 +192,7 @@ RECORDS: dict[str, Kind] = {
     "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists, module="deposits"),
     "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, _stake_lists, module="stakes"),
     "Move": Kind("records", lambda r: f"move#{r.network}", lambda r: r.id, _move_lists, module="moves"),
+    "CoinMove": Kind("records", lambda r: f"coinmove#{r.network}", lambda r: r.id, _coin_move_lists, module="coin_moves"),
     "Balance": Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
     "WalletBalance": Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
     "JournalEntry": Kind("ledger", lambda r: f"jrn#{r.id}"),
@@ -217,6 +226,7 @@ RECORDS: dict[str, Kind] = {
     "PaymentOrder": Kind("payouts", lambda r: f"order#{r.id}"),
     "Bundle": Kind("payouts", lambda r: f"bundle#{r.id}"),
     "HeldCoins": Kind("payouts", lambda r: f"coins#{r.network}#{r.wallet}"),
+    "CoinCollection": Kind("payouts", lambda r: f"coincol#{r.network}"),
     "OwnTransaction": Kind("payouts", lambda r: f"own#{r.network}#{r.txid}"),
     "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),
     "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id),

@@ -8,6 +8,7 @@ from collections import defaultdict
 from chalicelib.domain.audit import Books, violations
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.coin_moves import CoinCollection, CoinMove
 from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.invoice_totals import InvoiceTotals
@@ -54,6 +55,8 @@ def read_books(store: Store, now_ms: int) -> Books:
         ranges=list(store.every(ScanRange)),
         moves=list(store.every(Move)),
         own=list(store.every(OwnTransaction)),
+        coin_moves=list(store.every(CoinMove)),
+        coin_collections=list(store.every(CoinCollection)),
         outbox=[row.id for row in rows],
         events_since=since,
         aged=any(merchant.created_at < since for merchant in store.every(Merchant)),

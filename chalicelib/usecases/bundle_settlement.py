@@ -21,13 +21,12 @@ from functools import partial
 from chalicelib.domain.bundles import MOST_REPLACED, Built, Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
-from chalicelib.domain.coins_held import HeldCoin
-from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_parts import bundle_work, members
 from chalicelib.usecases.bundle_sent import SentTogether
 from chalicelib.usecases.changes import Change, Close, Save
+from chalicelib.usecases.coins_standing import as_they_stand
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -197,28 +196,11 @@ class BundleSettlement:
         log.warning("%s: the block that settled %s fell out of the chain", self._network.id, bundle.id)
         attempt = bundle.attempt(bundle.mined or "")
         held = coins_of(self._store, self._network, bundle.wallet)
-        held = held.unspent(bundle.id, self._as_they_stand(attempt.inputs))
+        held = held.unspent(bundle.id, as_they_stand(self._store, self._network, attempt.inputs))
         change = attempt.change_coin(0)
         held = held if change is None else held.taken_back(change.outpoint)
         again = replace(bundle, state="signed", mined=None, block_number=None, block_hash=None, round=bundle.round + 1)
         self._store.commit([Save(again.next(self._clock.now_ms())), Save(held.next())])
-
-    def _as_they_stand(self, coins: tuple[HeldCoin, ...]) -> list[HeldCoin]:
-        """`coins` that were spent, with what became of them meanwhile: their own blocks may have fallen out too.
-
-        Whoever takes one of them back after this was read writes the same record of held coins, and one of the two decides again.
-        """
-        keys = [deposit_id(self._network.id, *_place(coin)) for coin in coins]
-        deposits = self._store.get_many([(Deposit, {"id": key}) for key in keys])
-        unsettled: set[str] = set()
-        for works in pages_of(self._store, "bundle", self._network.id):
-            for other in self._store.get_many([(Bundle, {"id": work.id}) for work in works]):
-                if other is not None and other.state == "signed":
-                    unsettled.update(other.txids)
-        return [
-            replace(coin, gone=(deposit is not None and deposit.status != "confirmed") or _place(coin)[0] in unsettled)
-            for coin, deposit in zip(coins, deposits, strict=True)
-        ]
 
     # Stuck, or dead
 
@@ -262,9 +244,3 @@ class BundleSettlement:
         why = "a coin that its transaction spends is gone: it can not be mined any more"
         _, changes = bounced(self._store, self._rules, self._network, before, order, self._clock.now_ms(), why)
         self._store.commit(changes)
-
-
-def _place(coin: HeldCoin) -> tuple[str, str]:
-    """The transaction and the position in it, as deposits name them."""
-    txid, number = coin.outpoint.rsplit(":", 1)
-    return txid, f"out:{number}"

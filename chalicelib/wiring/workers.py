@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.wiring.chains import ChainServices
+from chalicelib.wiring.coin_moves import CoinMoveServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.verdicts import Verdicts
 
 
-class WorkerServices(ChainServices):
+class WorkerServices(CoinMoveServices):
     """The part of `Services` that no request needs."""
 
     _looks: dict[str, Looks]
@@ -224,13 +224,10 @@ class WorkerServices(ChainServices):
     @cached_property
     def deposit_moves(self) -> MoveSigning:
         """Moves out of deposit addresses: for the function that may open the seed."""
-        from chalicelib.custody.derived import SeedKeys
-        from chalicelib.custody.records import EncryptedSeed
         from chalicelib.usecases.move_signing import MoveSigning
 
-        keys = SeedKeys(self._client("kms"), self.settings, lambda seed_id: self.store.get(EncryptedSeed, id=seed_id))
         rules, clock = self.rules, self.realm_clock
-        return MoveSigning(self.store, rules, clock, self.payer, self.reader, self.renewals, deposits=keys)
+        return MoveSigning(self.store, rules, clock, self.payer, self.reader, self.renewals, deposits=self.deposit_keys)
 
     @cached_property
     def payout_sweep(self) -> PayoutSweep:

@@ -1,4 +1,4 @@
-"""A message that coins want to leave a deposit address."""
+"""A message that coins want to leave deposit addresses."""
 
 from __future__ import annotations
 
@@ -25,8 +25,15 @@ def handle(body: str) -> None:
         if wired.settings.stage == "demo" and wired.demo_resets.busy():
             return  # its move is about to go; what is made after it is asked for again
         with in_realm(network_parts(message["network"])[0]):
-            wired.deposit_moves.advance(message["network"], message["move"])
+            if "coin_move" in message:
+                wired.deposit_coin_moves.advance(message["network"], message["coin_move"])
+            else:
+                wired.deposit_moves.advance(message["network"], message["move"])
     except (Unavailable, Conflict) as error:
-        log.warning("%s is not sent yet: %s", message["move"], error)
+        log.warning("%s is not sent yet: %s", _what(message), error)
     except Exception:
-        log.exception("ALARM %s can not be sent as it stands", message["move"])
+        log.exception("ALARM %s can not be sent as it stands", _what(message))
+
+
+def _what(message: dict[str, str]) -> str:
+    return message.get("coin_move") or message["move"]

@@ -34,6 +34,10 @@ def handle(body: str) -> None:
             with in_realm(network_parts(message["network"])[0]):
                 services().wallet_moves.advance(message["network"], message["move"])
             return
+        if "coin_move" in message:
+            with in_realm(network_parts(message["network"])[0]):
+                services().wallet_coin_moves.advance(message["network"], message["coin_move"])
+            return
         with in_realm(tenant_parts(message["tenant"])[1]):
             services().payouts.pay(message["tenant"], message["id"])
     except (Unavailable, Conflict) as error:
@@ -43,4 +47,4 @@ def handle(body: str) -> None:
 
 
 def _what(message: dict[str, str]) -> str:
-    return message.get("stake") or message.get("move") or message["id"]
+    return message.get("stake") or message.get("move") or message.get("coin_move") or message["id"]

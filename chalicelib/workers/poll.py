@@ -17,6 +17,7 @@ from chalicelib.wiring import services
 
 if TYPE_CHECKING:
     from chalicelib.usecases.bundle_settlement import BundleSettlement
+    from chalicelib.usecases.coin_move_following import CoinMoveFollowing
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.settlement import Settlement
 
@@ -87,15 +88,12 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         if hot is not None:
             wired.settlement(network).quote_fees(hot.address)
 
-    following: list[Settlement | BundleSettlement | MoveFollowing] = []
+    following: dict[str, Settlement | BundleSettlement | CoinMoveFollowing | MoveFollowing] = {}
     """What was last followed: something of it may be final as soon as it is scanned."""
 
     def follow(each: Each) -> None:
-        following[:] = [wired.settlement(network)]
-        following.append(wired.bundle_settlement(network) if pays_from_coins(network) else wired.moves(network))
-        for settlement, what in zip(
-            following, ("settle payments", "bundles" if pays_from_coins(network) else "moves"), strict=True
-        ):
+        following.update(_followed(network))
+        for what, settlement in following.items():
             each.take(what, partial(settlement.follow, more))
 
     with in_realm(network.realm), Each(network.id) as each:
@@ -108,15 +106,33 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         follow(each)
         each.take("quote fees", quote_fees)
         each.take("scan", scan)
-        if any(settlement.waits_for_scan for settlement in following):
+        if any(settlement.waits_for_scan for settlement in following.values()):
             follow(each)
         each.take("confirm", confirm)
         each.take("expire", expire)
+        if pays_from_coins(network):
+            _collect_coins(network, each)
         if network.family == "evm" and not network.simulated:
             each.take("book balances", lambda: wired.balance_booker(network).work(more))
             each.take("go round", lambda: wired.balance_booker(network).go_round(more))
         if network.family == "tron":
             each.take("stake", lambda: (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more))
+
+
+def _followed(network: Network) -> dict[str, Settlement | BundleSettlement | CoinMoveFollowing | MoveFollowing]:
+    """Whatever was signed and is not final, by what it is called."""
+    wired = services()
+    payments = {"settle payments": wired.settlement(network)}
+    if pays_from_coins(network):
+        return {**payments, "bundles": wired.bundle_settlement(network), "coin moves": wired.coin_moves(network)}
+    return {**payments, "moves": wired.moves(network)}
+
+
+def _collect_coins(network: Network, each: Each) -> None:
+    """Plan what goes from deposit addresses to the hot wallet, and from there to the cold one. Of networks of coins."""
+    wired = services()
+    each.take("consolidate", lambda: wired.coin_move_planning(network).look(wired.verdicts(network).scanned()))
+    each.take("store away", lambda: wired.cold_coins(network).look())
 
 
 def _rescan(network: Network, more: Callable[[], bool]) -> None:

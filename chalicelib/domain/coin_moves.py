@@ -1,0 +1,241 @@
+"""Coin moves: one transaction of ours that brings coins (outputs) from places of ours to another one, on networks of coins (UTXO).
+
+What `Move` is for accounts. A *consolidation* spends what arrived at many deposit addresses and pays it to the hot wallet; a *cold*
+move pays what the hot wallet has too much of to the cold one; a *drain* pays all coins of a hot wallet that was replaced to the one
+in its place. Its attempts (BIP-125) all spend the same inputs, so that one of them at most is ever mined.
+
+In the book *where* all of its inputs are in flight from the signature on; when it is mined they become the recipient's, the change
+and the fee, which the operator pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from chalicelib.domain.coins_held import HeldCoin
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
+from chalicelib.domain.moves import operators
+from chalicelib.domain.work import Command, Work, time_order
+
+MOST_INPUTS = 80
+"""Coins of one transaction: six attempts of it, as text, stay within one item of 400 KB."""
+MOST_REPLACED = 5
+"""How often one is replaced at the most, whatever is set for payments: all of its attempts are in one item."""
+MOST_PLACES = 7
+"""Addresses that are booked in one transaction: with the move, its journal entry and its obligation ten items."""
+
+CoinMoveKind = Literal["consolidation", "cold", "drain"]
+CoinMoveState = Literal["waiting", "planned", "built", "signed", "settled", "dead", "dropped"]
+"""`waiting`: an operator has to approve it; `planned`: approved, its bytes are not made; `built`: its coins are reserved and its
+bytes exact; `signed`: it can reach the chain at any time; `settled`: the chain has it; `dead`: it can never be mined; `dropped`:
+ended before anything was signed."""
+UNSIGNED: frozenset[str] = frozenset({"waiting", "planned", "built"})
+
+
+@dataclass(frozen=True, slots=True)
+class MovedCoin:
+    """An output of ours that is spent. `outpoint` is "<txid>:<n>", `amount` in units, `height` its block's number, `address` whose
+    it is (public spelling). `deposit` and `path` (BIP-32) are those of a deposit address, None for a hot wallet's coin."""
+
+    outpoint: str
+    amount: int
+    height: int
+    address: str
+    deposit: str | None = None
+    path: str | None = None
+
+    @property
+    def held(self) -> HeldCoin:
+        return HeldCoin(self.outpoint, self.amount, self.height)
+
+
+@dataclass(frozen=True, slots=True)
+class CoinAttempt:
+    """One transaction of a move. `unsigned` is what its digests are computed from, as hex; empty once another took its place.
+
+    It pays `amount` units to the recipient as output 0, and `change` back as output 1 (0: there is none). `fee` in units, exact;
+    `signed_at` in milliseconds since 1970.
+    """
+
+    unsigned: str
+    amount: int
+    change: int
+    fee: int
+    vsize: int
+    raw: str | None = None
+    txid: str | None = None
+    signed_at: int = 0
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Its outputs, which all come back to us."""
+        return ("out:0", "out:1") if self.change else ("out:0",)
+
+
+@dataclass(frozen=True, slots=True)
+class CoinMove:
+    """`wallet` is the hot wallet whose coins it spends, None for a consolidation. `recipient` is in its public spelling. `amount`
+    is what was asked to be moved at the most, in units, before the fee. `owner` names the collection that shows it to operators, or
+    what else planned it; `approved_by` the key that approved it.
+
+    `inputs` are in the order of their addresses; the money of the first `booked` of them is in flight. `newest` is the attempt that
+    should be mined, `earlier` those that it replaced, oldest first: whichever is in the chain has moved the coins. `renew` asks for
+    a replacement, which only the function that signs can make. `mined` is the transaction that settled it, in the block
+    `block_number`, `block_hash`. `doubtful_since` is the height at which it was first seen that it can not be mined any more.
+    `round` counts how often a reorganisation undid its settlement. Times in milliseconds since 1970.
+    """
+
+    id: str
+    network: NetworkId
+    kind: CoinMoveKind
+    asset: AssetId
+    wallet: str | None
+    recipient: str
+    inputs: tuple[MovedCoin, ...]
+    amount: int
+    owner: str
+    created_at: int
+    updated_at: int
+    state: CoinMoveState = "planned"
+    newest: CoinAttempt | None = None
+    earlier: tuple[CoinAttempt, ...] = ()
+    booked: int = 0
+    renew: bool = False
+    mined: str | None = None
+    block_number: int | None = None
+    block_hash: str | None = None
+    confirmed_at: int | None = None
+    doubtful_since: int | None = None
+    approved_by: str | None = None
+    reason: str | None = None
+    round: int = 0
+    version: int = 1
+
+    @property
+    def tenant(self) -> TenantId:
+        """In whose lists it is: the operator's."""
+        return operators(network_parts(self.network)[0])
+
+    @property
+    def total(self) -> int:
+        return sum(coin.amount for coin in self.inputs)
+
+    @property
+    def signed(self) -> tuple[CoinAttempt, ...]:
+        """Every attempt that may be in the chain, the newest first."""
+        newest = () if self.newest is None or self.newest.txid is None else (self.newest,)
+        return (*newest, *reversed(self.earlier))
+
+    @property
+    def txids(self) -> tuple[str, ...]:
+        return tuple(attempt.txid for attempt in self.signed if attempt.txid)
+
+    @property
+    def txid(self) -> str | None:
+        """The one that it is shown by: what was mined, else the newest."""
+        return self.mined or next(iter(self.txids), None)
+
+    @property
+    def unmade(self) -> bool:
+        """It was dropped before it had bytes."""
+        return self.state == "dropped" and self.newest is None
+
+    @property
+    def outpoints(self) -> tuple[str, ...]:
+        return tuple(coin.outpoint for coin in self.inputs)
+
+    @property
+    def in_flight(self) -> int:
+        """Units that the ledger has in flight for it."""
+        return sum(coin.amount for coin in self.inputs[: self.booked]) if self.state in ("signed", "dead") else 0
+
+    def attempt(self, txid: str) -> CoinAttempt:
+        """Raises LookupError for a transaction that is not this move's."""
+        for made in self.signed:
+            if made.txid == txid:
+                return made
+        raise LookupError(f"{txid} is no transaction of {self.id}")
+
+    def settled_attempt(self) -> CoinAttempt | None:
+        return None if self.state != "settled" or self.mined is None else self.attempt(self.mined)
+
+    def received(self, attempt: CoinAttempt, address: str, height: int = 0) -> list[HeldCoin]:
+        """The outputs of `attempt` that come to `address`."""
+        found = []
+        if address == self.recipient:
+            found.append(HeldCoin(f"{attempt.txid}:0", attempt.amount, height))
+        if attempt.change and address == self.wallet:
+            found.append(HeldCoin(f"{attempt.txid}:1", attempt.change, height))
+        return found
+
+    def next_part(self, back: bool = False) -> tuple[MovedCoin, ...]:
+        """The inputs that are booked next, or given `back` next: of a bounded number of addresses, an address' all together."""
+        row = tuple(reversed(self.inputs[: self.booked])) if back else self.inputs[self.booked :]
+        part: list[MovedCoin] = []
+        for coin in row:
+            places = {other.address for other in part}
+            if coin.address not in places and len(places) == MOST_PLACES:
+                break
+            part.append(coin)
+        return tuple(part)
+
+    def next(self, now: int) -> CoinMove:
+        """To be saved."""
+        return replace(self, updated_at=now, version=self.version + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class CoinCollection:
+    """What a network's deposits wait for, and which consolidation has them now: `move`, None where none is under way. Its version
+    is what allots deposits' coins, so that two consolidations can not spend the same one (money rule 6).
+
+    `waiting` units in `coins` coins were there when it was last looked at, `looked_at`; `why` says what they wait for.
+    """
+
+    network: NetworkId
+    move: str | None = None
+    looked_at: int = 0
+    waiting: int = 0
+    coins: int = 0
+    why: str | None = None
+    version: int = 0
+
+    def next(self) -> CoinCollection:
+        """To be saved."""
+        return replace(self, version=self.version + 1)
+
+
+def arranged(coins: Iterable[MovedCoin]) -> tuple[MovedCoin, ...]:
+    """In the order that moves have their inputs in."""
+    return tuple(sorted(coins, key=lambda coin: (coin.address, coin.outpoint)))
+
+
+def by_place(coins: Sequence[MovedCoin]) -> Mapping[str, int]:
+    """Units by address."""
+    sums: dict[str, int] = {}
+    for coin in coins:
+        sums[coin.address] = sums.get(coin.address, 0) + coin.amount
+    return sums
+
+
+def too_dear(percent: int, fee: int, value: int) -> bool:
+    """Whether `fee` is more than `percent` of `value`, both in units. 0 per cent: any fee may be paid."""
+    return percent > 0 and fee * 100 > value * percent
+
+
+def coin_move_work(move: CoinMove) -> Work:
+    """The obligation to bring a coin move to its end, in the lane of its network."""
+    return Work("coinmove", move.network, time_order(move.created_at), move.id)
+
+
+def coin_moved_work(move: CoinMove) -> Work:
+    """The obligation to watch a settled one until no reorganisation reaches it. The same whatever block it is in."""
+    return Work("coinmoved", move.network, time_order(move.created_at), move.id)
+
+
+def coin_move_command(move: CoinMove) -> Command:
+    """Ask whoever has the keys for the next step now: a hot wallet's coins in the group of its payments."""
+    queue: Literal["collections", "payouts"] = "collections" if move.wallet is None else "payouts"
+    return Command(queue, f"{move.network}", {"coin_move": move.id, "network": move.network})

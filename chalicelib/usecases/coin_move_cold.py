@@ -1,0 +1,206 @@
+"""What leaves a hot wallet of coins for another wallet of ours: what is above its ceiling goes to the cold one, and everything that
+a replaced one still has goes to the one in its place.
+
+The ceiling is the coin's `hotCeiling`, else collectPercentageHot per cent of what hot and cold have together by the ledger. What
+open withdrawals need stays, and nothing is planned while payments gather: they are to be paid of these very coins.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.coin_moves import (
+    MOST_INPUTS,
+    CoinMove,
+    CoinMoveKind,
+    MovedCoin,
+    arranged,
+    coin_move_command,
+    coin_move_work,
+    too_dear,
+)
+from chalicelib.domain.coin_settings import PERCENTAGE, NoFreshRate, limit_units
+from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.ids import new_id
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.rates import RatesOf
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.usecases.bundle_parts import same_place
+from chalicelib.usecases.changes import Change, Open, Save
+from chalicelib.usecases.coin_move_parts import attempt_of, open_moves, unspent_of
+from chalicelib.usecases.hot_coins import coins_of
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.withdrawal_steps import payout_parts
+
+log = logging.getLogger(__name__)
+
+PAYOUT_VSIZE = 350
+"""Virtual bytes of a payment with a few inputs."""
+
+
+class ColdCoins:
+    """For one network. Builds what is to be signed; signs nothing."""
+
+    def __init__(
+        self, network: Network, payer: CoinPayer, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf, fee_percent: int
+    ) -> None:
+        self._network, self._payer, self._store, self._rules = network, payer, store, rules
+        self._clock, self._rates, self._fee_percent = clock, rates, fee_percent
+
+    def look(self) -> CoinMove | None:
+        """Plan what goes to the cold wallet, where the hot one is above its ceiling; it. Raises Unavailable, Conflict."""
+        return until_settled(self._look)
+
+    def drain(self, wallet: Wallet) -> CoinMove | None:
+        """Plan the move of what the replaced `wallet` still has to the hot wallet; None where nothing of it can be moved now, or
+        something of it is under way. Raises Unavailable, Conflict."""
+        return until_settled(lambda: self._drain(wallet))
+
+    def _look(self) -> CoinMove | None:
+        network = self._network
+        coin = self._store.catalogue(network.realm).native(network.slug)
+        if "hotCeiling" not in coin.settings and PERCENTAGE not in coin.settings:
+            return None
+        hot, cold = self._store.get_many([(Wallet, {"network": network.id, "role": role}) for role in ("hot", "cold")])
+        if hot is None or cold is None:
+            return None
+        # Read first: whoever takes a coin of it, or names a bundle that gathers, makes what is decided here a conflict.
+        held = coins_of(self._store, network, hot.address)
+        if held.gathering is not None or self._under_way(hot.address):
+            return None
+        booked, stored_away = self._booked(coin, hot.address), self._booked(coin, cold.address)
+        try:
+            ceiling = self._ceiling(coin, booked + stored_away)
+            least = limit_units(coin, "collectServiceToColdThreshold", self._rates(network.realm), self._clock.now_ms()) or 1
+        except NoFreshRate as reason:
+            log.warning("%s: nothing goes to the cold wallet: %s", network.id, reason)
+            return None
+        free, awaited = sum(c.amount for c in held.free), self._awaited()
+        excess = min(booked - ceiling, free - awaited)
+        if excess < least:
+            return None
+        coins = self._known(hot, held)
+        plan = self._to_cold(hot.address, cold.address, coins, excess)
+        if plan is None or free - sum(c.amount for c in coins if c.outpoint in set(plan.inputs)) < awaited:
+            return None  # the withdrawals come first: change can not be spent before it is final
+        return self._store_move("cold", coin, hot.address, cold.address, coins, plan, held, cold.address)
+
+    def _drain(self, wallet: Wallet) -> CoinMove | None:
+        network = self._network
+        coin = self._store.catalogue(network.realm).native(network.slug)
+        hot = self._store.get(Wallet, network=network.id, role="hot")
+        held = coins_of(self._store, network, wallet.address)
+        if hot is None or hot.address == wallet.address or held.gathering is not None or self._under_way(wallet.address):
+            return None
+        if any(c.reserved_by is not None for c in held.coins):
+            return None  # what a bundle has is paid first; its change is drained with the rest
+        coins = self._known(wallet, held)
+        if not coins:
+            return None
+        try:
+            plan = self._payer.consolidate(hot.address, unspent_of(coins), self._payer.fee_rate("low"))
+        except Refused as refused:
+            log.warning("%s: what the replaced wallet %s has stays: %s", network.id, wallet.address, refused)
+            return None
+        return self._store_move("drain", coin, wallet.address, hot.address, coins, plan, held, wallet.address)
+
+    # How much
+
+    def _under_way(self, wallet: str) -> bool:
+        """Whether a move of the wallet's coins is not at its end: the next one is planned with what that one leaves."""
+        return any(move.wallet == wallet and move.state != "settled" for move in open_moves(self._store, self._network.id))
+
+    def _booked(self, coin: Coin, address: str) -> int:
+        place = self._rules.storage_form(self._network.slug, address)
+        found = self._store.get(WalletBalance, network=self._network.id, address=place, asset=coin.asset)
+        return 0 if found is None else found.units
+
+    def _ceiling(self, coin: Coin, together: int) -> int:
+        ceiling = limit_units(coin, "hotCeiling", self._rates(self._network.realm), self._clock.now_ms())
+        if ceiling is not None or PERCENTAGE not in coin.settings:
+            return together if ceiling is None else ceiling
+        whole, _, part = str(coin.settings[PERCENTAGE]).partition(".")
+        hundredths = int(whole) * 100 + int(f"{part}00"[:2])
+        return -(-together * hundredths // 10_000)
+
+    def _awaited(self) -> int:
+        """What withdrawals that are not signed yet pay, with what paying each by itself would cost."""
+        units, fee = 0, self._payer.fee_rate("urgent") * PAYOUT_VSIZE // 1000
+        for works in pages_of(self._store, "payout", self._network.id):
+            keys = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
+            units += sum(w.amount + fee for w in self._store.get_many(keys) if w is not None)
+        return units
+
+    def _known(self, wallet: Wallet, held: HeldCoins) -> list[MovedCoin]:
+        """The largest free coins that the node knows too, in a block."""
+        free = held.free[:MOST_INPUTS]
+        known: list[MovedCoin] = []
+        for coin, seen in zip(free, self._payer.unspent([c.outpoint for c in free]), strict=True):
+            if (
+                seen is None
+                or seen.amount != coin.amount
+                or not same_place(self._rules, self._network, seen.address, wallet.address)
+            ):
+                log.error(
+                    "ALARM %s: the node does not know %s of %s as it is booked", self._network.id, coin.outpoint, wallet.address
+                )
+            elif seen.height > 0:
+                known.append(MovedCoin(coin.outpoint, coin.amount, seen.height, wallet.address))
+        return known
+
+    def _to_cold(self, hot: str, cold: str, coins: Sequence[MovedCoin], excess: int) -> CoinPlan | None:
+        """The transaction that brings `excess` units to the cold wallet, or as much of it as the coins allow; None while its fee is
+        too high a share of them."""
+        rate, unspent = self._payer.fee_rate("low"), unspent_of(coins)
+        try:
+            try:
+                plan = self._payer.plan(hot, unspent, [Output(cold, excess)], rate)
+            except Refused:
+                # Too many small coins, or no coin is to stay: what there is, less its fee.
+                plan = self._payer.consolidate(cold, unspent, rate)
+                if plan.change is None or plan.change.amount > excess:
+                    return None
+        except Refused as refused:
+            log.warning("%s: %d units wait to go to the cold wallet: %s", self._network.id, excess, refused)
+            return None
+        if too_dear(self._fee_percent, plan.fee, excess):
+            log.warning("%s: %d units wait to go to the cold wallet: a fee of %d is too much", self._network.id, excess, plan.fee)
+            return None
+        return plan
+
+    def _store_move(
+        self,
+        kind: CoinMoveKind,
+        coin: Coin,
+        wallet: str,
+        recipient: str,
+        coins: Sequence[MovedCoin],
+        plan: CoinPlan,
+        held: HeldCoins,
+        owner: str,
+    ) -> CoinMove:
+        """One transaction: the coins are reserved, and the bytes are exact."""
+        inputs = arranged(c for c in coins if c.outpoint in set(plan.inputs))
+        now = self._clock.now_ms()
+        move = CoinMove(
+            new_id("cmv", now), self._network.id, kind, coin.asset, wallet, recipient, inputs, sum(c.amount for c in inputs), owner,
+            now, now, state="built",
+        )  # fmt: skip
+        made = attempt_of(self._payer, self._rules, self._network, move, plan.unsigned)
+        move = replace(move, newest=made, amount=made.amount)
+        news = News(now)
+        news.command(coin_move_command(move))
+        changes: list[Change] = [Save(move), Save(held.reserve(move.id, move.outpoints).next()), Open(coin_move_work(move))]
+        self._store.commit([*changes, *news.emit()])
+        return move

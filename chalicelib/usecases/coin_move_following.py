@@ -1,0 +1,335 @@
+"""What became of coin moves: built and not signed, in the chain, fallen out of it, stuck, or never to be mined.
+
+* deep enough in the chain: what is in flight becomes the recipient's, the change and the fee; what a hot wallet gets can be spent.
+* fell out again: the exact opposite, and the same bytes are sent again. Watched as deep as reorganisations are followed; only then
+  the hints of what it spent end.
+* in no block for too long: the function that signs is asked for a replacement.
+* can not be mined any more: one of its inputs is spent by others, or gone, for as many blocks as a reorganisation is followed, and
+  every node says so. Its money goes back to its places, and its other coins can be moved again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from chalicelib.domain import ledger
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Receipt
+from chalicelib.domain.coin_moves import (
+    MOST_REPLACED,
+    UNSIGNED,
+    CoinAttempt,
+    CoinMove,
+    coin_move_command,
+    coin_move_work,
+    coin_moved_work,
+)
+from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.money import Amount
+from chalicelib.domain.renewals import RenewalRules
+from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.coin_move_parts import (
+    amounts_at,
+    attempt_of,
+    deposits_of,
+    ended,
+    freed,
+    held_after,
+    place_of,
+    recipient_of,
+    spendable,
+    unspent_of,
+)
+from chalicelib.usecases.coins_standing import as_they_stand
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.trying import Each, until_settled
+from chalicelib.usecases.verdicts import Scanned, Verdicts
+
+log = logging.getLogger(__name__)
+
+IDLE_MS = 30_000
+"""What nobody has worked on for so long (milliseconds) is asked for again."""
+_ITEMS = 9
+
+
+class CoinMoveFollowing:
+    """Follows the coin moves of one network. Needs no key: it only sends bytes that are already signed."""
+
+    def __init__(
+        self,
+        network: Network,
+        reader: ChainReader,
+        payer: CoinPayer,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        renewals: RenewalRules,
+        verdicts: Verdicts,
+    ) -> None:
+        self._network, self._reader, self._payer, self._store = network, reader, payer, store
+        self._rules, self._clock, self._renewals, self._verdicts = rules, clock, renewals, verdicts
+        self.waits_for_scan = False
+        """As in `Settlement`."""
+
+    def follow(self, more: Callable[[], bool]) -> int:
+        """Look at every coin move that is not at its end; how many. Stops when `more` says so. Raises Unavailable, Failures."""
+        looked, scanned = 0, None
+        self.waits_for_scan = False
+        with Each(f"{self._network.id}: coin moves") as each:
+            for kind, look in (("coinmoved", self._watch), ("coinmove", self._look)):
+                for works in pages_of(self._store, kind, self._network.id):  # type: ignore[arg-type]
+                    scanned = scanned or self._verdicts.scanned()
+                    for work in works:
+                        if not more():
+                            return looked
+                        each.take(work.id, partial(until_settled, partial(look, work.id, scanned)))
+                        looked += 1
+        return looked
+
+    def _look(self, move_id: str, scanned: Scanned) -> None:
+        move = self._read(move_id)
+        match move.state:
+            case "signed":
+                self._await(move, scanned)
+            case "dead":
+                self._give_back(move)
+            case state if state in UNSIGNED:
+                self._prepare(move)
+            case _:
+                pass  # ended between two reads
+
+    def _read(self, move_id: str) -> CoinMove:
+        move = self._store.get(CoinMove, network=self._network.id, id=move_id)
+        if move is None:
+            raise LookupError(f"the coin move {move_id} is gone")
+        return move
+
+    # Not signed yet
+
+    def _prepare(self, move: CoinMove) -> None:
+        """Have it signed, once it is approved and its bytes are made. Nothing is lost by dropping one that no longer fits."""
+        now = self._clock.now_ms()
+        if recipient_of(self._store, move) is None:
+            self._drop(move, "the wallet that it goes to is another one now")
+        elif move.wallet is None and not all(map(spendable, deposits_of(self._store, move))):
+            self._drop(move, "what it spends is not all there any more")
+        elif move.state == "planned":
+            self._build(move)
+        elif move.state == "built" and now - move.updated_at >= IDLE_MS:
+            self._ask(move)
+
+    def _build(self, move: CoinMove) -> None:
+        """What was approved gets its bytes, at the fees of now."""
+        try:
+            plan = self._payer.consolidate(move.recipient, unspent_of(move.inputs), self._payer.fee_rate("low"))
+        except Refused as refused:
+            self._drop(move, f"fee: {refused}")
+            return
+        if len(plan.inputs) < len(move.inputs):
+            self._drop(move, "some of its coins are not worth their fee any more")
+            return
+        made = attempt_of(self._payer, self._rules, self._network, move, plan.unsigned)
+        news = News(self._clock.now_ms())
+        news.command(coin_move_command(move))
+        self._store.commit([Save(replace(move, state="built", newest=made, reason=None).next(news.at)), *news.emit()])
+
+    def _drop(self, move: CoinMove, why: str) -> None:
+        log.warning("%s: %s is dropped: %s", self._network.id, move.id, why)
+        dropped = replace(move, state="dropped", reason=why).next(self._clock.now_ms())
+        self._store.commit([Save(dropped), Close(coin_move_work(move)), *freed(self._store, self._network, move)])
+
+    def _ask(self, move: CoinMove, *changes: Change) -> None:
+        news = News(self._clock.now_ms())
+        news.command(coin_move_command(move))
+        self._store.commit([*changes, *news.emit()])
+
+    # In the chain, or not
+
+    def _await(self, move: CoinMove, scanned: Scanned) -> None:
+        in_some_block = False
+        for attempt in move.signed:
+            receipt = self._reader.receipt(attempt.txid or "")
+            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+                self._count(move, attempt, receipt, scanned)
+                return
+            in_some_block = in_some_block or receipt is not None
+        if in_some_block:
+            return
+        if move.booked < len(move.inputs):
+            self._ask(move)  # nothing is sent before all of it is booked
+        elif self._accepted(move) or not self._impossible(move):
+            self._ask_to_replace(self._doubt(move, None))
+        elif move.doubtful_since is None:
+            log.error("ALARM %s: %s spends a coin that is spent or gone, and is in no block", self._network.id, move.id)
+            self._doubt(move, scanned.height)
+        elif scanned.height - move.doubtful_since >= self._network.reorg_depth and self._denied(move):
+            self._die(move)
+
+    def _accepted(self, move: CoinMove) -> bool:
+        """Whether the node has one of its attempts in its mempool, or takes it now."""
+        for attempt in move.signed:
+            try:
+                self._payer.broadcast(attempt.raw or "")
+            except Refused as refused:
+                log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, attempt.txid, refused)
+                continue
+            return True
+        return False
+
+    def _impossible(self, move: CoinMove) -> bool:
+        """Whether one of its inputs is spent by others in a block, or was taken back by the chain: the node denies it with its
+        mempool and without it."""
+        needed = list(move.outpoints)
+        denied = [name for name, found in zip(needed, self._payer.unspent(needed), strict=True) if found is None]
+        return bool(denied) and None in self._payer.unspent(denied, mempool=False)
+
+    def _denied(self, move: CoinMove) -> bool:
+        """Whether every node says so: one node's word must not have the coins spent a second time."""
+        if self._verdicts.denied(move.txids) and self._payer.denied(move.outpoints):
+            return True
+        log.error("ALARM %s: %s can not be mined any more, and not every node says so", self._network.id, move.id)
+        return False
+
+    def _doubt(self, move: CoinMove, since: int | None) -> CoinMove:
+        if move.doubtful_since == since:
+            return move
+        # `updated_at` says when somebody last worked on it, which nobody did.
+        noted = replace(move, doubtful_since=since, version=move.version + 1)
+        self._store.commit([Save(noted)])
+        return noted
+
+    def _ask_to_replace(self, move: CoinMove) -> None:
+        newest, now = move.newest, self._clock.now_ms()
+        if newest is None:
+            return
+        if newest.raw is None or move.renew:
+            self._ask(move)  # at every poll until it is done: a command may be lost
+            return
+        replaced = len(move.earlier)
+        if now - max(newest.signed_at, move.updated_at) < self._renewals.patience("low", self._network.block_time, replaced):
+            return
+        if replaced >= min(self._renewals.most, MOST_REPLACED):
+            log.error("ALARM %s: %s was replaced %d times and is in no block", self._network.id, move.id, replaced)
+            return
+        self._ask(move, Save(replace(move, renew=True).next(now)))
+
+    # Settled
+
+    def _count(self, move: CoinMove, attempt: CoinAttempt, receipt: Receipt, scanned: Scanned) -> None:
+        if scanned.depth(receipt.block_number) < self._network.confirmations:
+            self.waits_for_scan |= scanned.tip - receipt.block_number + 1 >= self._network.confirmations
+            self._doubt(move, None)
+            return
+        if move.booked < len(move.inputs):
+            self._ask(move)
+            return
+        believed = self._verdicts.believed(receipt, scanned, move.asset, move.total)
+        if believed is not None:
+            self._settle(move, attempt, believed)
+
+    def _settle(self, move: CoinMove, attempt: CoinAttempt, receipt: Receipt) -> None:
+        held = self._wallets(move)
+        if move.wallet is None:
+            if any(d is None or d.status != "confirmed" for d in deposits_of(self._store, move)):
+                return  # what it spends is not confirmed again yet: that comes first
+        elif any(coin.gone for coin in held[move.wallet].reserved(move.id)):
+            return
+        now = self._clock.now_ms()
+        arrived = {place_of(self._rules, self._network, move.recipient): Amount(move.asset, attempt.amount)}
+        if attempt.change and move.wallet is not None:
+            arrived[place_of(self._rules, self._network, move.wallet)] = Amount(move.asset, attempt.change)
+        fee = Amount(move.asset, attempt.fee)
+        entry = ledger.coins_moved(move.id, move.round, now, self._network.realm, arrived, fee)
+        done = replace(
+            move, state="settled", mined=attempt.txid, block_number=receipt.block_number, block_hash=receipt.block_hash,
+            confirmed_at=now, doubtful_since=None, renew=False,
+        )  # fmt: skip
+        changes: list[Change] = [Save(done.next(now)), Post(entry), Close(coin_move_work(move)), Open(coin_moved_work(done))]
+        if move.wallet is not None:
+            held[move.wallet] = held[move.wallet].spent(move.outpoints)
+        for address in held:
+            for coin in move.received(attempt, address, receipt.block_number):
+                held[address] = held[address].came(coin)
+        self._store.commit([*changes, *(Save(coins.next()) for coins in held.values()), *ended(self._store, move)])
+
+    def _wallets(self, move: CoinMove) -> dict[str, HeldCoins]:
+        """The coins of the hot wallets that it takes from and brings to; the cold wallet's are nobody's to spend."""
+        return held_after(self._store, self._network, [move.wallet, None if move.kind == "cold" else move.recipient])
+
+    def _watch(self, move_id: str, scanned: Scanned) -> None:
+        """See that it stays in the chain as deep as a reorganisation is followed; undo its settlement when it does not."""
+        move = self._read(move_id)
+        number = move.block_number
+        if move.state != "settled" or number is None:
+            return  # undone between two reads
+        found = self._reader.block_hash(number)
+        if found is None:
+            return  # the node is behind, or a shorter branch has won for a moment
+        if found != move.block_hash:
+            self._unsettle(move)
+        elif number <= scanned.height - self._network.reorg_depth:
+            self._finish(move)
+
+    def _unsettle(self, move: CoinMove) -> None:
+        log.warning("%s: the block that settled %s fell out of the chain", self._network.id, move.id)
+        attempt, now = move.attempt(move.mined or ""), self._clock.now_ms()
+        entry = self._store.get(JournalEntry, id=f"settle:{move.id}:{move.round}")
+        if entry is None:
+            raise LookupError(f"the journal does not have what settled {move.id}")
+        held = self._wallets(move)
+        if move.wallet is not None:
+            back = as_they_stand(self._store, self._network, [coin.held for coin in move.inputs])
+            held[move.wallet] = held[move.wallet].unspent(move.id, back)
+        for address in held:
+            for coin in move.received(attempt, address):
+                held[address] = held[address].taken_back(coin.outpoint)
+        again = replace(
+            move, state="signed", mined=None, block_number=None, block_hash=None, confirmed_at=None, round=move.round + 1
+        )
+        changes: list[Change] = [
+            Save(again.next(now)),
+            Post(ledger.move_reversed(entry, move.id, move.round, now)),
+            Close(coin_moved_work(move)),
+            Open(coin_move_work(move)),
+        ]
+        self._store.commit([*changes, *(Save(coins.next()) for coins in held.values())])
+
+    def _finish(self, move: CoinMove) -> None:
+        """No reorganisation reaches it: what it spent is spent for good."""
+        if move.wallet is None:
+            spent = {coin.deposit or "" for coin in move.inputs}
+            hints = [w for works in pages_of(self._store, "collectable", self._network.id) for w in works if w.id in spent]
+            for start in range(0, len(hints), _ITEMS):
+                self._store.commit([Close(work) for work in hints[start : start + _ITEMS]])
+        self._store.commit([Close(coin_moved_work(move))])
+
+    # Never to be mined
+
+    def _die(self, move: CoinMove) -> None:
+        why = "it can not be mined any more"
+        if move.wallet is None and all(map(spendable, deposits_of(self._store, move))):
+            why = "somebody else spent what only the seed can sign for"
+        log.error("ALARM %s: %s is dead, its coins are given back: %s", self._network.id, move.id, why)
+        dead = replace(move, state="dead", renew=False, reason=why).next(self._clock.now_ms())
+        self._store.commit([Save(dead), *freed(self._store, self._network, move)])
+        self._give_back(dead)
+
+    def _give_back(self, move: CoinMove) -> None:
+        """Place by place what is in flight is where it was: at most a few addresses per transaction."""
+        while part := move.next_part(back=True):
+            now = self._clock.now_ms()
+            left = move.booked - len(part)
+            entry = ledger.coins_released(move.id, left, now, amounts_at(self._rules, self._network, move, part))
+            move = replace(move, booked=left).next(now)
+            self._store.commit([Save(move), Post(entry), *([] if left else [Close(coin_move_work(move))])])

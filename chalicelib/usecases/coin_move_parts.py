@@ -1,0 +1,110 @@
+"""What the steps of a coin move share: what is taken by others, how its bytes are read, how its places are named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chalicelib.domain import ledger
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coin_moves import CoinAttempt, CoinCollection, CoinMove, MovedCoin, by_place
+from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.money import Amount
+from chalicelib.usecases.bundle_parts import spelled
+from chalicelib.usecases.changes import Change, Save
+from chalicelib.usecases.hot_coins import coins_of
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.coins import CoinPayer, Unspent
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+
+
+def open_moves(store: Store, network: NetworkId) -> list[CoinMove]:
+    """Every coin move whose coins nobody else may spend: not at its end, or settled and still watched. Raises Unavailable."""
+    found: list[CoinMove] = []
+    for kind in ("coinmove", "coinmoved"):
+        for works in pages_of(store, kind, network):
+            keys = [(CoinMove, {"network": network, "id": work.id}) for work in works]
+            found += [move for move in store.get_many(keys) if move is not None]
+    return found
+
+
+def collection_of(store: Store, network: NetworkId) -> CoinCollection:
+    """Raises Unavailable."""
+    return store.get(CoinCollection, network=network) or CoinCollection(network)
+
+
+def recipient_of(store: Store, move: CoinMove) -> Wallet | None:
+    """The service wallet that a move goes to, where it is the one that is registered now; else None. Raises Unavailable."""
+    wallet = store.get(Wallet, network=move.network, role="cold" if move.kind == "cold" else "hot")
+    return wallet if wallet is not None and wallet.address == move.recipient != move.wallet else None
+
+
+def deposits_of(store: Store, move: CoinMove) -> list[Deposit | None]:
+    """The deposits that a consolidation spends, in the order of its inputs. Raises Unavailable."""
+    return store.get_many([(Deposit, {"id": coin.deposit or ""}) for coin in move.inputs])
+
+
+def spendable(deposit: Deposit | None) -> bool:
+    """Whether what arrived may be moved: credited for good, and nobody has to look into it first."""
+    return deposit is not None and deposit.status == "confirmed" and not deposit.held and not deposit.below_minimum
+
+
+def outpoint_of(deposit: Deposit) -> str:
+    return f"{deposit.txid}:{deposit.position.removeprefix('out:')}"
+
+
+def unspent_of(coins: Sequence[MovedCoin]) -> list[Unspent]:
+    return [Unspent(coin.outpoint, coin.address, coin.amount, coin.height) for coin in coins]
+
+
+def attempt_of(payer: CoinPayer, rules: AddressRules, network: Network, move: CoinMove, unsigned: str) -> CoinAttempt:
+    """What `unsigned` does, told from its bytes alone. Raises OrderMismatch unless it spends exactly the inputs of `move`, pays its
+    recipient, and gives nobody else anything but the change to the wallet that pays."""
+    try:
+        does = payer.explain(unsigned)
+        outputs = spelled(rules, network, does.outputs)
+    except ValueError as error:
+        raise OrderMismatch(f"coin move {move.id}: {error}") from error
+    if len(does.inputs) != len(move.inputs) or set(does.inputs) != set(move.outpoints):
+        raise OrderMismatch(f"coin move {move.id} would spend other coins than its own")
+    allowed = [move.recipient, *([] if move.kind != "cold" or move.wallet is None else [move.wallet])]
+    if [address for address, _ in outputs] not in (allowed, allowed[:1]):
+        raise OrderMismatch(f"coin move {move.id} would pay somebody who is not to be paid")
+    if move.total - sum(amount for _, amount in outputs) != does.fee:
+        raise OrderMismatch(f"coin move {move.id} would spend coins of other amounts")
+    change = outputs[1][1] if len(outputs) > 1 else 0
+    return CoinAttempt(does.unsigned, outputs[0][1], change, does.fee, does.vsize)
+
+
+def amounts_at(rules: AddressRules, network: Network, move: CoinMove, coins: Sequence[MovedCoin]) -> dict[str, Amount]:
+    """What lies at each place, as the ledger names it."""
+    sums = by_place(coins)
+    return {place_of(rules, network, address): Amount(move.asset, units) for address, units in sums.items()}
+
+
+def place_of(rules: AddressRules, network: Network, address: str) -> str:
+    return ledger.wallet(network.id, rules.storage_form(network.slug, address))
+
+
+def freed(store: Store, network: Network, move: CoinMove) -> list[Change]:
+    """What lets others have the coins of a move that ends without having spent them. Raises Unavailable."""
+    if move.wallet is not None:
+        held = coins_of(store, network, move.wallet)
+        return [Save(held.released(move.id).next())] if held.reserved(move.id) else []
+    return ended(store, move)
+
+
+def ended(store: Store, move: CoinMove) -> list[Change]:
+    """What lets the next consolidation begin. Raises Unavailable."""
+    collection = collection_of(store, move.network)
+    return [Save(replace(collection, move=None).next())] if collection.move == move.id else []
+
+
+def held_after(store: Store, network: Network, addresses: Sequence[str | None]) -> dict[str, HeldCoins]:
+    """The coins of the hot wallets among `addresses`, by address. Raises Unavailable."""
+    return {address: coins_of(store, network, address) for address in addresses if address is not None}

@@ -1,0 +1,210 @@
+"""Which deposits' outputs go to the hot wallet together, and when: networks of coins.
+
+Open work of the kind `collectable` names every deposit whose output is not spent for good; so the outputs that wait are found
+without looking through addresses. A hint ends with a deposit that nothing is to be collected of (it fell out, it was too little),
+that an operator has to look into first (it came from the grey list: it is asked for again when it is released), or that is spent.
+
+Coins are gathered until together they are worth the coin's collectThreshold, and move while the fee, at the rate of the priority
+low, is no more than a set share of them. One consolidation is under way at a time; what has no room in it goes with the next.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chalicelib.domain.addresses import Address, Wallet
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.coin_moves import (
+    MOST_INPUTS,
+    CoinCollection,
+    CoinMove,
+    MovedCoin,
+    arranged,
+    coin_move_command,
+    coin_move_work,
+    too_dear,
+)
+from chalicelib.domain.coin_settings import NoFreshRate, collects, limit_units
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.ids import new_id
+from chalicelib.domain.rates import RatesOf
+from chalicelib.usecases.bundle_parts import same_place
+from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save, Still
+from chalicelib.usecases.coin_move_parts import attempt_of, collection_of, open_moves, outpoint_of, spendable, unspent_of
+from chalicelib.usecases.collect_hints import hint_work
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.verdicts import Scanned
+
+log = logging.getLogger(__name__)
+
+LOOK_MS = 5 * 60 * 1000
+"""How often the coins that wait are looked through (milliseconds): fees and thresholds change slowly."""
+
+
+class CoinMovePlanning:
+    """For one network. Builds what is to be signed; signs nothing."""
+
+    def __init__(
+        self,
+        network: Network,
+        payer: CoinPayer,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        rates: RatesOf,
+        fee_percent: int,
+    ) -> None:
+        self._network, self._payer, self._store, self._rules = network, payer, store, rules
+        self._clock, self._rates, self._fee_percent = clock, rates, fee_percent
+
+    def look(self, scanned: Scanned) -> CoinMove | None:
+        """Plan a consolidation where one is due; it. Does nothing where one is under way, or where it was looked for lately.
+
+        Raises Unavailable, Conflict.
+        """
+        coin = self._store.catalogue(self._network.realm).native(self._network.slug)
+        if not collects(coin):
+            return None
+        return until_settled(lambda: self._look(coin, scanned))
+
+    def _look(self, coin: Coin, scanned: Scanned) -> CoinMove | None:
+        collection = collection_of(self._store, self._network.id)
+        hot = self._store.get(Wallet, network=self._network.id, role="hot")
+        if collection.move is not None or hot is None or self._clock.now_ms() - collection.looked_at < LOOK_MS:
+            return None
+        # In this order: what ends after its collection was read is still found here, or its hints are gone.
+        taken = {outpoint for move in open_moves(self._store, self._network.id) for outpoint in move.outpoints}
+        coins = self._waiting(taken)
+        looked = replace(
+            collection,
+            looked_at=self._clock.now_ms(),
+            waiting=sum(c.amount for c in coins),
+            coins=len(coins),
+            why=self._too_little(coin, coins),
+        )
+        plan = None
+        if coins and looked.why is None:
+            plan, why = self._planned(hot.address, coins, scanned)
+            looked = replace(looked, why=why)
+        if plan is None:
+            self._wait(collection, looked)
+            return None
+        return self._store_move(coin, hot.address, coins, plan, looked)
+
+    def _wait(self, before: CoinCollection, looked: CoinCollection) -> None:
+        if looked.why is not None and looked.why != before.why:
+            log.warning("%s: %d units in %d coins wait: %s", self._network.id, looked.waiting, looked.coins, looked.why)
+        if looked.coins or before.coins:
+            self._store.commit([Save(looked.next())])
+
+    # What waits
+
+    def _waiting(self, taken: set[str]) -> list[MovedCoin]:
+        """The coins that may be moved, the largest first. Ends the hints of those that never will."""
+        network = self._network.id
+        found: list[MovedCoin] = []
+        for works in pages_of(self._store, "collectable", network):
+            deposits = self._store.get_many([(Deposit, {"id": work.id}) for work in works])
+            able: list[Deposit] = []
+            for work, deposit in zip(works, deposits, strict=True):
+                if spendable(deposit):
+                    if outpoint_of(deposit) not in taken:
+                        able.append(deposit)
+                    continue
+                if deposit is not None and deposit.status == "confirmed" and deposit.held:
+                    log.error("ALARM %s: %s came from the grey list and is not collected before it is released", network, work.id)
+                # Held against the deposit as it was read: where it counts again meanwhile, it is asked for again.
+                self._forget(work.id, deposit)
+            keys = [(Address, {"tenant": d.tenant or "", "id": d.address_id or ""}) for d in able]
+            for deposit, address in zip(able, self._store.get_many(keys), strict=True):
+                if address is None or not address.path:
+                    log.error("ALARM %s: nobody knows the key of %s, where %s is", network, deposit.address, deposit.id)
+                    continue
+                found.append(
+                    MovedCoin(outpoint_of(deposit), deposit.amount, deposit.block[0], deposit.address, deposit.id, address.path)
+                )
+        return sorted(found, key=lambda coin: (-coin.amount, coin.outpoint))
+
+    def _forget(self, deposit_id: str, deposit: Deposit | None) -> None:
+        still = [] if deposit is None else [Still(deposit)]
+        try:
+            self._store.commit([Close(hint_work(self._network.id, deposit_id)), *still])
+        except Conflict:
+            log.info("%s: the hint of %s changed meanwhile", self._network.id, deposit_id)
+
+    # Whether it is due
+
+    def _too_little(self, coin: Coin, coins: Sequence[MovedCoin]) -> str | None:
+        try:
+            least = limit_units(coin, "collectThreshold", self._rates(self._network.realm), self._clock.now_ms())
+        except NoFreshRate as reason:
+            return str(reason)
+        total = sum(c.amount for c in coins)
+        return None if least is None or total >= least else f"collectThreshold: {total} of {least} units wait"
+
+    def _planned(self, hot: str, coins: list[MovedCoin], scanned: Scanned) -> tuple[CoinPlan | None, str | None]:
+        """The transaction that is due, or what is in its way."""
+        known = self._known(coins[:MOST_INPUTS], scanned)
+        if not known:
+            return None, "nothing of it is known to the node as it is booked"
+        rate = self._payer.fee_rate("low")
+        try:
+            plan = self._payer.consolidate(hot, unspent_of(known), rate)
+        except Refused as refused:
+            return None, f"fee: {refused}"
+        value = sum(c.amount for c in known if c.outpoint in set(plan.inputs))
+        if too_dear(self._fee_percent, plan.fee, value):
+            return None, f"fee: {plan.fee} units are more than {self._fee_percent} per cent of {value}"
+        return plan, None
+
+    def _known(self, coins: list[MovedCoin], scanned: Scanned) -> list[MovedCoin]:
+        """Those that the node knows too, in a block."""
+        network = self._network
+        known: list[MovedCoin] = []
+        for coin, seen in zip(coins, self._payer.unspent([c.outpoint for c in coins]), strict=True):
+            if seen is None and coin.height <= scanned.height - network.reorg_depth and self._payer.denied([coin.outpoint]):
+                log.error("ALARM %s: %s of %s is spent, and not by us: its key is known to others", network.id, *_named(coin))
+                self._forget(coin.deposit or "", None)
+            elif seen is None or seen.amount != coin.amount or not same_place(self._rules, network, seen.address, coin.address):
+                log.error("ALARM %s: the node does not know %s of %s as it is booked", network.id, *_named(coin))
+            elif seen.height > 0:  # else its block has just fallen out
+                known.append(coin)
+        return known
+
+    def _store_move(
+        self, coin: Coin, hot: str, coins: Sequence[MovedCoin], plan: CoinPlan, looked: CoinCollection
+    ) -> CoinMove | None:
+        """One transaction: the coins are this move's, and its bytes are exact; or an operator is waited for."""
+        inputs = arranged(c for c in coins if c.outpoint in set(plan.inputs))
+        now = self._clock.now_ms()
+        total = sum(c.amount for c in inputs)
+        id_ = new_id("cmv", now)
+        move = CoinMove(id_, self._network.id, "consolidation", coin.asset, None, hot, inputs, total, id_, now, now, state="built")
+        try:
+            limit = limit_units(coin, "approveThreshold", self._rates(self._network.realm), now)
+        except NoFreshRate as reason:
+            self._store.commit([Save(replace(looked, why=str(reason)).next())])
+            return None
+        news = News(now)
+        if limit is not None and total > limit:
+            move = replace(move, state="waiting", reason="approval")
+            log.warning("%s: %s waits for an operator: %d units", self._network.id, move.id, total)
+        else:
+            move = replace(move, newest=attempt_of(self._payer, self._rules, self._network, move, plan.unsigned))
+            news.command(coin_move_command(move))
+        changes: list[Change] = [Save(move), Save(replace(looked, move=move.id, why=move.reason).next())]
+        self._store.commit([*changes, Open(coin_move_work(move)), *news.emit()])
+        return move
+
+
+def _named(coin: MovedCoin) -> tuple[str, str]:
+    return coin.outpoint, coin.address

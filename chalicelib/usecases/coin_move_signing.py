@@ -1,0 +1,236 @@
+"""Signing and sending coin moves, each step stored before the next begins. What a crash leaves, `advance` goes on from:
+
+* built: its bytes are held against the coins that are reserved for it and the wallets that are registered (money rule 7), signed,
+  and stored with their txid and with "these outputs are ours", before anybody can see them (rule 5).
+* signed: the places' money is booked as in flight, a few addresses per transaction; only then the bytes go to the node, as often
+  as it takes. A replacement (BIP-125) is built, stored, checked and signed the same way, of the same inputs.
+
+Deposits' coins need the seed and hot wallets' coins their keys, which two functions have: each gets a `CoinKeys` of its own, and
+signs no other kind.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Literal
+
+from chalicelib.domain import ledger
+from chalicelib.domain.addresses import Address
+from chalicelib.domain.bundles import MOST_RATE
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coin_moves import MOST_REPLACED, CoinAttempt, CoinMove, CoinMoveKind, too_dear
+from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.renewals import RenewalRules
+from chalicelib.usecases.changes import Change, Post, Save, Still
+from chalicelib.usecases.coin_move_keys import CoinKeys
+from chalicelib.usecases.coin_move_parts import (
+    amounts_at,
+    attempt_of,
+    collection_of,
+    deposits_of,
+    outpoint_of,
+    recipient_of,
+    spendable,
+)
+from chalicelib.usecases.hot_coins import coins_of
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import until_settled
+
+log = logging.getLogger(__name__)
+
+
+class CoinMoveSigning:
+    """Needs keys: `kinds` says of which moves."""
+
+    def __init__(
+        self,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        keys: CoinKeys,
+        kinds: Collection[CoinMoveKind],
+        payer_of: Callable[[Network], CoinPayer],
+        reader_of: Callable[[Network], ChainReader],
+        renewals: RenewalRules,
+        fee_percent: int,
+    ) -> None:
+        self._store, self._rules, self._clock, self._keys, self._kinds = store, rules, clock, keys, kinds
+        self._payer_of, self._reader_of, self._renewals, self._fee_percent = payer_of, reader_of, renewals, fee_percent
+
+    def advance(self, network_id: NetworkId, move_id: str) -> Literal["done", "waiting"]:
+        """Bring a coin move as far as its broadcast; "waiting" where the node does not take it now. Safe to repeat at any time.
+
+        Raises OrderMismatch, LookupError, Unavailable, Conflict.
+        """
+        realm, slug = network_parts(network_id)
+        network = self._store.catalogue(realm).networks[slug]
+        return until_settled(lambda: self._advance(network, move_id))
+
+    def _advance(self, network: Network, move_id: str) -> Literal["done", "waiting"]:
+        move = self._store.get(CoinMove, network=network.id, id=move_id)
+        if move is None:
+            raise LookupError(f"there is no coin move {move_id} on {network.id}")
+        if move.kind not in self._kinds:
+            raise OrderMismatch(f"coin move {move.id} is a {move.kind}, which is not signed here")
+        if move.state == "built":
+            move = self._sign(network, move)
+        if move.state != "signed":
+            return "done"
+        move = self._book(network, move)
+        if move.renew:
+            move = self._replaced(network, move)
+        if move.newest is not None and move.newest.raw is None:
+            move = self._sign(network, move)
+        return self._send(network, move)
+
+    # Signing
+
+    def _sign(self, network: Network, move: CoinMove) -> CoinMove:
+        newest = move.newest
+        if newest is None:
+            raise LookupError(f"{move.id} has nothing to sign")
+        rests_on = self._approve(network, move, newest)
+        payer = self._payer_of(network)
+        coins = {coin.outpoint: coin for coin in move.inputs}
+        order = [coins[outpoint] for outpoint in payer.explain(newest.unsigned).inputs]
+        digests = payer.digests(newest.unsigned)
+        with self._keys(move) as sign:
+            signatures = [sign(coin, digest) for coin, digest in zip(order, digests, strict=True)]
+        # Refuses a signature that is not by the key of its input's address.
+        signed = payer.assemble(newest.unsigned, signatures)
+        now = self._clock.now_ms()
+        done = replace(newest, raw=signed.raw, txid=signed.txid, signed_at=now)
+        move = replace(move, state="signed", newest=done).next(now)
+        ours = OwnTransaction(network.id, signed.txid, done.positions)
+        self._store.commit([Save(move), Save(ours), *rests_on])
+        return move
+
+    def _approve(self, network: Network, move: CoinMove, newest: CoinAttempt) -> list[Change]:
+        """What the signature rests on. Raises OrderMismatch unless the bytes do exactly what was planned, with coins of ours
+        that nothing else spends (money rule 7)."""
+        payer = self._payer_of(network)
+        wrong: list[str] = []
+        rests_on: list[Change] = []
+        try:
+            does = attempt_of(payer, self._rules, network, move, newest.unsigned)
+        except OrderMismatch as error:
+            log.error("ALARM %s: %s differs from what was planned: %s", network.id, move.id, error)
+            raise
+        native = self._store.catalogue(network.realm).native(network.slug).asset
+        facts = {
+            "network": (move.network, network.id),
+            "coin": (move.asset, native),
+            "what was built": (does, replace(newest, raw=None, txid=None, signed_at=0)),
+        }
+        wrong += [name for name, (found, planned) in facts.items() if found != planned]
+        first = move.earlier[0] if move.earlier else None
+        most = MOST_RATE * newest.vsize // 1000
+        if not 0 < newest.fee <= (most if first is None else min(most, first.fee * self._renewals.times)):
+            wrong.append("fee's bounds")
+        if first is None:
+            # What an earlier attempt was signed for, a replacement may be: the same inputs to the same wallet.
+            wallet = recipient_of(self._store, move)
+            if wallet is None:
+                wrong.append("recipient")
+            else:
+                rests_on.append(Still(wallet))
+            wrong += self._not_ours(network, move)
+        elif (move.state, does.amount + does.change + does.fee) != ("signed", move.total):
+            wrong.append("what it replaces")
+        if wrong:
+            named = ", ".join(wrong[:10])
+            log.error("ALARM %s: %s differs from what was planned in %s", network.id, move.id, named)
+            raise OrderMismatch(f"coin move {move.id} differs from what was planned in {named}")
+        return rests_on
+
+    def _not_ours(self, network: Network, move: CoinMove) -> list[str]:
+        """The inputs that are no coins of ours which are reserved for this move."""
+        if move.wallet is not None:
+            held = {c.outpoint: c.amount for c in coins_of(self._store, network, move.wallet).reserved(move.id) if not c.gone}
+            return [
+                coin.outpoint
+                for coin in move.inputs
+                if (held.get(coin.outpoint), coin.address, coin.path) != (coin.amount, move.wallet, None)
+            ]
+        if collection_of(self._store, network.id).move != move.id:
+            return ["the reservation"]
+        deposits = deposits_of(self._store, move)
+        owners = self._store.get_many(
+            [
+                (Address, {"tenant": "" if d is None else d.tenant or "", "id": "" if d is None else d.address_id or ""})
+                for d in deposits
+            ]
+        )
+        wrong = []
+        for coin, deposit, address in zip(move.inputs, deposits, owners, strict=True):
+            if deposit is None or address is None or not spendable(deposit):
+                wrong.append(coin.outpoint)
+                continue
+            known = (outpoint_of(deposit), deposit.amount, deposit.address, deposit.network, deposit.asset, address.path)
+            if known != (coin.outpoint, coin.amount, coin.address, network.id, move.asset, coin.path):
+                wrong.append(coin.outpoint)
+        return wrong
+
+    # Booking
+
+    def _book(self, network: Network, move: CoinMove) -> CoinMove:
+        """From now on the coins can leave their places at any time: place by place they are in flight."""
+        while part := move.next_part():
+            now = self._clock.now_ms()
+            entry = ledger.coins_signed(move.id, move.booked, now, amounts_at(self._rules, network, move, part))
+            move = replace(move, booked=move.booked + len(part)).next(now)
+            self._store.commit([Save(move), Post(entry)])
+        return move
+
+    # A replacement
+
+    def _replaced(self, network: Network, move: CoinMove) -> CoinMove:
+        """Build what takes the place of the newest attempt: the same inputs, a higher fee, less for the recipient or the change."""
+        newest, now = move.newest, self._clock.now_ms()
+        as_it_is = replace(move, renew=False)
+        payer, reader = self._payer_of(network), self._reader_of(network)
+        if newest is None or newest.raw is None:
+            return move
+        exhausted = len(move.earlier) >= min(self._renewals.most, MOST_REPLACED)
+        if exhausted or any(reader.receipt(txid) is not None for txid in move.txids):
+            return self._stored(as_it_is.next(now))
+        home = move.wallet if newest.change and move.wallet is not None else move.recipient
+        try:
+            plan = payer.replace(newest.unsigned, home, [], min(MOST_RATE, payer.fee_rate("normal")))
+        except Refused as refused:
+            log.warning("ALARM %s: %s is stuck and can not be replaced now: %s", network.id, move.id, refused)
+            return self._stored(as_it_is.next(now))
+        made = attempt_of(payer, self._rules, network, move, plan.unsigned)
+        most = min(
+            move.signed[-1].fee * self._renewals.times, MOST_RATE * made.vsize // 1000, move.total * self._fee_percent // 100
+        )
+        if not newest.fee < made.fee <= most or too_dear(self._fee_percent, made.fee, move.total):
+            log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, move.id, made.fee)
+            return self._stored(as_it_is.next(now))
+        earlier = (*move.earlier, replace(newest, unsigned=""))
+        return self._stored(replace(as_it_is, newest=made, earlier=earlier).next(now))
+
+    def _stored(self, move: CoinMove) -> CoinMove:
+        self._store.commit([Save(move)])
+        return move
+
+    def _send(self, network: Network, move: CoinMove) -> Literal["done", "waiting"]:
+        newest = move.newest
+        if newest is None or newest.raw is None:
+            raise LookupError(f"{move.id} has no signed bytes")
+        try:
+            self._payer_of(network).broadcast(newest.raw)
+        except Refused as refused:
+            # Signed bytes stay valid: only the chain decides. Sent again by the polls.
+            log.warning("%s: the node refused %s for now: %s", network.id, move.id, refused)
+            return "waiting"
+        return "done"

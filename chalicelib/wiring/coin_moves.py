@@ -1,0 +1,100 @@
+"""What moves coins between our own places on networks of coins: planned and followed by the polls, signed by two functions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.wiring.chains import ChainServices
+
+if TYPE_CHECKING:
+    from chalicelib.chains.addresses import Rules
+    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.coin_moves import CoinMoveKind
+    from chalicelib.domain.ids import Realm
+    from chalicelib.domain.rates import Rates
+    from chalicelib.usecases.coin_move_cold import ColdCoins
+    from chalicelib.usecases.coin_move_following import CoinMoveFollowing
+    from chalicelib.usecases.coin_move_keys import CoinKeys
+    from chalicelib.usecases.coin_move_planning import CoinMovePlanning
+    from chalicelib.usecases.coin_move_signing import CoinMoveSigning
+    from chalicelib.usecases.ports.clock import Clock
+    from chalicelib.usecases.ports.signing import DepositKeys, Signer
+    from chalicelib.usecases.verdicts import Verdicts
+
+
+class CoinMoveServices(ChainServices):
+    """The part of `Services` for coin moves. All of it for networks of coins alone."""
+
+    def _client(self, service: str) -> Any:
+        raise NotImplementedError
+
+    @property
+    def rules(self) -> Rules:
+        raise NotImplementedError
+
+    @property
+    def realm_clock(self) -> Clock:
+        raise NotImplementedError
+
+    def clock_of(self, realm: Realm) -> Clock:
+        raise NotImplementedError
+
+    @property
+    def signer(self) -> Signer:
+        raise NotImplementedError
+
+    def verdicts(self, network: Network) -> Verdicts:
+        raise NotImplementedError
+
+    def rates(self, realm: Realm) -> Rates:
+        raise NotImplementedError
+
+    def coin_moves(self, network: Network) -> CoinMoveFollowing:
+        """What becomes of the coin moves of a network. For one poll."""
+        from chalicelib.usecases.coin_move_following import CoinMoveFollowing
+
+        reader, payer, clock = self.reader(network), self.coin_payer(network), self.clock_of(network.realm)
+        verdicts = self.verdicts(network)
+        return CoinMoveFollowing(network, reader, payer, self.store, self.rules, clock, self.renewals, verdicts)
+
+    def coin_move_planning(self, network: Network) -> CoinMovePlanning:
+        from chalicelib.usecases.coin_move_planning import CoinMovePlanning
+
+        payer, clock = self.coin_payer(network), self.clock_of(network.realm)
+        return CoinMovePlanning(network, payer, self.store, self.rules, clock, self.rates, self.settings.collect_fee_percent)
+
+    def cold_coins(self, network: Network) -> ColdCoins:
+        """What leaves the network's hot wallets for other wallets of ours."""
+        from chalicelib.usecases.coin_move_cold import ColdCoins
+
+        payer, clock = self.coin_payer(network), self.clock_of(network.realm)
+        return ColdCoins(network, payer, self.store, self.rules, clock, self.rates, self.settings.collect_fee_percent)
+
+    @cached_property
+    def wallet_coin_moves(self) -> CoinMoveSigning:
+        """Moves of hot wallets' coins: for the function that has their keys."""
+        from chalicelib.usecases.coin_move_keys import wallets_keys
+
+        return self._coin_move_signing(wallets_keys(self.store, self.signer), ("cold", "drain"))
+
+    @cached_property
+    def deposit_coin_moves(self) -> CoinMoveSigning:
+        """Moves of deposits' coins: for the function that may open the seed."""
+        from chalicelib.usecases.coin_move_keys import deposits_keys
+
+        return self._coin_move_signing(deposits_keys(self.deposit_keys), ("consolidation",))
+
+    def _coin_move_signing(self, keys: CoinKeys, kinds: tuple[CoinMoveKind, ...]) -> CoinMoveSigning:
+        from chalicelib.usecases.coin_move_signing import CoinMoveSigning
+
+        rules, clock, percent = self.rules, self.realm_clock, self.settings.collect_fee_percent
+        payer_of, reader_of = self.coin_payer, self.reader
+        return CoinMoveSigning(self.store, rules, clock, keys, kinds, payer_of, reader_of, self.renewals, percent)
+
+    @cached_property
+    def deposit_keys(self) -> DepositKeys:
+        from chalicelib.custody.derived import SeedKeys
+        from chalicelib.custody.records import EncryptedSeed
+
+        return SeedKeys(self._client("kms"), self.settings, lambda seed_id: self.store.get(EncryptedSeed, id=seed_id))

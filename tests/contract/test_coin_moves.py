@@ -1,0 +1,451 @@
+"""Coins between our own places on networks of coins, through whatever happens. The chain is `tests.support.fake_coins`; store and
+polls are the real ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.addresses import Wallet, Watched
+from chalicelib.domain.coin_moves import CoinCollection, CoinMove
+from chalicelib.domain.deposits import HELD, Deposit
+from chalicelib.domain.ids import NetworkId, asset_id, network_id
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.work import OutboxRow
+from chalicelib.usecases import coin_move_planning
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.signing import Signature
+from chalicelib.usecases.realm_time import in_realm
+from chalicelib.wiring import Services, services
+from tests.contract import test_bundles
+from tests.contract.test_bundles import COIN, CONFIRMATIONS, NETWORK, OUT, REORG, Shop, cut, die, hang
+from tests.support.fake_coins import FakeCoins
+from tests.support.stack import Stack
+
+live = test_bundles.live
+"""The fixture: the funded shop of the bundles."""
+COLD = "ltc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qmu8tk5"
+LTC = asset_id(NETWORK, "ltc")
+
+
+class DigestKeys:
+    """The seed's keys: sign by repeating what is to be signed."""
+
+    @contextmanager
+    def opened(self) -> Iterator[DigestKeys]:
+        yield self
+
+    def sign_as(self, network: NetworkId, address: str, path: str, digest: bytes) -> Signature:
+        assert path.startswith("m/84'/2'/0'/0/")
+        return Signature(int.from_bytes(digest), 1, 0)
+
+
+class Treasury(Shop):
+    """The shop of the bundles, whose coin is collected, with `deposits` of half a coin each on addresses of their own."""
+
+    def settle_for(self, **settings: str | bool) -> None:
+        store = services().store
+        coin = store.catalogue("live", fresh=True).native("litecoin")
+        store.commit([Save(replace(coin, settings={**coin.settings, **settings}, version=coin.version + 1))])
+        store.forget_catalogue()
+
+    def receive(self, *amounts: int) -> list[str]:
+        """Deposits that are confirmed and hinted at; their addresses."""
+        addresses = [self.post("/v1/invoices", currency="ltc", amount="1", network="litecoin")["address"] for _ in amounts]
+        for address, amount in zip(addresses, amounts, strict=True):
+            self.chain.pay(address, amount)
+        self.confirm()
+        return addresses
+
+    def run(self) -> None:
+        """A poll, what it asks for, and everybody who waits is paid."""
+        super().run()
+        self.hint()
+        self.sign()
+
+    def hint(self) -> None:
+        """What the outbox says of hints."""
+        for row in services().store.every(OutboxRow):
+            if any(command.queue == "collectable" for command in row.commands):
+                services().relay.tell(row.id)
+
+    def sign(self) -> None:
+        for move in self.moves():
+            wired = services().deposit_coin_moves if move.wallet is None else services().wallet_coin_moves
+            if move.state in ("built", "signed"):
+                with contextlib.suppress(Unavailable), in_realm("live"):
+                    wired.advance(NETWORK, move.id)
+
+    def plan_only(self) -> CoinMove:
+        """The same, not signed."""
+        self.later(6)
+        network = services().catalogue("live").networks["litecoin"]
+        services().coin_move_planning(network).look(services().verdicts(network).scanned())
+        return self.moves()[-1]
+
+    def step(self) -> None:
+        """Plan, sign and send, without the rest of a poll."""
+        network = services().catalogue("live").networks["litecoin"]
+        services().coin_move_planning(network).look(services().verdicts(network).scanned())
+        self.sign()
+
+    def look_cold(self) -> None:
+        services().cold_coins(services().catalogue("live").networks["litecoin"]).look()
+
+    def deepen(self) -> None:
+        """No reorganisation reaches what is there now."""
+        for _ in range(2):
+            self.confirm(REORG // 2)
+        self.run()
+
+    def moves(self) -> list[CoinMove]:
+        return sorted(services().store.every(CoinMove), key=lambda move: move.id)
+
+    def booked(self, address: str) -> int:
+        found = services().store.get(WalletBalance, network=NETWORK, address=address, asset=LTC)
+        return 0 if found is None else found.units
+
+    def hints(self) -> int:
+        return len([work for work in services().store.every_work() if work.kind == "collectable"])
+
+    def plan(self) -> CoinMove:
+        """The consolidation that is planned when fees are looked at next."""
+        self.later(6)
+        self.run()
+        return self.moves()[-1]
+
+
+@pytest.fixture(scope="module")
+def collecting(live: tuple[Stack, Any, FakeCoins]) -> Iterator[tuple[Stack, Any, Any, FakeCoins]]:
+    """The funded shop, whose coin is collected, with nine deposits of half a coin each."""
+    stack, (snapshot, at_work), chain = live
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Services, "deposit_keys", DigestKeys())
+        at_work["chain"] = copy.deepcopy(chain)
+        stack.restore(snapshot)
+        treasury = Treasury(stack, at_work["chain"])
+        treasury.settle_for(collectThreshold="1")
+        treasury.receive(*[COIN // 2 + n for n in range(9)])
+        treasury.hint()
+        assert treasury.hints() == 9 and treasury.moves() == []
+        treasury.whole()
+        yield stack, stack.snapshot(), at_work, copy.deepcopy(at_work["chain"])
+
+
+@pytest.fixture
+def anew(collecting: tuple[Stack, Any, Any, FakeCoins]) -> Callable[[], Treasury]:
+    stack, snapshot, at_work, chain = collecting
+
+    def begin() -> Treasury:
+        at_work["chain"] = copy.deepcopy(chain)
+        stack.restore(snapshot)
+        return Treasury(stack, at_work["chain"])
+
+    return begin
+
+
+@pytest.fixture
+def treasury(anew: Callable[[], Treasury]) -> Treasury:
+    return anew()
+
+
+TOTAL = sum(COIN // 2 + n for n in range(9))
+
+
+def test_many_deposits_become_one_coin(treasury: Treasury) -> None:
+    before = len(list(services().store.every(Deposit)))
+    had, available = treasury.booked(treasury.hot), treasury.available()
+    move = treasury.plan()
+    assert (move.state, move.booked, len(move.inputs), len(treasury.chain.pool)) == ("signed", 9, 9, 1)
+    treasury.whole()
+    treasury.confirm()
+    (move,) = treasury.moves()
+    assert move.state == "settled" and move.newest is not None
+    assert treasury.booked(treasury.hot) == had + TOTAL - move.newest.fee == treasury.chain.balance_of(treasury.hot)
+    assert [treasury.booked(coin.address) for coin in move.inputs] == [0] * 9
+    assert len(list(services().store.every(Deposit))) == before, "nobody is credited"
+    assert treasury.available() == available, "the fee is the operator's"
+    assert f"{move.mined}:0" in {coin.outpoint for coin in treasury.held().free}
+    assert treasury.hints() == 9, "until no reorganisation reaches it"
+    treasury.whole()
+    treasury.deepen()
+    assert treasury.hints() == 0 and not [w for w in services().store.every_work() if w.kind in ("coinmove", "coinmoved")]
+    treasury.whole()
+
+
+def step(shop: Shop) -> None:
+    assert isinstance(shop, Treasury)
+    shop.step()
+
+
+@pytest.mark.parametrize("how", ["dies", "hangs", "rival"])
+def test_whatever_happens_at_a_commit_the_coins_move_once(anew: Callable[[], Treasury], how: str) -> None:
+    """Planned, signed, booked: between any two writes, by whoever comes next."""
+    for at in range(1, 10, {"dies": 1, "hangs": 2, "rival": 2}[how]):
+        treasury = anew()
+        treasury.later(6)
+        what = {"dies": die, "hangs": hang, "rival": treasury.step}[how]
+        fired = cut(treasury, at, what, step, after=how == "hangs")
+        treasury.run()
+        treasury.confirm()
+        (move,) = treasury.moves()
+        assert move.state == "settled" and move.newest is not None and move.earlier == (), at
+        assert set(treasury.chain.sent) == {move.mined}
+        assert sum(treasury.booked(coin.address) for coin in move.inputs) == 0
+        assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
+        treasury.whole()
+        if not fired:
+            assert at > 4
+            return
+    raise AssertionError("it does not end")
+
+
+def test_a_settled_consolidation_that_falls_out_is_settled_once_more(anew: Callable[[], Treasury]) -> None:
+    for at in (0, 1, 2):
+        treasury = anew()
+        treasury.plan()
+        treasury.confirm()
+        had = treasury.booked(treasury.hot)
+        treasury.chain.drop(CONFIRMATIONS)
+        cut(treasury, at, die, Treasury.run)
+        treasury.run()
+        (move,) = treasury.moves()
+        assert (move.state, move.round) == ("signed", 1) and treasury.booked(treasury.hot) == had - TOTAL + move.newest.fee
+        assert f"{move.txid}:0" not in {coin.outpoint for coin in treasury.held().coins}
+        treasury.whole()
+        treasury.confirm()
+        assert treasury.moves()[0].state == "settled" and treasury.booked(treasury.hot) == had
+        treasury.whole()
+
+
+def test_what_spends_a_consolidated_coin_follows_it(treasury: Treasury) -> None:
+    """A withdrawal is paid of what was consolidated, and both fall out of the chain."""
+    treasury.plan()
+    treasury.confirm()
+    ids = [treasury.withdraw("17"), treasury.withdraw("4", 1)]
+    treasury.run()
+    treasury.confirm()
+    assert [treasury.status(i) for i in ids] == ["confirmed"] * 2
+    treasury.chain.drop(2 * CONFIRMATIONS)
+    treasury.run()
+    treasury.run()
+    assert [treasury.status(i) for i in ids] == ["confirming"] * 2 and treasury.moves()[0].state == "signed"
+    treasury.whole()
+    treasury.confirm()
+    treasury.run()
+    assert [treasury.status(i) for i in ids] == ["confirmed"] * 2 and treasury.moves()[0].state == "settled"
+    treasury.whole()
+
+
+def test_a_stuck_consolidation_is_replaced_and_whichever_is_mined_counts(anew: Callable[[], Treasury]) -> None:
+    for at in (0, 1, 3):
+        treasury = anew()
+        first = treasury.plan()
+        old = next(iter(treasury.chain.pool.values()))
+        treasury.chain.mine(2, take=False)
+        treasury.chain.rate = 9_000
+        treasury.later(30 * 24 * 60)
+        cut(treasury, at, die, Treasury.run)
+        treasury.run()
+        treasury.run()
+        (move,) = treasury.moves()
+        assert len(move.earlier) == 1 and move.newest.fee > move.earlier[0].fee and move.outpoints == first.outpoints
+        assert list(treasury.chain.pool) == [move.newest.txid]
+        treasury.whole()
+        if at % 2:  # a miner who never heard of the replacement
+            treasury.chain.pool = {old.txid: old}
+        treasury.confirm()
+        (move,) = treasury.moves()
+        assert move.mined == move.txids[at % 2]
+        assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
+        treasury.whole()
+
+
+def test_somebody_else_has_the_seed(treasury: Treasury, caplog: pytest.LogCaptureFixture) -> None:
+    """What was spent by others stays where the ledger has it, with an alarm; the rest is moved by the next transaction."""
+    move = treasury.plan()
+    stolen = move.inputs[4]
+    treasury.chain.steal(stolen.outpoint)
+    treasury.run()
+    assert treasury.moves()[0].doubtful_since is not None
+    treasury.chain.mine(REORG // 2)
+    treasury.run()
+    treasury.chain.mine(REORG // 2)
+    for _ in range(3):
+        treasury.run()
+    assert treasury.moves()[0].state == "dead" and "ALARM" in caplog.text and "only the seed can sign for" in caplog.text
+    assert treasury.booked(stolen.address) == stolen.amount
+    treasury.whole()
+    second = treasury.plan()
+    assert second.id != move.id and set(second.outpoints) == set(move.outpoints) - {stolen.outpoint}
+    assert "is spent, and not by us" in caplog.text and treasury.hints() == 8
+    treasury.confirm()
+    assert treasury.moves()[-1].state == "settled"
+    assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
+    treasury.whole()
+
+
+def test_a_deposit_that_is_double_spent_takes_its_move_with_it(treasury: Treasury) -> None:
+    """The deposit itself falls out of the chain for good, after it was consolidated."""
+    move = treasury.plan()
+    lost = move.inputs[0]
+    treasury.chain.drop(CONFIRMATIONS, lose=[lost.outpoint.split(":")[0]])
+    for _ in range(3):
+        treasury.chain.mine(REORG // 2)
+        treasury.run()
+        treasury.run()
+    assert treasury.moves()[0].state == "dead" and treasury.booked(lost.address) == 0
+    treasury.whole()
+    second = treasury.plan()
+    assert set(second.outpoints) == set(move.outpoints) - {lost.outpoint}
+    treasury.confirm()
+    assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
+    treasury.whole()
+
+
+def waits_for(treasury: Treasury) -> str:
+    treasury.later(6)
+    treasury.run()
+    assert treasury.moves() == [] and treasury.chain.pool == {}
+    found = services().store.get(CoinCollection, network=NETWORK)
+    assert found is not None and (found.waiting, found.coins) == (TOTAL, 9)
+    return found.why or ""
+
+
+def test_what_is_worth_too_little_waits_and_says_so(treasury: Treasury) -> None:
+    treasury.settle_for(collectThreshold="4.6")
+    assert waits_for(treasury) == f"collectThreshold: {TOTAL} of 460000000 units wait"
+    treasury.settle_for(collectThreshold="1", useUsdLimits=True)
+    assert "no fresh rate" in waits_for(treasury)
+    treasury.settle_for(useUsdLimits=False)
+    treasury.chain.rate = 50_000_000
+    assert "are more than 5 per cent of" in waits_for(treasury)
+    treasury.chain.rate = 1_000
+    assert treasury.plan().state == "signed"
+    treasury.whole()
+
+
+def test_more_coins_than_one_transaction_takes_go_with_the_next(treasury: Treasury, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coin_move_planning, "MOST_INPUTS", 5)
+    first = treasury.plan()
+    assert len(first.inputs) == 5 and treasury.plan().id == first.id, "one at a time"
+    treasury.confirm()
+    second = treasury.plan()
+    assert len(second.inputs) == 4 and not set(first.outpoints) & set(second.outpoints)
+    treasury.confirm()
+    assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
+    treasury.whole()
+
+
+def test_what_came_from_the_grey_list_stays_with_an_alarm(treasury: Treasury, caplog: pytest.LogCaptureFixture) -> None:
+    held = next(d for d in services().store.every(Deposit) if d.amount == COIN // 2 + 3)
+    services().store.commit([Save(replace(held, flags=(HELD,), version=held.version + 1))])
+    move = treasury.plan()
+    assert len(move.inputs) == 8 and held.id not in {coin.deposit for coin in move.inputs}
+    assert caplog.text.count("is not collected before it is released") == 1 and treasury.hints() == 8
+    treasury.plan()
+    assert caplog.text.count("is not collected before it is released") == 1
+
+
+def bytes_of(inputs: Any, outputs: Any) -> str:
+    return json.dumps({"in": list(inputs), "out": list(outputs)}).encode().hex()
+
+
+ALTERED: dict[str, Callable[[CoinMove, dict[str, Any]], CoinMove]] = {
+    "another address": lambda m, w: other(m, bytes_of(w["in"], [(OUT[0], w["out"][0][1])])),
+    "another amount": lambda m, w: other(m, bytes_of(w["in"], [(m.recipient, w["out"][0][1] - 1)])),
+    "two outputs": lambda m, w: other(m, bytes_of(w["in"], [(m.recipient, w["out"][0][1] - 1_000), (OUT[0], 1_000)])),
+    "a coin more": lambda m, w: other(m, bytes_of([*w["in"], ("ab" * 32 + ":0", 5)], w["out"])),
+    "a coin less": lambda m, w: other(m, bytes_of(w["in"][1:], w["out"])),
+    "a coin of somebody else": lambda m, w: replace(
+        other(m, bytes_of([("ab" * 32 + ":0", w["in"][0][1]), *w["in"][1:]], w["out"])),
+        inputs=tuple(replace(c, outpoint="ab" * 32 + ":0") if c.outpoint == w["in"][0][0] else c for c in m.inputs),
+    ),
+    "another key": lambda m, w: replace(m, inputs=tuple(replace(c, path="m/84'/2'/0'/0/0") for c in m.inputs)),
+    "another wallet, everywhere": lambda m, w: replace(
+        other(m, bytes_of(w["in"], [(OUT[0], w["out"][0][1])])), recipient=OUT[0]
+    ),
+    "a fee without bounds": lambda m, w: replace(
+        m, newest=replace(m.newest, unsigned=bytes_of(w["in"], [(m.recipient, 1_000)]), amount=1_000, fee=m.total - 1_000)
+    ),
+    "another coin": lambda m, w: replace(m, asset=asset_id(network_id("live", "bitcoin"), "btc")),
+    "a kind that is signed elsewhere": lambda m, w: replace(m, kind="cold"),
+}  # fmt: skip
+
+
+def other(move: CoinMove, unsigned: str) -> CoinMove:
+    assert move.newest is not None
+    return replace(move, newest=replace(move.newest, unsigned=unsigned))
+
+
+def test_nothing_is_signed_that_was_not_planned(anew: Callable[[], Treasury]) -> None:
+    treasury = anew()
+    planned = treasury.plan_only()
+    assert planned.state == "built" and planned.newest is not None
+    written = json.loads(bytes.fromhex(planned.newest.unsigned))
+    for name, alter in ALTERED.items():
+        version = treasury.moves()[0].version + 1
+        services().store.commit([Save(replace(alter(planned, written), version=version))])
+        with pytest.raises(OrderMismatch), in_realm("live"):
+            services().deposit_coin_moves.advance(NETWORK, planned.id)
+        assert treasury.moves()[0].state == "built" and treasury.chain.sent == [], name
+    services().store.commit([Save(replace(planned, version=treasury.moves()[0].version + 1))])
+    treasury.sign()
+    assert treasury.moves()[0].state == "signed" and len(treasury.chain.sent) == 1
+
+
+def store_away(treasury: Treasury, **settings: str) -> None:
+    """A cold wallet is registered, and settings say what stays."""
+    cold = Wallet(NETWORK, "cold", COLD, "none", "", "", 1)
+    services().store.commit([Save(cold), Save(Watched("live", "utxo", COLD, "cold", ("litecoin",)))])
+    treasury.settle_for(**settings)
+
+
+def test_what_is_above_the_ceiling_goes_to_the_cold_wallet(treasury: Treasury) -> None:
+    """Never what an open withdrawal needs, and nothing while payments gather."""
+    store_away(treasury, collectThreshold="100", hotCeiling="6", collectServiceToColdThreshold="1")
+    assert treasury.booked(treasury.hot) == 17 * COIN
+    asked = treasury.withdraw("9")
+    treasury.look_cold()
+    assert treasury.moves() == [], "the largest coin is needed for the withdrawal"
+    treasury.run()
+    treasury.later(6)
+    treasury.run()
+    (move,) = treasury.moves()
+    assert (move.kind, move.state, move.recipient, treasury.status(asked)) == ("cold", "signed", COLD, "confirming")
+    assert move.amount == 17 * COIN - 9 * COIN - 6 * COIN and move.newest is not None
+    treasury.whole()
+    treasury.confirm()
+    (move,) = treasury.moves()
+    assert treasury.status(asked) == "confirmed" and move.state == "settled"
+    assert treasury.chain.balance_of(COLD) == treasury.booked(COLD) == move.amount
+    assert not [d for d in services().store.every(Deposit) if d.address == COLD], "it is no deposit"
+    assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
+    treasury.whole()
+
+
+def test_a_share_of_everything_stays_hot(treasury: Treasury) -> None:
+    store_away(treasury, collectThreshold="100", collectPercentageHot="40")
+    treasury.look_cold()
+    (move,) = treasury.moves()
+    assert move.amount == 17 * COIN - 17 * COIN * 40 // 100
+    treasury.sign()
+    treasury.confirm()
+    assert treasury.booked(COLD) == move.amount and treasury.booked(treasury.hot) == 17 * COIN * 40 // 100 - move.newest.fee
+    treasury.chain.drop(CONFIRMATIONS)
+    treasury.run()
+    assert treasury.moves()[0].state == "signed" and treasury.booked(COLD) == 0
+    treasury.whole()
+    treasury.confirm()
+    assert treasury.booked(COLD) == move.amount and len(treasury.moves()) == 1
+    treasury.whole()
