@@ -9,6 +9,7 @@ from typing import Any
 
 from coincurve import PrivateKey
 
+from chalicelib.chains.tron.delegating import TronDelegating
 from chalicelib.chains.tron.http import TronHttp
 from chalicelib.chains.tron.payer import TronPayer
 from chalicelib.chains.tron.reader import TronReader
@@ -92,6 +93,10 @@ class TronChain:
     @property
     def staking(self) -> TronStaking:
         return TronStaking(self.network, self.http, None)
+
+    @property
+    def delegating(self) -> TronDelegating:
+        return TronDelegating(self.network, self.http, None)
 
     @property
     def tokens(self) -> TronTokens:

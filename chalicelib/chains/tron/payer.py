@@ -188,8 +188,8 @@ class TronPayer:
 
     def _decoded(self, unsigned: str) -> transactions.Unsigned:
         decoded = transactions.decode(bytes.fromhex(unsigned))
-        if decoded.kind == "FreezeBalanceV2Contract":
-            raise ValueError("the transaction is a stake, no payment")
+        if decoded.kind not in ("TransferContract", "TriggerSmartContract"):
+            raise ValueError("the transaction is a stake or lends one, no payment")
         if decoded.fee_limit > fees.MOST_FEE_LIMIT:
             raise ValueError(f"the transaction may burn {decoded.fee_limit} sun, which no transfer costs")
         return decoded

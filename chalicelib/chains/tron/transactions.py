@@ -1,6 +1,6 @@
 """Tron transactions: their bytes, their id, their signature, and what they do.
 
-Pure. Imports no Tron library. `decode` takes only what `encode` gives: the three kinds of transaction that we sign, without memo,
+Pure. Imports no Tron library. `decode` takes only what `encode` gives: the five kinds of transaction that we sign, without memo,
 permission, call value or any field more, in the order in which Tron's nodes write them.
 
 Sources: tronprotocol/protocol, core/Tron.proto (Transaction) and core/contract/*.proto; developers.tron.network,
@@ -21,9 +21,15 @@ from chalicelib.domain.stakes import Resource
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.ports.signing import Signature, Signed
 
-Kind = Literal["TransferContract", "TriggerSmartContract", "FreezeBalanceV2Contract"]
+Kind = Literal[
+    "TransferContract", "TriggerSmartContract", "FreezeBalanceV2Contract", "DelegateResourceContract", "UnDelegateResourceContract"
+]  # fmt: skip
+DELEGATIONS: tuple[Kind, ...] = ("DelegateResourceContract", "UnDelegateResourceContract")
 
-_NUMBERS: dict[Kind, int] = {"TransferContract": 1, "TriggerSmartContract": 31, "FreezeBalanceV2Contract": 54}
+_NUMBERS: dict[Kind, int] = {
+    "TransferContract": 1, "TriggerSmartContract": 31, "FreezeBalanceV2Contract": 54,
+    "DelegateResourceContract": 57, "UnDelegateResourceContract": 58,
+}  # fmt: skip
 _KINDS = {number: kind for kind, number in _NUMBERS.items()}
 _TYPE_URL = "type.googleapis.com/protocol."
 _RESOURCES: tuple[Resource, ...] = ("BANDWIDTH", "ENERGY")
@@ -54,6 +60,8 @@ class Unsigned:
 
     TransferContract: `amount` sun to `recipient`. TriggerSmartContract: transfer(recipient, amount) of the token `contract`.
     FreezeBalanceV2Contract: `amount` sun of the owner frozen for `resource`; no recipient.
+    DelegateResourceContract: the `resource` of `amount` sun that the owner has staked, lent to `recipient`, never locked;
+    UnDelegateResourceContract: taken back.
     """
 
     kind: Kind
@@ -85,6 +93,8 @@ class Unsigned:
         if self.kind == "FreezeBalanceV2Contract":
             return [(1, owner), (2, self.amount), (3, _RESOURCES.index(self.resource or "BANDWIDTH"))]
         recipient = raw_address(self.recipient or "")
+        if self.kind in DELEGATIONS:
+            return [(1, owner), (2, _RESOURCES.index(self.resource or "BANDWIDTH")), (3, self.amount), (4, recipient)]
         if self.kind == "TransferContract":
             return [(1, owner), (2, recipient), (3, self.amount)]
         return [(1, owner), (2, raw_address(self.contract or "")), (4, transfer_call("0x" + recipient[1:].hex(), self.amount))]
@@ -98,10 +108,12 @@ class Unsigned:
         names = {1: "owner_address", 2: "to_address", 3: "amount"}
         if self.kind == "FreezeBalanceV2Contract":
             names = {1: "owner_address", 2: "frozen_balance", 3: "resource"}
+        elif self.kind in DELEGATIONS:
+            names = {1: "owner_address", 2: "resource", 3: "balance", 4: "receiver_address"}
         elif self.kind == "TriggerSmartContract":
             names = {1: "owner_address", 2: "contract_address", 4: "data"}
         value: dict[str, Any] = {names[n]: v.hex() if isinstance(v, bytes) else v for n, v in self._inner() if v}
-        if self.kind == "FreezeBalanceV2Contract":
+        if self.resource is not None:
             value["resource"] = self.resource
         raw = self.encode()
         ref = self.reference
@@ -155,12 +167,21 @@ def _decoded(kind: Kind, inner: bytes, reference: Reference, fee_limit: int) -> 
         evm, amount = parse_transfer_call(protobuf.bytes_in(found, 4))
         owner, contract = text_address(protobuf.bytes_in(found, 1)), text_address(protobuf.bytes_in(found, 2))
         return Unsigned(kind, owner, amount, reference, text_address(bytes.fromhex("41" + evm[2:])), contract, fee_limit=fee_limit)
+    if kind in DELEGATIONS:
+        # A lock, which would keep our stake away for as long as somebody says, is a field that has no place here.
+        found = protobuf.only(inner, {1: bytes, 2: int, 3: int, 4: bytes})
+        owner, recipient = text_address(protobuf.bytes_in(found, 1)), text_address(protobuf.bytes_in(found, 4))
+        lent = _resource(protobuf.number_in(found, 2))
+        return Unsigned(kind, owner, protobuf.number_in(found, 3), reference, recipient, resource=lent, fee_limit=fee_limit)
     found = protobuf.only(inner, {1: bytes, 2: int, 3: int})
-    resource = protobuf.number_in(found, 3)
-    if resource >= len(_RESOURCES):
-        raise ValueError("the transaction stakes for what is no resource of ours")
     owner, amount = text_address(protobuf.bytes_in(found, 1)), protobuf.number_in(found, 2)
-    return Unsigned(kind, owner, amount, reference, resource=_RESOURCES[resource], fee_limit=fee_limit)
+    return Unsigned(kind, owner, amount, reference, resource=_resource(protobuf.number_in(found, 3)), fee_limit=fee_limit)
+
+
+def _resource(number: int) -> Resource:
+    if number >= len(_RESOURCES):
+        raise ValueError("the transaction names what is no resource of ours")
+    return _RESOURCES[number]
 
 
 def reference_to(block_id: str, expiration: int, timestamp: int) -> Reference:

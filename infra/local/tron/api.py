@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from infra.local.tron import execution, views
+from infra.local.tron import delegation, views
 from infra.local.tron.chain import Block, Chain
-from infra.local.tron.messages import read_address, transaction_json
+from infra.local.tron.messages import read_address, show_address, transaction_json
 from infra.local.tron.params import Failed, a_hex, a_number, an_address, is_true, is_visible
 from infra.local.tron.protobuf import Malformed
 from infra.local.tron.sending import Sending
@@ -38,6 +38,8 @@ class Api:
             "getaccount": self._account,
             "getaccountresource": lambda params, solid: self._resources(params, solid, energy=True),
             "getaccountnet": lambda params, solid: self._resources(params, solid, energy=False),
+            "getcandelegatedmaxsize": self._can_delegate,
+            "getdelegatedresourcev2": self._delegated,
             "getcontract": self._contract,
             "triggerconstantcontract": lambda params, solid: self.sending.constant(params, self._state(solid)),
             "estimateenergy": lambda params, solid: self.sending.estimate(params, self._state(solid)),
@@ -50,6 +52,8 @@ class Api:
             "createtransaction": lambda params: self.sending.build("TransferContract", params),
             "freezebalancev2": lambda params: self.sending.build("FreezeBalanceV2Contract", params),
             "unfreezebalancev2": lambda params: self.sending.build("UnfreezeBalanceV2Contract", params),
+            "delegateresource": lambda params: self.sending.build("DelegateResourceContract", params),
+            "undelegateresource": lambda params: self.sending.build("UnDelegateResourceContract", params),
             "withdrawexpireunfreeze": lambda params: self.sending.build("WithdrawExpireUnfreezeContract", params),
             "triggersmartcontract": self.sending.trigger,
             "broadcasttransaction": self.sending.broadcast,
@@ -147,6 +151,24 @@ class Api:
         found = state.account(an_address(params, "address"))
         return views.resources(state, found, self._top(solid).time, energy=energy) if found else {}
 
+    def _can_delegate(self, params: Json, solid: bool) -> Json:
+        state = self._state(solid)
+        found, kind = state.account(an_address(params, "owner_address")), a_number(params, "type")
+        if found is None or kind not in (0, 1):
+            return {}
+        size = delegation.most(state, found, delegation.RESOURCES[kind], self._top(solid).time)
+        return views.present({"max_size": size})
+
+    def _delegated(self, params: Json, solid: bool) -> Json:
+        owner, receiver = an_address(params, "fromAddress"), an_address(params, "toAddress")
+        net, energy = delegation.delegated(self._state(solid), owner, receiver)
+        if not net and not energy:
+            return {}
+        visible = is_visible(params)
+        shown = {"from": show_address(owner, visible), "to": show_address(receiver, visible)}
+        lent = views.present({"frozen_balance_for_bandwidth": net, "frozen_balance_for_energy": energy})
+        return {"delegatedResource": [{**shown, **lent}]}
+
     def _contract(self, params: Json, solid: bool) -> Json:
         found = self._state(solid).get(("contract", an_address(params, "value")))
         return views.contract(found, is_visible(params)) if found else {}
@@ -188,7 +210,7 @@ class Api:
             return {"result": False, "message": "Length error"}
         said, visible = lengths[len(text)]
         try:
-            good = execution.is_address(read_address(text, visible))
+            good = delegation.is_address(read_address(text, visible))
         except Malformed as error:
             return {"result": False, "message": str(error)}
         return {"result": good, "message": said if good else "Invalid address"}

@@ -15,6 +15,7 @@ from coincurve import PrivateKey
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
 from infra.local.tron import execution
+from infra.local.tron.delegation import Invalid
 from infra.local.tron.execution import Outcome
 from infra.local.tron.messages import CODEC, TYPE_URL, Signed, new_contract, sha256
 from infra.local.tron.protobuf import Malformed, Message
@@ -276,7 +277,7 @@ class Chain:
     def _carry_out(self, signed: Signed, when: int) -> Outcome:
         try:
             return execution.apply(self.state, signed, when)
-        except execution.Invalid as error:
+        except Invalid as error:
             raise Refused("CONTRACT_VALIDATE_ERROR", f"Contract validate error : {error}") from None
         except execution.Insufficient:
             raise Refused("BANDWITH_ERROR", "Account resource insufficient error.") from None

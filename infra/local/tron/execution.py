@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from chalicelib.encoding import base58check
-from infra.local.tron import tokens
+from infra.local.tron import delegation, tokens
+from infra.local.tron.delegation import Invalid, is_address
 from infra.local.tron.messages import Signed
 from infra.local.tron.protobuf import Message
 from infra.local.tron.resources import DAY, Bill, NoResources, affordable_energy, pay_bandwidth, pay_energy
@@ -17,10 +18,6 @@ from infra.local.tron.state import TRX, Account, State
 RESULT_BYTES = 64
 """Bandwidth that every transaction pays for its result."""
 MAX_UNFREEZES = 32
-
-
-class Invalid(Exception):
-    """CONTRACT_VALIDATE_ERROR: such a transaction gets into no block."""
 
 
 class Insufficient(Exception):
@@ -62,7 +59,7 @@ def apply(state: State, signed: Signed, now: int) -> Outcome:
         memo = _pay_memo(state, owner.address) if signed.raw.get("data") else 0
     except NoResources:
         raise Insufficient(f"account [{_base58(owner.address)}] has insufficient bandwidth[{size}]") from None
-    validate(state, kind, value)
+    validate(state, kind, value, now)
     if kind == "TriggerSmartContract":
         outcome = _trigger(state, value, signed.raw.get("fee_limit", 0), now)
     else:
@@ -70,7 +67,7 @@ def apply(state: State, signed: Signed, now: int) -> Outcome:
     return replace(outcome, net=net, fee=outcome.fee + net.fee + memo)
 
 
-def validate(state: State, kind: str, value: Message) -> None:
+def validate(state: State, kind: str, value: Message, now: int) -> None:
     """The checks of the contract itself, which the building calls make too. Raises Invalid."""
     match kind:
         case "TransferContract":
@@ -81,6 +78,10 @@ def validate(state: State, kind: str, value: Message) -> None:
             _validate_unfreeze(state, value)
         case "WithdrawExpireUnfreezeContract":
             _existing(state, value)
+        case "DelegateResourceContract":
+            delegation.validate(state, _existing(state, value), value, now)
+        case "UnDelegateResourceContract":
+            delegation.validate_return(state, _existing(state, value, "] does not exist"), value)
         case "TriggerSmartContract":
             if state.get(("contract", value.get("contract_address", b""))) is None:
                 raise Invalid("No contract or not a smart contract")
@@ -136,13 +137,13 @@ def _validate_unfreeze(state: State, value: Message) -> None:
         raise Invalid("Invalid unfreeze operation, unfreezing times is over limit")
 
 
-def _existing(state: State, value: Message) -> Account:
+def _existing(state: State, value: Message, words: str = "] not exists") -> Account:
     owner = value.get("owner_address", b"")
     if not is_address(owner):
         raise Invalid("Invalid address")
     account = state.account(owner)
     if account is None:
-        raise Invalid(f"Account[{owner.hex()}] not exists")
+        raise Invalid(f"Account[{owner.hex()}{words}")
     return account
 
 
@@ -151,6 +152,12 @@ def _system(state: State, kind: str, value: Message, now: int) -> Outcome:
     assert owner is not None  # noqa: S101
     if kind == "TransferContract":
         return _transfer(state, owner, value["to_address"], value["amount"], now)
+    if kind == "DelegateResourceContract":
+        delegation.delegate(state, owner, value)
+        return Outcome()
+    if kind == "UnDelegateResourceContract":
+        delegation.take_back(state, owner, value, now)
+        return Outcome()
     due = sum(amount for _, amount, when in owner.unfrozen if when <= now)
     waiting = tuple(part for part in owner.unfrozen if part[2] > now)
     if kind == "WithdrawExpireUnfreezeContract":
@@ -243,10 +250,6 @@ def _pay_memo(state: State, owner: bytes) -> int:
         raise NoResources
     state.put_account(replace(account, balance=account.balance - fee))
     return fee
-
-
-def is_address(address: bytes) -> bool:
-    return len(address) == 21 and address[0] == 0x41
 
 
 def _base58(address: bytes) -> str:

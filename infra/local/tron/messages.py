@@ -20,7 +20,7 @@ ENUMS = {
     "ContractType": {
         "AccountCreateContract": 0, "TransferContract": 1, "TransferAssetContract": 2, "WithdrawBalanceContract": 13,
         "TriggerSmartContract": 31, "FreezeBalanceV2Contract": 54, "UnfreezeBalanceV2Contract": 55,
-        "WithdrawExpireUnfreezeContract": 56,
+        "WithdrawExpireUnfreezeContract": 56, "DelegateResourceContract": 57, "UnDelegateResourceContract": 58,
     },
     "ResourceCode": {"BANDWIDTH": 0, "ENERGY": 1, "TRON_POWER": 2},
     "code": {"SUCESS": 0, "FAILED": 1},
@@ -73,6 +73,20 @@ SCHEMA = {
     "FreezeBalanceV2Contract": (OWNER, Field(2, "frozen_balance", "int"), Field(3, "resource", "enum", "ResourceCode")),
     "UnfreezeBalanceV2Contract": (OWNER, Field(2, "unfreeze_balance", "int"), Field(3, "resource", "enum", "ResourceCode")),
     "WithdrawExpireUnfreezeContract": (OWNER,),
+    "DelegateResourceContract": (
+        OWNER,
+        Field(2, "resource", "enum", "ResourceCode"),
+        Field(3, "balance", "int"),
+        Field(4, "receiver_address", "address"),
+        Field(5, "lock", "bool"),
+        Field(6, "lock_period", "int"),
+    ),
+    "UnDelegateResourceContract": (
+        OWNER,
+        Field(2, "resource", "enum", "ResourceCode"),
+        Field(3, "balance", "int"),
+        Field(4, "receiver_address", "address"),
+    ),
     "BlockHeader": (
         Field(1, "timestamp", "int"),
         Field(2, "txTrieRoot", "bytes"),
@@ -184,6 +198,10 @@ def _read(field: Field, value: Any, visible: bool) -> Any:
         case "int":
             if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
                 raise Malformed(f"{field.name} is not a 64 bit integer")
+            return value
+        case "bool":
+            if not isinstance(value, bool):
+                raise Malformed(f"{field.name} is not true or false")
             return value
         case "enum":
             return CODEC.enum(field.of, value)

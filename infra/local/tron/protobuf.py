@@ -20,7 +20,7 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. `kind`: int, enum, bytes, address, text, message or any; `of` names the enum or the message."""
+    """One field. `kind`: int, bool, enum, bytes, address, text, message or any; `of` names the enum or the message."""
 
     number: int
     name: str
@@ -102,8 +102,8 @@ class Codec:
         return self._one(field, value)
 
     def _one(self, field: Field, value: Any) -> bytes:
-        if field.kind in {"int", "enum"}:
-            number = value if field.kind == "int" else self._number(field, value)
+        if field.kind in {"int", "bool", "enum"}:
+            number = self._number(field, value) if field.kind == "enum" else int(value)
             return encode_varint(field.number << 3 | VARINT) + encode_varint(number)
         body = self._body(field, value)
         return encode_varint(field.number << 3 | LENGTH) + encode_varint(len(body)) + body
@@ -135,7 +135,7 @@ class Codec:
             field = fields.get(number)
             if field is None:
                 raise Malformed(f"{of} has no field {number}")
-            if isinstance(value, int) is not (field.kind in {"int", "enum"}):
+            if isinstance(value, int) is not (field.kind in {"int", "bool", "enum"}):
                 raise Malformed(f"{of}.{field.name} has the wrong wire type")
             parsed = self._value(field, value)
             if field.repeated:
@@ -148,6 +148,8 @@ class Codec:
         match field.kind:
             case "enum":
                 return self.enum(field.of, value)
+            case "bool":
+                return bool(value)
             case "message":
                 return self._decode(field.of, value)
             case "any":

@@ -31,13 +31,16 @@ def still_used(usage: int, then: int, now: int) -> int:
 
 
 def net_limit(state: State, account: Account) -> int:
-    """Bandwidth of the account's own stake, bytes a day."""
-    return _share(account.frozen_net, state.parameter("getTotalNetLimit"), state.weight("BANDWIDTH"))
+    """Bandwidth of the stake that the account uses, its own and what it was delegated; bytes a day."""
+    stake = account.frozen_net + account.acquired_net
+    return _share(stake, state.parameter("getTotalNetLimit"), state.weight("BANDWIDTH"))
 
 
 def energy_limit(state: State, account: Account) -> int:
-    """Energy of the account's own stake, a day."""
-    return _share(account.frozen_energy, state.parameter("getTotalEnergyCurrentLimit"), state.weight("ENERGY"))
+    """Energy of the stake that the account uses, its own and what it was delegated; a day."""
+    return _share(
+        account.frozen_energy + account.acquired_energy, state.parameter("getTotalEnergyCurrentLimit"), state.weight("ENERGY")
+    )
 
 
 def energy_left(state: State, account: Account, now: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from infra.local.tron import execution, tokens
 from infra.local.tron.chain import Chain, Refused
+from infra.local.tron.delegation import Invalid
 from infra.local.tron.messages import CODEC, Signed, from_json, show_address, transaction_json
 from infra.local.tron.params import Failed, a_hex, a_number, an_address, is_visible, spelt
 from infra.local.tron.protobuf import Malformed
@@ -39,7 +40,7 @@ class Sending:
         try:
             value = self._call(params)
             called = self._try(value, state)
-        except (Malformed, execution.Invalid) as error:
+        except (Malformed, Invalid) as error:
             code = "OTHER_ERROR" if isinstance(error, Malformed) else "CONTRACT_VALIDATE_ERROR"
             return {"result": {"code": code, "message": spelt(str(error), visible)}}
         unsigned = transaction_json(self.chain.build("TriggerSmartContract", value), visible)
@@ -52,7 +53,7 @@ class Sending:
 
     def _try(self, value: Json, state: State) -> tokens.Called:
         if state.get(("contract", value.get("contract_address", b""))) is None:
-            raise execution.Invalid("Smart contract is not exist.")
+            raise Invalid("Smart contract is not exist.")
         state.begin()
         try:
             return execution.run(state, value.get("owner_address", bytes(21)), value)
@@ -76,8 +77,8 @@ class Sending:
         names = {field.name for field in CODEC.fields(kind)}
         value = from_json(kind, {name: part for name, part in params.items() if name in names}, visible)
         try:
-            execution.validate(self.chain.state, kind, value)
-        except execution.Invalid as error:
+            execution.validate(self.chain.state, kind, value, self.chain.head.time)
+        except Invalid as error:
             raise Failed(f"{VALIDATE_ERROR} : {error}") from None
         memo = {"data": a_hex(params, "extra_data")} if params.get("extra_data") else {}
         return transaction_json(self.chain.build(kind, value, **memo), visible)
@@ -86,8 +87,8 @@ class Sending:
         visible = is_visible(params)
         value = self._call(params)
         try:
-            execution.validate(self.chain.state, "TriggerSmartContract", value)
-        except execution.Invalid as error:
+            execution.validate(self.chain.state, "TriggerSmartContract", value, self.chain.head.time)
+        except Invalid as error:
             return {"result": {"code": "CONTRACT_VALIDATE_ERROR", "message": spelt(str(error), visible)}}
         if tokens.is_view(value.get("data", b"")):
             return self.constant(params, self.chain.state)

@@ -42,7 +42,10 @@ NET_WEIGHT, ENERGY_WEIGHT = 26_600_000_000, 19_500_000_000
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account. Amounts in sun, times in milliseconds. `unfrozen`: resource, amount, when it can be withdrawn."""
+    """An account. Amounts in sun, times in milliseconds. `unfrozen`: resource, amount, when it can be withdrawn.
+
+    `delegated_*`: of its own stake, what others use now (no part of `frozen_*` then); `acquired_*`: what it uses of others' stakes.
+    """
 
     address: bytes
     balance: int = 0
@@ -58,6 +61,10 @@ class Account:
     energy_usage: int = 0
     energy_time: int = 0
     operated: int = 0
+    delegated_net: int = 0
+    delegated_energy: int = 0
+    acquired_net: int = 0
+    acquired_energy: int = 0
 
 
 class State:

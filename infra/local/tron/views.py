@@ -32,6 +32,8 @@ def account(account: Account, now: int, visible: bool) -> Json:
             "latest_consume_time_for_energy": account.energy_time,
             "energy_window_size": WINDOW,
             "energy_window_optimized": True,
+            "delegated_frozenV2_balance_for_energy": account.delegated_energy,
+            "acquired_delegated_frozenV2_balance_for_energy": account.acquired_energy,
         }
     )
     return present(
@@ -47,6 +49,8 @@ def account(account: Account, now: int, visible: bool) -> Json:
             "net_window_size": WINDOW,
             "net_window_optimized": True,
             "account_resource": resource,
+            "delegated_frozenV2_balance_for_bandwidth": account.delegated_net,
+            "acquired_delegated_frozenV2_balance_for_bandwidth": account.acquired_net,
             "owner_permission": {"permission_name": "owner", **key},
             "active_permission": [{"type": "Active", "id": 2, "permission_name": "active", "operations": OPERATIONS, **key}],
             "frozenV2": [
@@ -77,7 +81,7 @@ def resources(state: State, account: Account, now: int, *, energy: bool = True) 
     if not energy:
         return present(net)
     more = {
-        "tronPowerLimit": (account.frozen_net + account.frozen_energy) // TRX,
+        "tronPowerLimit": (account.frozen_net + account.frozen_energy + account.delegated_net + account.delegated_energy) // TRX,
         "EnergyUsed": still_used(account.energy_usage, account.energy_time, now),
         "EnergyLimit": energy_limit(state, account),
         "TotalEnergyLimit": state.parameter("getTotalEnergyCurrentLimit"),

@@ -1,0 +1,135 @@
+"""Lending a stake's bandwidth or energy on the real Tron (Stake 2.0) and taking it back: built and encoded by ourselves, signed by
+whoever holds the key. Never locked: what is lent can be taken back in the next block.
+
+No Tron library is imported here. Source: developers.tron.network, "Resource Delegation"; java-tron's DelegateResourceActuator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from chalicelib.chains.answers import Garbled
+from chalicelib.chains.tron import fees, transactions
+from chalicelib.chains.tron.reader import MAINNET, Node
+from chalicelib.chains.tron.sending import Sending
+from chalicelib.chains.tron.values import hex_address, row, whole
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.stakes import Resource
+from chalicelib.usecases.ports.delegating import Direction, ExplainedDelegation, Lendable
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
+from chalicelib.usecases.ports.signing import Signature, Signed
+
+_KINDS: dict[Direction, transactions.Kind] = {
+    "delegation": "DelegateResourceContract",
+    "undelegation": "UnDelegateResourceContract",
+}
+_DIRECTIONS = {kind: direction for direction, kind in _KINDS.items()}
+_TYPES: dict[Resource, int] = {"BANDWIDTH": 0, "ENERGY": 1}
+_TOTALS: dict[Resource, tuple[str, str]] = {
+    "BANDWIDTH": ("TotalNetLimit", "TotalNetWeight"),
+    "ENERGY": ("TotalEnergyLimit", "TotalEnergyWeight"),
+}
+_LENT: dict[Resource, str] = {"BANDWIDTH": "frozen_balance_for_bandwidth", "ENERGY": "frozen_balance_for_energy"}
+_TRX = 1_000_000
+
+
+class TronDelegating:
+    """Implements `usecases.ports.DelegationNode`. `genesis` and `witnesses` as in `TronStaking`."""
+
+    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET, witnesses: Sequence[Node] = ()) -> None:
+        self._node = node
+        self._sending = Sending(network, node, genesis, witnesses)
+
+    def lendable(self, wallet: str, receiver: str, resource: Resource) -> Lendable:
+        """What `wallet` could lend to `receiver` now. Raises Unavailable."""
+
+        def ask() -> Lendable:
+            size, resources, account = self._node.batch(
+                [
+                    ("wallet/getcandelegatedmaxsize", {"owner_address": hex_address(wallet), "type": _TYPES[resource]}),
+                    ("wallet/getaccountresource", {"address": hex_address(wallet), "visible": False}),
+                    ("wallet/getaccount", {"address": hex_address(receiver), "visible": False}),
+                ]
+            )
+            limit, weight = (whole(row(resources, "an account's resources").get(name), "a total") for name in _TOTALS[resource])
+            if not limit or not weight:
+                raise Garbled("the node does not tell what a stake gives")
+            free = whole(row(size, "a size").get("max_size"), "a size")
+            return Lendable(free, limit, weight * _TRX, bool(row(account, "an account")))
+
+        return self._sending.sure(ask)
+
+    def lent(self, wallet: str, receiver: str, resource: Resource) -> int:
+        """Sun whose stake `wallet` lends to `receiver`. Raises Unavailable."""
+
+        def ask() -> int:
+            asked = {"fromAddress": hex_address(wallet), "toAddress": hex_address(receiver), "visible": False}
+            found = row(self._node.call("wallet/getdelegatedresourcev2", asked), "delegations").get("delegatedResource", [])
+            if not isinstance(found, list):
+                raise Garbled("the delegations are no list")
+            return sum(whole(row(each, "a delegation").get(_LENT[resource]), "a stake") for each in found)
+
+        return self._sending.sure(ask)
+
+    def prepare(self, direction: Direction, wallet: str, receiver: str, amount: int, resource: Resource, sequence: int) -> str:
+        """The unsigned transaction (raw_data, as hex) that lends the stake of `amount` sun, or takes it back.
+
+        Raises InsufficientFunds where its bytes can not be paid, Refused where the chain would not carry it out now, Unavailable.
+        """
+
+        def build() -> str:
+            reference = self._sending.reference(sequence)
+            unsigned = transactions.Unsigned(_KINDS[direction], wallet, amount, reference, receiver, resource=resource)
+            raw = unsigned.encode()
+            asked = {"address": hex_address(wallet), "visible": False}
+            parameters, resources, account = self._node.batch(
+                [("wallet/getchainparameters", {}), ("wallet/getaccountresource", asked), ("wallet/getaccount", asked)]
+            )
+            fee = fees.bytes_fee(fees.prices_of(parameters), fees.resources_of(resources), fees.size_of(raw))
+            funds = whole(row(account, "an account").get("balance"), "a balance")
+            if funds < fee:
+                raise InsufficientFunds(f"insufficient funds: the wallet has {funds} sun of {fee}")
+            return raw.hex()
+
+        if direction == "delegation":
+            there = self.lendable(wallet, receiver, resource)
+            if not there.active:
+                raise Refused("the receiver does not exist on the chain yet")
+            if there.stake < amount:
+                raise Refused(f"of the stake {there.stake} sun are free, not {amount}")
+        elif (lent := self.lent(wallet, receiver, resource)) < amount:
+            raise Refused(f"{lent} sun are lent, not {amount}")
+        return self._sending.sure(build)
+
+    def explain(self, unsigned: str) -> ExplainedDelegation:
+        """Decode `unsigned`. Raises ValueError for anything but what this module builds."""
+        decoded = self._decoded(unsigned)
+        if decoded.recipient is None or decoded.resource is None or decoded.recipient == decoded.owner:
+            raise ValueError("the transaction lends nothing to anybody")
+        direction = _DIRECTIONS[decoded.kind]
+        return ExplainedDelegation(direction, decoded.owner, decoded.recipient, decoded.amount, decoded.resource, decoded.txid)
+
+    def digest(self, unsigned: str) -> bytes:
+        """The 32 bytes to sign: the id. Raises ValueError as `explain` does."""
+        self.explain(unsigned)
+        return sha256(bytes.fromhex(unsigned)).digest()
+
+    def assemble(self, unsigned: str, signature: Signature) -> Signed:
+        """The signed transaction. Raises ValueError as `explain` does, and unless the wallet's key signed."""
+        self.explain(unsigned)
+        return transactions.assemble(bytes.fromhex(unsigned), signature)
+
+    def broadcast(self, raw: str) -> None:
+        """As `ChainPayer.broadcast`."""
+        self._sending.broadcast(raw)
+
+    def renewable(self, unsigned: str, txid: str) -> bool:
+        """As `ChainPayer.renewable`: no block will ever have it."""
+        return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid))
+
+    def _decoded(self, unsigned: str) -> transactions.Unsigned:
+        decoded = transactions.decode(bytes.fromhex(unsigned))
+        if decoded.kind not in _DIRECTIONS:
+            raise ValueError("the transaction is no delegation")
+        return decoded
