@@ -31,7 +31,8 @@ class Settings:
     caller's choice. `merchant_pays_fees`: withdrawals debit the network fee, too.
     `renewal_seconds`, `renewals_most` and `renewal_fee_times` say when and how often a stuck payment is replaced, see
     `domain.renewals.RenewalRules`. `reconcile_page` is how many rows each poll of a live EVM network reads on its way round all
-    watched addresses; 0: it does not go round.
+    watched addresses; 0: it does not go round. `wallet_custody`: keys of new service wallets are made in KMS and never leave it
+    (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the key made here.
     """
 
     stage: str = "local"
@@ -52,6 +53,8 @@ class Settings:
     renewal_fee_times: int = 10
     reconcile_page: int = 500
     collect_fee_percent: int = 5
+    wallet_custody: Literal["native", "envelope"] = "envelope"
+    reveal_private_keys: bool = True
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -73,8 +76,14 @@ class Settings:
         payer = os.environ.get("WITHDRAWAL_FEE_PAYER", "hot")
         if payer not in ("hot", "merchant"):
             raise ValueError(f"WITHDRAWAL_FEE_PAYER is {payer!r}; allowed: hot, merchant")
+        custody = os.environ.get("WALLET_CUSTODY") or "envelope"
+        if custody not in ("native", "envelope") or (custody == "native" and stage == "demo"):
+            allowed = "envelope (everybody has the demo's keys, and keys in KMS cost)" if stage == "demo" else "native, envelope"
+            raise ValueError(f"WALLET_CUSTODY is {custody!r}; allowed: {allowed}")
         return cls(
             stage=stage,
+            wallet_custody=cast(Literal["native", "envelope"], custody),
+            reveal_private_keys=_flag("REVEAL_PRIVATE_KEYS", "true"),
             merchant_pays_fees=payer == "merchant",
             addresses_mode=cast(Literal["single", "common", "cross"], mode),
             webhooks_private=_flag("WEBHOOKS_ALLOW_PRIVATE"),
@@ -98,6 +107,11 @@ class Settings:
     def realms(self) -> tuple[Literal["live", "test"], ...]:
         """What there is in this deployment: the demo has only the sandbox (decisions §5)."""
         return ("test",) if self.stage == "demo" else ("live", "test")
+
+    @property
+    def wallet_aliases(self) -> str:
+        """What the aliases of wallets' own keys in KMS look like: the payout function signs with these, and with the hot keys."""
+        return self.key_alias("wallet-*")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -154,8 +168,8 @@ def _whole(name: str, default: int, least: int) -> int:
     return int(text)
 
 
-def _flag(name: str) -> bool:
-    value = os.environ.get(name, "false").lower()
+def _flag(name: str, default: str = "false") -> bool:
+    value = os.environ.get(name, default).lower()
     if value not in ("true", "false"):
         raise ValueError(f"{name} is {value!r}; allowed: true, false")
     return value == "true"

@@ -4,8 +4,8 @@
     python -m infra.policies --check    says which of them are not what this module would write
 
 A function may do what it uses and nothing else (money rule 10). The API can encrypt the key of a wallet that is registered, and
-put the row away; it can neither read the row nor decrypt anything: the tables are decrypted by DynamoDB itself, under a key whose
-own policy allows that (`TablesKey` in template.yaml).
+put the row away, or have KMS make one; it can neither read the row nor decrypt anything: the tables are decrypted by DynamoDB
+itself, under a key whose own policy allows that (`TablesKey` in template.yaml).
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference.html
 """
 
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from chalicelib.custody.native import STAGE_TAG, WALLET_TAG
 from chalicelib.settings import APP, STAGES, Settings
 from chalicelib.store.schema import INDEXES
 
@@ -42,6 +43,7 @@ class Rights:
     consumes: str | None = None
     signs: bool = False
     seals: bool = False
+    """Encrypts the keys of wallets that are registered, and makes such keys in KMS where the stage has real money."""
     opens_seed: bool = False
     lists: Sequence[str] = ()
     """Tables whose indexes it reads."""
@@ -248,6 +250,7 @@ def policy(function: str, stage: str) -> dict[str, Any]:
         statements.append(_allow("Consumes", actions, [_queue(settings, rights.consumes)]))
     if rights.seals:
         statements.append(_allow("SealsWalletKeys", ("kms:Encrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_wallet_keys(settings))
+        statements += _makes_keys(settings) if "live" in settings.realms else []
     if rights.signs:
         statements += _keys(settings)
     if rights.opens_seed:
@@ -256,19 +259,40 @@ def policy(function: str, stage: str) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": statements}
 
 
+def _makes_keys(settings: Settings) -> list[dict[str, Any]]:
+    """Make keys that sign over secp256k1, tagged and named as this stage's wallets; never use, change or delete one.
+
+    The new key is told apart by its kind: its tags and aliases count for rights only minutes later.
+    https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html
+    """
+    kind = {"kms:KeySpec": "ECC_SECG_P256K1", "kms:KeyUsage": "SIGN_VERIFY"}
+    tagged = {"StringEquals": {f"aws:RequestTag/{STAGE_TAG}": settings.stage}}
+    tags = {"ForAllValues:StringEquals": {"aws:TagKeys": [STAGE_TAG, WALLET_TAG]}}
+    keys = ["arn:aws:kms:*:*:key/*"]
+    made = {"StringEquals": {**kind, "kms:KeyOrigin": "AWS_KMS", **tagged["StringEquals"]}, "Bool": {"kms:MultiRegion": "false"}}
+    return [
+        _allow("MakesWalletKeys", ("kms:CreateKey",), ["*"]) | {"Condition": made},
+        _allow("TagsWalletKeys", ("kms:TagResource",), keys) | {"Condition": {**tagged, **tags}},
+        _allow("NamesWalletKeys", ("kms:CreateAlias", "kms:GetPublicKey"), keys) | {"Condition": {"StringEquals": kind}},
+        _allow("NamesThemSo", ("kms:CreateAlias",), [f"arn:aws:kms:*:*:{settings.wallet_aliases}"]),
+    ]
+
+
 def _keys(settings: Settings) -> list[dict[str, Any]]:
-    """Sign digests with the hot keys, open the keys of imported wallets. Not the deposit seed: its purpose is another one.
+    """Sign digests with the hot keys and those that were made for wallets, open the keys of imported wallets. Not the deposit
+    seed: its purpose is another one.
 
     A key's ARN is not known before it is made, so keys are told apart by their aliases.
     https://docs.aws.amazon.com/kms/latest/developerguide/alias-authorization.html
     """
     hot = [settings.key_alias(key) for key in settings.keys if key.startswith("hot-")]
+    hot += [settings.wallet_aliases] if "live" in settings.realms else []
     keys = ["arn:aws:kms:*:*:key/*"]
     return [
         _allow("Signs", ("kms:Sign",), keys)
         | {
             "Condition": {
-                "ForAnyValue:StringEquals": {"kms:ResourceAliases": hot},
+                "ForAnyValue:StringLike": {"kms:ResourceAliases": hot},
                 "StringEquals": {"kms:MessageType": "DIGEST", "kms:SigningAlgorithm": "ECDSA_SHA_256"},
             }
         },

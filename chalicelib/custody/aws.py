@@ -11,6 +11,14 @@ class SecretUnusable(Exception):
     """A stored secret can not be opened: altered, swapped, or encrypted for another purpose. Trying again is no use."""
 
 
+class NotThere(Unavailable):
+    """There is no such key or alias."""
+
+
+class AlreadyThere(Unavailable):
+    """There is an alias of that name already."""
+
+
 # Codes that speak of the ciphertext or of its context. All others (throttling, no rights, no such key) say nothing of it.
 _ALTERED = ("InvalidCiphertextException", "IncorrectKeyException")
 
@@ -18,7 +26,7 @@ _ALTERED = ("InvalidCiphertextException", "IncorrectKeyException")
 def call(kms: Any, operation: str, what: str, **parameters: Any) -> dict[str, Any]:
     """`kms.<operation>(**parameters)`. `what` names the thing in error messages.
 
-    Raises Unavailable, or SecretUnusable where KMS says that the ciphertext or its context is not right.
+    Raises Unavailable (NotThere, AlreadyThere), or SecretUnusable where KMS says that the ciphertext or its context is not right.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -34,4 +42,5 @@ def call(kms: Any, operation: str, what: str, **parameters: Any) -> dict[str, An
     # Raised outside of the handlers, so that no traceback carries botocore's message: it may quote the parameters.
     if code in _ALTERED:
         raise SecretUnusable(f"KMS can not open {what}: it was altered, or belongs to something else ({code})")
-    raise Unavailable(f"KMS {operation} for {what}: {code}")
+    said = {"NotFoundException": NotThere, "AlreadyExistsException": AlreadyThere}.get(code, Unavailable)
+    raise said(f"KMS {operation} for {what}: {code}")

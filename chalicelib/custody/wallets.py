@@ -59,17 +59,27 @@ def import_wallet(
     return Wallet(network, role, address, "envelope", record.id, point.hex(), now_ms), record
 
 
-class EnvelopeKeys:
-    """The port WalletKeys: only encrypts. `kms` is asked for a client at the first key."""
+class Keys:
+    """The port WalletKeys: only encrypts, and makes keys that it can not use. `client` gives the client of an AWS service."""
 
-    def __init__(self, kms: Callable[[], Any], settings: Settings) -> None:
-        self._kms, self._settings = kms, settings
+    def __init__(self, client: Callable[[str], Any], settings: Settings) -> None:
+        self._client, self._settings = client, settings
+
+    @property
+    def native(self) -> bool:
+        return self._settings.wallet_custody == "native"
 
     def new(self) -> str:
         return new_private_key()
 
     def put_away(self, network: NetworkId, role: Role, secret: str, now_ms: int) -> tuple[Wallet, EncryptedKey]:
-        return import_wallet(self._kms(), self._settings, network, role, secret, now_ms)
+        return import_wallet(self._client("kms"), self._settings, network, role, secret, now_ms)
+
+    def make(self, network: NetworkId, role: Role, number: int, now_ms: int) -> Wallet:
+        from chalicelib.custody.native import make_wallet
+
+        kms, sts = self._client("kms"), self._client("sts")
+        return make_wallet(kms, sts, self._settings, network, role, number, now_ms)
 
 
 def _secret_bytes(slug: str, secret: str, chain: Chain) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from chalicelib.domain.ids import NetworkId, Realm, TenantId
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId
+from chalicelib.domain.work import Work, time_order
 
 Mode = Literal["single", "common", "cross"]
 Role = Literal["user", "hot", "cold", "collector"]
@@ -86,7 +87,8 @@ class RetiredWallet:
     with it is finished with it, and what arrives there is the operator's.
 
     Found by network and address, both as in its `Wallet`. `drained_at` (milliseconds since 1970, as the other times) says when
-    nothing was left that could be moved from it; None while its obligation `drain` is open.
+    nothing was left that could be moved from it; None while its obligation `drain` is open. `moves` are the moves that drain it
+    now, `planned` how many there have been; after `tries` of them in a row that failed, none is planned before `next_at`.
     """
 
     network: NetworkId
@@ -98,6 +100,10 @@ class RetiredWallet:
     created_at: int
     retired_at: int
     drained_at: int | None = None
+    moves: tuple[str, ...] = ()
+    planned: int = 0
+    tries: int = 0
+    next_at: int = 0
     version: int = 1
 
     @classmethod
@@ -107,9 +113,41 @@ class RetiredWallet:
         )
 
     @property
+    def drain(self) -> Work:
+        """The obligation to move what is left to the wallet in its place, in the lane of its network."""
+        return Work("drain", self.network, time_order(self.retired_at), self.address)
+
+    @property
     def wallet(self) -> Wallet:
         """As whoever signs takes it."""
         return Wallet(self.network, self.role, self.address, self.custody, self.key, self.public_key, self.created_at)
+
+
+CUSTODY_SHOWN: dict[Custody, str] = {"kms": "native", "envelope": "envelope", "none": "none"}
+"""What answers call the ways to keep a key. `native`: in KMS, which it never leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnChain:
+    """Units of `asset` that the chain had at `address` (in its public spelling)."""
+
+    address: str
+    asset: AssetId
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a network's node said of the service wallets' balances, `at` milliseconds since 1970. What it could not tell is left
+    out."""
+
+    network: NetworkId
+    at: int
+    found: tuple[OnChain, ...]
+    version: int = 1
+
+    def units(self, address: str, asset: AssetId) -> int | None:
+        return next((there.units for there in self.found if (there.address, there.asset) == (address, asset)), None)
 
 
 @dataclass(frozen=True, slots=True)

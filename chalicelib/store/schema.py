@@ -204,6 +204,7 @@ RECORDS: dict[str, Kind] = {
     "Watched": Kind("chain", lambda r: f"watch#{r.realm}#{r.family}#{r.address}"),
     "Wallet": Kind("chain", lambda r: f"wallet#{r.network}", lambda r: r.role),
     "RetiredWallet": Kind("chain", lambda r: f"retired#{r.network}", lambda r: r.address),
+    "Observed": Kind("chain", lambda r: f"observed#{r.network}"),
     "Cursor": Kind("chain", lambda r: f"cursor#{r.network}"),
     "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),
     "Reconciled": Kind("chain", lambda r: f"reconciled#{r.network}"),

@@ -22,6 +22,7 @@ from chalicelib.usecases.ports.keys import Deriver
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Holdings, coins_on
+from chalicelib.usecases.wallet_lookup import guard_archived
 
 INDEX_RANGE = 50
 """Indexes taken out of a pool at once: one write for fifty addresses, and a gap of at most fifty when a function dies."""
@@ -195,6 +196,8 @@ class Addresses:
                 metadata=before.metadata if metadata is UNCHANGED else metadata or {},
                 archived=before.archived if archived is UNCHANGED else archived,
             )
+            if after.archived and not before.archived:
+                guard_archived(self._store, before)
             if after != before:
                 after = replace(after, version=before.version + 1)
                 self._store.commit([Save(after)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from chalicelib.domain.addresses import Role, Wallet, Watched
+from chalicelib.domain.addresses import RetiredWallet, Role, Wallet, Watched
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.moves import Move, MoveKind
@@ -41,13 +41,18 @@ class MoveChecks:
     def destination(self, network: Network, move: Move) -> list[Still] | None:
         """The conditions under which the recipient is what a move of this kind may go to; None where it is not. Raises Unavailable.
 
-        Service wallets as they are registered now: one that was replaced receives nothing any more.
+        Service wallets as they are registered now. To one that was replaced goes what is built already, since its nonce is taken,
+        and what it needs for its own fees; it is drained again.
         """
         wanted = self._form(network, move.recipient)
         for role in TO[move.kind]:
             wallet = self._store.get(Wallet, network=network.id, role=role)
             if wallet is not None and self._form(network, wallet.address) == wanted:
                 return [Still(wallet)]
+        retired = self._store.get(RetiredWallet, network=network.id, address=self._rules.normalize(network.slug, move.recipient))
+        begun = retired is not None and move.state != "planned" and retired.role in TO[move.kind]
+        if begun or (retired is not None and move.kind == "topup" and retired.role != "cold"):
+            return []
         if move.kind != "topup":
             return None
         kind, key = watched_key(network, wanted or "")

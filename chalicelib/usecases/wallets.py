@@ -1,4 +1,4 @@
-"""Service wallets: the operator's own addresses, registered once for each network and role.
+"""Service wallets: the operator's own addresses, one for each network and role, and another in its place (`rotation` drains it).
 
 A hot wallet pays withdrawals, a collector gathers tokens, a cold wallet stores: of that one only the address is known. What is
 paid to any of them is the operator's, because each is watched as such from the transaction that registers it.
@@ -6,12 +6,14 @@ paid to any of them is the operator's, because each is watched as such from the 
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
-from chalicelib.domain.addresses import SERVICE_TYPE, Address, Role, Wallet, Watched
+from chalicelib.domain.addresses import SERVICE_TYPE, Address, Observed, RetiredWallet, Role, Wallet, Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import TenantId, new_id
@@ -24,6 +26,7 @@ from chalicelib.usecases.ports.keys import WalletKeys
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Holdings
+from chalicelib.usecases.wallet_lookup import retired_wallets, retiring
 
 REMEMBERED_SECONDS = 30.0
 
@@ -33,8 +36,21 @@ class Registered:
     """`generated` is the private key that the service made up: to be shown once, and kept by nobody in the clear."""
 
     wallet: Wallet
-    address: Address
+    address: Address | None
     generated: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WalletRead:
+    """A service wallet, what the ledger has there, and what the chain was seen to have."""
+
+    wallet: Wallet
+    holdings: Holdings
+    observed: Observed | None
+
+    def on_chain(self, coin: Coin) -> int | None:
+        """Units that the chain had of `coin`; None where nobody has looked, or nobody could tell."""
+        return None if self.observed is None else self.observed.units(self.wallet.address, coin.asset)
 
 
 class Wallets:
@@ -46,27 +62,32 @@ class Wallets:
 
     def register(
         self,
-        tenant: TenantId,
+        tenant: TenantId | None,
         network: Network,
         role: Role,
         *,
         address: str | None = None,
         private_key: str | None = None,
+        replace: bool = False,
         label: str | None = None,
         metadata: dict[str, Any] | None = None,
         also: Also = nothing_more,
     ) -> Registered:
-        """The network's wallet of that role, of the operator `tenant`; without a key, with one that is generated here.
+        """The network's wallet of that role, in the lists of the operator `tenant` (in none without); without a key, with one that
+        is made here.
 
-        A cold wallet has an `address` and no key; of the others an address is only compared with the key's. `also` gets the
-        Registered. Raises InvalidParameter, BusinessRule (there is one already, or the address is taken), Unavailable.
+        A cold wallet has an `address` and no key; of the others an address is only compared with the key's. With `replace` it takes
+        the place of the present one, which is retired in the same transaction. `also` gets the Registered. Raises InvalidParameter,
+        BusinessRule (there is one already, or none to replace; the address is taken; a key where none is taken), Unavailable.
         """
-        self._check_free(network, role)
+        self._present(network, role, replace)
         now = self._clock.now_ms()
         generated: str | None = None
         secrets: list[Change] = []
         if role == "cold":
             wallet = Wallet(network.id, role, self._cold(network, address, private_key), "none", "", "", now)
+        elif self._keys.native:
+            wallet = self._native(network, role, address, private_key, now)
         else:
             if address is not None and private_key is None:
                 raise InvalidParameter.one("address", address[:128], "is given for cold wallets, or together with its privateKey")
@@ -79,40 +100,81 @@ class Wallets:
             if address is not None and self._place(network, address) != self._form(network, wallet.address):
                 raise InvalidParameter.one("address", address[:128], "is not the address of this privateKey")
             secrets.append(Save(put_away))
-        record = Address(
-            id=new_id("addr", now),
-            tenant=tenant,
-            network=network.id,
-            address=wallet.address,
-            mode="common",
-            networks=(network.slug,),
-            path="",
-            created_at=now,
-            label=label,
-            metadata=metadata or {},
-            type=role,
+        address_id = new_id("addr", now)
+        record = (
+            None
+            if tenant is None
+            else Address(
+                id=address_id,
+                tenant=tenant,
+                network=network.id,
+                address=wallet.address,
+                mode="common",
+                networks=(network.slug,),
+                path="",
+                created_at=now,
+                label=label,
+                metadata=metadata or {},
+                type=role,
+            )
         )
         made = Registered(wallet, record, generated)
 
         def decide() -> Registered:
-            self._check_free(network, role)
-            watched = self._watched(network, wallet, record.id)
+            present = self._present(network, role, replace)
+            self._check_new(network, wallet, present)
+            watched = self._watched(network, wallet, None if record is None else address_id)
+            listed = [] if record is None else [Save(record)]
+            done = made
+            changes: list[Change] = [Save(wallet)]
+            if present is not None:
+                done = dataclasses.replace(made, wallet=dataclasses.replace(wallet, version=present.version + 1))
+                changes = [Save(done.wallet), *retiring(present, now)]
             try:
-                self._store.commit([Save(wallet), *secrets, Save(watched), Save(record), *also(made)])
+                self._store.commit([*changes, *secrets, Save(watched), *listed, *also(done)])
             except Conflict as conflict:
                 if conflict.change in secrets:
                     # The key is there from a wallet that is gone. Its row is named after network and address, so it is the
                     # same key; and whoever signs holds it against the wallet's public key.
                     secrets.clear()
                 raise
-            return made
+            self._known.pop((network.id, role), None)
+            return done
 
         return until_settled(decide)
 
-    def _check_free(self, network: Network, role: Role) -> None:
+    def _present(self, network: Network, role: Role, replace: bool) -> Wallet | None:
+        """The wallet that is to be replaced, where one is. Raises BusinessRule where `replace` does not fit what is there."""
         there = self._store.get(Wallet, network=network.id, role=role)
-        if there is not None:
+        if there is not None and not replace:
             raise BusinessRule("type", f"{network.slug} has a {SERVICE_TYPE[role]} wallet already: {there.address}")
+        if there is None and replace:
+            raise BusinessRule("replace", f"{network.slug} has no {SERVICE_TYPE[role]} wallet that could be replaced")
+        return there
+
+    def _check_new(self, network: Network, wallet: Wallet, present: Wallet | None) -> None:
+        """Raises BusinessRule for the address of a wallet that is in place, or was: what is retired stays so."""
+        if present is not None and present.address == wallet.address:
+            raise BusinessRule("address", f"{wallet.address} is the {SERVICE_TYPE[wallet.role]} wallet already")
+        if self._store.get(RetiredWallet, network=network.id, address=wallet.address) is not None:
+            raise BusinessRule("address", f"{wallet.address} is of a wallet that was replaced: it is not used again")
+
+    def _native(self, network: Network, role: Role, address: str | None, private_key: str | None, now: int) -> Wallet:
+        if private_key is not None:
+            raise BusinessRule(
+                "privateKey", "is not taken here: keys of this deployment's wallets are made in KMS and never leave it"
+            )
+        if address is not None:
+            raise InvalidParameter.one("address", address[:128], "is given for cold wallets alone: the key is made here")
+        retired = retired_wallets(self._store, network.id)
+        # Where a registration died behind its key, the key is there, and no wallet has it.
+        used = {old.address for old in retired}
+        for number in count(1 + sum(1 for old in retired if old.role == role)):
+            wallet = self._keys.make(network.id, role, number, now)
+            present = self._store.get(Wallet, network=network.id, role=role)
+            if wallet.address not in used and (present is None or present.address != wallet.address):
+                return wallet
+        raise AssertionError("unreachable")
 
     def _cold(self, network: Network, address: str | None, private_key: str | None) -> str:
         if private_key is not None:
@@ -132,7 +194,7 @@ class Wallets:
     def _form(self, network: Network, address: str) -> str:
         return self._rules.storage_form(network.slug, address)
 
-    def _watched(self, network: Network, wallet: Wallet, address_id: str) -> Watched:
+    def _watched(self, network: Network, wallet: Wallet, address_id: str | None) -> Watched:
         """What the scanner has to know. EVM networks share addresses, so one row may name several networks, of one role."""
         place = self._form(network, wallet.address)
         known: Watched | None = self._store.get(Watched, **watched_key(network, place)[1])
@@ -142,17 +204,18 @@ class Wallets:
             owner = "a merchant's deposit address" if known.tenant is not None else f"the {SERVICE_TYPE[known.role]} wallet"
             raise BusinessRule("address", f"{wallet.address} is {owner} already")
         networks = known.networks if network.slug in known.networks else (*known.networks, network.slug)
-        return replace(known, networks=networks, address_id=known.address_id or address_id, version=known.version + 1)
+        return dataclasses.replace(known, networks=networks, address_id=known.address_id or address_id, version=known.version + 1)
 
-    def read(self, network: Network, role: Role, coins: Sequence[Coin]) -> tuple[Wallet, Holdings]:
-        """The network's wallet of that role, and what the ledger has there of `coins`. Raises NotFound, Unavailable."""
+    def read(self, network: Network, role: Role, coins: Sequence[Coin]) -> WalletRead:
+        """The network's wallet of that role, and what there is of `coins`. Raises NotFound, Unavailable."""
         wallet = self._wallet(network, role)
         if wallet is None:
             raise NotFound(f"No {SERVICE_TYPE[role]} wallet is registered on {network.slug}", {"network": network.slug})
         place = self._form(network, wallet.address)
-        wanted = [(WalletBalance, {"network": network.id, "address": place, "asset": coin.asset}) for coin in coins]
-        found: list[WalletBalance | None] = self._store.get_many(wanted) if wanted else []
-        return wallet, {balance.asset: balance for balance in found if balance is not None}
+        wanted: list[tuple[type[Any], dict[str, str]]] = [(Observed, {"network": network.id})]
+        wanted += [(WalletBalance, {"network": network.id, "address": place, "asset": coin.asset}) for coin in coins]
+        observed, *found = self._store.get_many(wanted)
+        return WalletRead(wallet, {balance.asset: balance for balance in found if balance is not None}, observed)
 
     def _wallet(self, network: Network, role: Role) -> Wallet | None:
         """Remembered for a while once it is there: whoever asks for its balances pays for these alone."""

@@ -177,10 +177,10 @@ class Services(WorkerServices):
 
     @cached_property
     def wallets(self) -> Wallets:
-        from chalicelib.custody.wallets import EnvelopeKeys
+        from chalicelib.custody.wallets import Keys
         from chalicelib.usecases.wallets import Wallets
 
-        return Wallets(self.store, EnvelopeKeys(lambda: self._client("kms"), self.settings), self.rules, self.realm_clock)
+        return Wallets(self.store, Keys(self._client, self.settings), self.rules, self.realm_clock)
 
     @cached_property
     def grey_list(self) -> GreyList:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.glimpses import Glimpses, Looks
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.move_signing import MoveSigning
+    from chalicelib.usecases.observed import Observer
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
     from chalicelib.usecases.ports.clock import Clock
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner
     from chalicelib.usecases.restoring import Pools, Restorer
+    from chalicelib.usecases.rotation import Drains
     from chalicelib.usecases.scan import Scanner
     from chalicelib.usecases.settlement import Settlement
     from chalicelib.usecases.stake_following import StakeFollowing
@@ -131,6 +133,17 @@ class WorkerServices(CoinMoveServices):
             coins = LooksAtCoins(network, reader, self.coin_witness(network), self.store, self.rules)
             return ReconciliationRun(network, coins, self.store, self.clock)
         return ReconciliationRun(network, looks(network, reader, self.store, self.rules), self.store, self.clock)
+
+    def observer(self, network: Network) -> Observer:
+        from chalicelib.usecases.observed import Observer
+
+        return Observer(network, self.reader(network), self.store, self.clock_of(network.realm), self.coin_payer)
+
+    def drains(self, network: Network) -> Drains:
+        from chalicelib.usecases.rotation import Drains
+
+        clock = self.clock_of(network.realm)
+        return Drains(network, self.reader(network), self.store, self.rules, clock, self.deposits(network.realm).rates)
 
     def verdicts(self, network: Network) -> Verdicts:
         from chalicelib.usecases.verdicts import Verdicts

@@ -112,6 +112,8 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         each.take("expire", expire)
         if pays_from_coins(network):
             _collect_coins(network, each)
+        each.take("drain replaced wallets", lambda: wired.drains(network).work(more))
+        each.take("look at wallets", wired.observer(network).look)
         if network.family == "evm" and not network.simulated:
             each.take("book balances", lambda: wired.balance_booker(network).work(more))
             each.take("go round", lambda: wired.balance_booker(network).go_round(more))

@@ -59,7 +59,7 @@ def test_every_type_is_registered_and_read(edge, alias, type_, path):
     made = register(edge, type=alias, **({"address": PAYEE.lower()} if type_ == "cold" else {}))
     assert (made.status, made.json["type"], made.json["network"]) == (201, type_, "ethereum")
     if type_ == "cold":
-        assert made.json == {"address": PAYEE, "network": "ethereum", "type": "cold"}
+        assert made.json == {"address": PAYEE, "network": "ethereum", "type": "cold", "custody": "none"}
     else:
         point = public_point(made.json["privateKey"])
         assert made.json["address"] == address_of("ethereum", point)
@@ -103,7 +103,7 @@ def test_the_cold_wallet_of_one_coin(edge):
 def test_a_key_that_is_sent_is_kept_and_shown_to_nobody(edge, caplog, network, secret, address):
     caplog.set_level(logging.DEBUG, logger="chalicelib")
     made = register(edge, network, type="hot", privateKey=secret, address=address, headers={"Idempotency-Key": "k"})
-    assert (made.status, made.json) == (201, {"address": address, "network": network, "type": "hot"})
+    assert (made.status, made.json) == (201, {"address": address, "network": network, "type": "hot", "custody": "envelope"})
     assert secret not in caplog.text
     everything = edge.services.store.models.connection.client
     for table in ("records", "chain", "custody", "work"):

@@ -41,7 +41,13 @@ def needed(service: str, operation: str, sent: dict[str, Any]) -> set[tuple[str,
     if service == "sqs":
         queue = sent.get("QueueName") or sent["QueueUrl"].rsplit("/", 1)[1]
         return {(f"sqs:{operation}", f"arn:aws:sqs:r:1:{queue}")}
+    if service == "sts":
+        return set()  # GetCallerIdentity: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
     if service == "kms":
+        if operation == "CreateKey":
+            return {("kms:CreateKey", "*"), ("kms:TagResource", "arn:aws:kms:r:1:key/k")}
+        if operation == "CreateAlias":
+            return {("kms:CreateAlias", "arn:aws:kms:r:1:key/k"), ("kms:CreateAlias", f"arn:aws:kms:r:1:{sent['AliasName']}")}
         return {(f"kms:{operation}", "arn:aws:kms:r:1:key/k")}
     return {(f"{service}:{operation}", "*")}
 

@@ -15,6 +15,7 @@ from infra.policies import FUNCTIONS
 from tests.deploy.declared import API, CHALICE, config, consumers, function_names, function_settings, functions
 
 MONEY_TABLES = {"ledger", "payouts", "custody"}
+MAKES_KEYS = ("kms:CreateAlias", "kms:CreateKey", "kms:GetPublicKey", "kms:TagResource")
 
 
 def statements(function: str, stage: str = "prod") -> list[dict[str, Any]]:
@@ -54,7 +55,7 @@ def test_the_api_can_neither_decrypt_nor_sign_nor_read_keys(stage: str) -> None:
     """It may encrypt the key of a wallet that is registered and put the row away, and that is all it has to do with keys."""
     for statement in statements("api", stage):
         for action in statement["Action"]:
-            assert action == "kms:Encrypt" or action.split(":")[0] in ("dynamodb", "sqs", "logs"), action
+            assert action in ("kms:Encrypt", *MAKES_KEYS) or action.split(":")[0] in ("dynamodb", "sqs", "logs"), action
         if any("custody" in arn for arn in statement["Resource"]):
             assert statement["Action"] == ["dynamodb:PutItem"]
             assert statement["Condition"] == {
@@ -66,7 +67,7 @@ def test_the_api_can_neither_decrypt_nor_sign_nor_read_keys(stage: str) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_api_encrypts_nothing_but_keys_of_wallets(stage: str) -> None:
-    (seals,) = [s for s in statements("api", stage) if s["Action"] == ["kms:Encrypt"]]
+    (seals,) = [s for s in statements("api", stage) if "kms:Encrypt" in s["Action"]]
     (opens,) = [s for s in statements("payout", stage) if s["Action"] == ["kms:Decrypt"]]
     assert seals["Condition"] == opens["Condition"]
 
@@ -92,15 +93,18 @@ def test_keys_of_the_narrow_rights_are_what_the_store_writes() -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_only_the_payout_function_signs_and_only_the_collect_function_opens_the_seed(stage: str) -> None:
     kms = {f: sorted(a for a in actions(f, stage) if a.startswith("kms:")) for f in FUNCTIONS}
-    rights = {"payout": ["kms:Decrypt", "kms:Sign"], "api": ["kms:Encrypt"], "collect": ["kms:Decrypt"]}
+    makes = MAKES_KEYS if stage != "demo" else ()
+    rights = {"payout": ["kms:Decrypt", "kms:Sign"], "api": sorted(["kms:Encrypt", *makes]), "collect": ["kms:Decrypt"]}
     assert kms == {f: rights.get(f, []) for f in FUNCTIONS}
     settings = Settings(stage=stage)
     used = {s["Action"][0]: s["Condition"] for s in statements("payout", stage) if s["Action"][0].startswith("kms:")}
-    aliases = {action: condition["ForAnyValue:StringEquals"]["kms:ResourceAliases"] for action, condition in used.items()}
+    aliases = {action: next(iter(condition.values()))["kms:ResourceAliases"] for action, condition in used.items()}
+    hot = [settings.key_alias(key) for key in settings.keys if key.startswith("hot-")]
     assert aliases == {
-        "kms:Sign": [settings.key_alias(key) for key in settings.keys if key.startswith("hot-")],
+        "kms:Sign": [*hot, *([f"alias/gateway-{stage}-wallet-*"] if stage != "demo" else [])],
         "kms:Decrypt": [settings.key_alias("data")],
     }
+    assert next(iter(used["kms:Sign"])) == "ForAnyValue:StringLike"
     assert used["kms:Sign"]["StringEquals"]["kms:MessageType"] == "DIGEST"
     assert used["kms:Decrypt"]["StringEquals"] == {
         "kms:EncryptionContext:purpose": "wallet-key",
@@ -119,6 +123,35 @@ def test_each_reads_of_the_keys_what_it_may_open(function: str, prefix: str, sta
     (reads,) = [s for s in statements(function, stage) if any("custody" in arn for arn in s["Resource"])]
     assert reads["Action"] == ["dynamodb:GetItem"]
     assert reads["Condition"]["ForAllValues:StringLike"] == {"dynamodb:LeadingKeys": [prefix]}
+
+
+def test_the_api_makes_no_keys_but_those_that_sign_for_its_stages_wallets() -> None:
+    kind = {"kms:KeySpec": "ECC_SECG_P256K1", "kms:KeyUsage": "SIGN_VERIFY"}
+    by_action: dict[str, list[dict[str, Any]]] = {}
+    for statement in statements("api"):
+        for action in statement["Action"]:
+            by_action.setdefault(action, []).append(statement)
+    (makes,) = by_action["kms:CreateKey"]
+    assert makes["Condition"]["StringEquals"].items() >= {**kind, "aws:RequestTag/gateway-stage": "prod"}.items()
+    (reads,) = by_action["kms:GetPublicKey"]
+    assert reads["Condition"] == {"StringEquals": kind}
+    names = by_action["kms:CreateAlias"]
+    assert {(tuple(s["Resource"]), "Condition" in s) for s in names} == {
+        (("arn:aws:kms:*:*:key/*",), True),
+        (("arn:aws:kms:*:*:alias/gateway-prod-wallet-*",), False),
+    }
+    (tags,) = by_action["kms:TagResource"]
+    assert tags["Condition"]["StringEquals"] == {"aws:RequestTag/gateway-stage": "prod"}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_function_deletes_or_disables_a_key(stage: str) -> None:
+    for function in FUNCTIONS:
+        for action in actions(function, stage):
+            words = ("Delete", "Deletion", "Disable", "PutKeyPolicy", "CreateGrant", "UpdateAlias")
+            assert not action.startswith("kms:") or not any(word in action for word in words), (function, action)
+        of_custody = {a for s in statements(function, stage) for a in s["Action"] if any("custody" in r for r in s["Resource"])}
+        assert not of_custody & {"dynamodb:DeleteItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem"}
 
 
 def test_the_condition_is_what_custody_really_sends() -> None:

@@ -247,6 +247,9 @@ def test_keys_are_kept_and_bound_to_their_use(resources: dict[str, Any]) -> None
         for statement in key["Properties"]["KeyPolicy"]["Statement"]:
             actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
             assert "kms:*" not in actions
+            assert not any("Disable" in action for action in actions)
+            if "kms:ScheduleKeyDeletion" in actions:
+                assert statement["Condition"]["ForAnyValue:StringEquals"] == {"aws:CalledVia": "cloudformation.amazonaws.com"}
             using.update({action: statement.get("Condition", {}) for action in actions if "Sign" in action or "Decrypt" in action})
             if statement["Principal"] == {"AWS": "*"}:
                 assert statement["Condition"]["StringEquals"]["kms:CallerAccount"] == {"Ref": "AWS::AccountId"}

@@ -7,9 +7,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from chalicelib.api.records.addresses import Holding, Slug, Text
-from chalicelib.api.records.base import CamelRecord
+from chalicelib.api.records.base import CamelRecord, Money, Time
 
 WalletType = Annotated[Literal["hot", "cold", "tokens_collector"], Field(description="What the wallet is for.", examples=["hot"])]
+
+Custody = Annotated[
+    Literal["native", "envelope", "none"],
+    Field(
+        description="How the key is kept. `native`: in KMS, which it never leaves. `envelope`: encrypted in the store. `none`: a "
+        "cold wallet, whose key is not here.",
+        examples=["envelope"],
+    ),
+]
 
 
 class ServiceWallet(CamelRecord):
@@ -25,6 +34,15 @@ class ServiceWallet(CamelRecord):
     ] = None  # type: ignore[assignment]
     network: Slug
     type: WalletType
+    custody: Custody
+
+
+class WalletHolding(Holding):
+    """What the ledger has there of a coin, and what the chain was seen to have."""
+
+    on_chain_balance: Annotated[
+        Money | None, Field(description="As of `observedAt`. Null where nobody has looked yet, or no node can tell.")
+    ]
 
 
 class WalletBalance(CamelRecord):
@@ -33,4 +51,8 @@ class WalletBalance(CamelRecord):
     network: Slug
     wallet_type: WalletType
     address: Text
-    balances: Annotated[list[Holding], Field(description="One entry for each coin of the network.")]
+    custody: Custody
+    balances: Annotated[list[WalletHolding], Field(description="One entry for each coin of the network.")]
+    observed_at: Annotated[
+        Time | None, Field(description="When the chain was looked at: every minute. Null before the first time.")
+    ]

@@ -147,6 +147,8 @@ def _service_wallet(ctx: Ctx, body: AddressCreate) -> Answer:
 
 def _address_of(ctx: Ctx) -> Any:
     def render(made: Registered) -> dict[str, Any]:
+        if made.address is None:
+            raise LookupError("a wallet that is registered over HTTP has an address record")
         return ctx.views.address(made.address)
 
     return render
@@ -199,7 +201,8 @@ def update_address(ctx: Ctx, body: AddressChange) -> Answer:
 def archive_address(ctx: Ctx) -> Answer:
     """It is hidden from lists and can still be read. It is watched for ever, and what arrives still counts.
 
-    Archiving it again changes nothing and is answered the same.
+    Archiving it again changes nothing and is answered the same. A service wallet's address is refused (`VALIDATION_ERROR`) while
+    the wallet is in use, or was replaced and is not empty yet.
     """
     address, holdings = ctx.services.addresses.change(ctx.tenant, ctx.param("address"), archived=True)
     record = ctx.views.address(address, holdings)

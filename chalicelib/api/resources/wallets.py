@@ -13,10 +13,12 @@ from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug
 from chalicelib.api.models import CamelRequest, Query
 from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.addresses import ROLE_OF, SERVICE_TYPE, Role
+from chalicelib.domain.addresses import CUSTODY_SHOWN, ROLE_OF, SERVICE_TYPE, Role
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.ids import network_parts
+from chalicelib.domain.money import format_units
+from chalicelib.domain.times import iso
 from chalicelib.usecases.wallets import Registered
 
 ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"]
@@ -46,6 +48,13 @@ class ServiceWalletCreate(CamelRequest):
             examples=["0000000000000000000000000000000000000000000000000000000000000001"],
         ),
     ] = None
+    replace: Annotated[
+        bool,
+        Field(
+            description="Take the place of the wallet that there is: what was begun with it is finished with it, and what it holds "
+            "is moved to the new one. Nothing stops meanwhile.",
+        ),
+    ] = False
 
     @classmethod
     def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
@@ -76,32 +85,42 @@ class ColdWalletQuery(Query):
     status=201, creates=True, answer="wallets.ServiceWallet", summary="Register a service wallet",
 )  # fmt: skip
 def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
-    """One wallet for each network and type; a second one is a VALIDATION_ERROR. It is watched from now on: what arrives is the
-    operator's. It is also an address of the operator's merchant, listed by `GET /v1/addresses?type=…`.
+    """One wallet for each network and type; a second one is a VALIDATION_ERROR, unless it is to `replace` the first. It is watched
+    from now on: what arrives is the operator's. It is also an address of the operator's merchant, listed by
+    `GET /v1/addresses?type=…`.
 
-    A private key, sent or generated, is encrypted at once; this interface can not decrypt it, only the payouts can. A generated
-    one is in this answer and in none after it. An answer under an `Idempotency-Key` is kept encrypted, and repeated to the same API
+    `custody` says how the deployment keeps its key. `native`: it is made in KMS and never leaves it, so no answer has a
+    `privateKey`, and one that is sent is a VALIDATION_ERROR. `envelope`: a private key, sent or generated, is encrypted at once;
+    this interface can not decrypt it, only the payouts can. A generated one is in this answer and in none after it, and in none at
+    all where the deployment says so. An answer under an `Idempotency-Key` is kept encrypted, and repeated to the same API
     key alone.
+
+    With `replace`, the present wallet is retired in the same transaction. Its address stays watched for ever, and its key goes on
+    signing what was begun with it, replacements too; withdrawals that nothing was begun for are paid by the new one, to which
+    everything else is moved. An address that was replaced is not used again. VALIDATION_ERROR where there is nothing to replace.
     """
-    stored = ctx.once(_service_wallet, secret=True)
+    reveal = ctx.services.settings.reveal_private_keys
+    stored = ctx.once(lambda made: _service_wallet(made, reveal), secret=True)
     ctx.services.wallets.register(
         ctx.tenant,
         ctx.catalogue.networks[body.network],
         ROLE_OF[body.type],
         address=body.address,
         private_key=body.private_key,
+        replace=body.replace,
         also=stored.also,
     )
     return stored.answer
 
 
-def _service_wallet(made: Registered) -> dict[str, Any]:
+def _service_wallet(made: Registered, reveal: bool) -> dict[str, Any]:
     shown = {
         "address": made.wallet.address,
         "network": network_parts(made.wallet.network)[1],
         "type": SERVICE_TYPE[made.wallet.role],
+        "custody": CUSTODY_SHOWN[made.wallet.custody],
     }
-    return shown if made.generated is None else {**shown, "privateKey": made.generated}
+    return shown if made.generated is None or not reveal else {**shown, "privateKey": made.generated}
 
 
 @endpoint(
@@ -109,7 +128,11 @@ def _service_wallet(made: Registered) -> dict[str, Any]:
     summary="The hot wallet of a network and what it holds",
 )  # fmt: skip
 def hot_wallet(ctx: Ctx) -> Answer:
-    """Withdrawals are paid from it. What is signed and not settled yet is not in the balances. 404 where none is registered."""
+    """Withdrawals are paid from it. What is signed and not settled yet is not in the balances. 404 where none is registered.
+
+    `onChainBalance` is what the network's node said at `observedAt`, which is asked every minute: of bitcoin and litecoin it is
+    what the node has of the coins that the ledger knows. It differs from `balance` while payments are on their way.
+    """
     return _read(ctx, "hot")
 
 
@@ -130,6 +153,7 @@ def service_wallet(ctx: Ctx) -> Answer:
 )  # fmt: skip
 def cold_wallet(ctx: Ctx, query: ColdWalletQuery) -> Answer:
     """Its key is not here, so what its owner spends is not seen here: the balances are what has arrived since it is registered.
+    `onChainBalance` is what its owner left there; of bitcoin and litecoin nobody can tell.
 
     404 where none is registered.
     """
@@ -140,12 +164,21 @@ def cold_wallet(ctx: Ctx, query: ColdWalletQuery) -> Answer:
 def _read(ctx: Ctx, role: Role, only: Coin | None = None) -> Answer:
     network = known_network(ctx.catalogue, ctx.path["network"])
     coins = ctx.catalogue.coins_of(network.slug) if only is None else [only]
-    wallet, holdings = ctx.services.wallets.read(network, role, coins)
+    read = ctx.services.wallets.read(network, role, coins)
     return Answer(
         {
             "network": network.slug,
             "walletType": SERVICE_TYPE[role],
-            "address": wallet.address,
-            "balances": [ctx.views.holding(coin, holdings.get(coin.asset)) for coin in coins],
+            "address": read.wallet.address,
+            "custody": CUSTODY_SHOWN[read.wallet.custody],
+            "balances": [
+                {**ctx.views.holding(coin, read.holdings.get(coin.asset)), "onChainBalance": _units(coin, read.on_chain(coin))}
+                for coin in coins
+            ],
+            "observedAt": None if read.observed is None else iso(read.observed.at),
         }
     )
+
+
+def _units(coin: Coin, units: int | None) -> str | None:
+    return None if units is None else format_units(units, coin.decimals)

@@ -11,6 +11,16 @@ from chalicelib.domain.ids import NetworkId, Realm
 class WalletKeys(Protocol):
     """Keys of service wallets, put away for the payouts. What is put away can be read by nothing that registers wallets."""
 
+    @property
+    def native(self) -> bool:
+        """Whether keys of this deployment's wallets are made where they stay (`make`), and no others are taken."""
+        ...
+
+    def make(self, network: NetworkId, role: Role, number: int, now_ms: int) -> Wallet:
+        """The wallet over a key that never leaves its place: the `number`-th for this role, made once however often it is asked
+        for. Raises Unavailable."""
+        ...
+
     def new(self) -> str:
         """A fresh private key, as hex."""
         ...

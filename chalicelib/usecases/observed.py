@@ -1,0 +1,76 @@
+"""What the chain has at the service wallets, looked at once a minute, so that reading a wallet asks no node."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from chalicelib.domain.addresses import Observed, OnChain, Role, Wallet
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.hot_coins import coins_of, pays_from_coins
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.wallet_lookup import ROLES
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 60
+MOST_COINS = 500
+"""Of more coins (outputs) of a hot wallet the node is not asked: its balance is then not told."""
+
+
+class Observer:
+    """Looks at one network. `coin_payer` is asked on networks of coins, whose nodes know outputs and no addresses."""
+
+    def __init__(
+        self, network: Network, reader: ChainReader, store: Store, clock: Clock, coin_payer: Callable[[Network], CoinPayer]
+    ) -> None:
+        self._network, self._reader, self._store, self._clock, self._coin_payer = network, reader, store, clock, coin_payer
+
+    def look(self) -> None:
+        """Ask for what each wallet has of each active coin, and store all of it, where the last time is a minute ago.
+
+        One call for each wallet and coin. A node that fails half-way leaves what was seen before. Raises Unavailable, Conflict.
+        """
+        before = self._store.get(Observed, network=self._network.id)
+        now = self._clock.now_ms()
+        if before is not None and now - before.at < EVERY_SECONDS * 1000:
+            return
+        registered: list[Wallet | None] = self._store.get_many([(Wallet, self._key(role)) for role in ROLES])
+        wallets = [wallet for wallet in registered if wallet is not None]
+        coins = [
+            coin for coin in self._store.catalogue(self._network.realm).coins_of(self._network.slug) if coin.status == "ACTIVE"
+        ]
+        found: list[OnChain] = []
+        for wallet in wallets:
+            for coin in coins:
+                units = self._units(wallet, coin)
+                if units is not None:
+                    found.append(OnChain(wallet.address, coin.asset, units))
+        version = 1 if before is None else before.version + 1
+        self._store.commit([Save(Observed(self._network.id, now, tuple(found), version))])
+
+    def _key(self, role: Role) -> dict[str, str]:
+        return {"network": self._network.id, "role": role}
+
+    def _units(self, wallet: Wallet, coin: Coin) -> int | None:
+        if not pays_from_coins(self._network):
+            try:
+                return self._reader.balance(wallet.address, coin.contract)
+            except (Refused, ValueError) as error:
+                # A contract that answers nonsense must not hide what the others say.
+                log.warning("%s: the balance of %s can not be read: %s", self._network.id, coin.slug, error)
+                return None
+        if wallet.role != "hot":
+            return None
+        held = coins_of(self._store, self._network, wallet.address).coins
+        if len(held) > MOST_COINS:
+            return None
+        if not held:
+            return 0
+        seen = self._coin_payer(self._network).unspent([coin.outpoint for coin in held])
+        return sum(coin.amount for coin in seen if coin is not None)
