@@ -33,6 +33,7 @@ class Settings:
     `domain.renewals.RenewalRules`. `reconcile_page` is how many rows each poll of a live EVM network reads on its way round all
     watched addresses; 0: it does not go round. `wallet_custody`: keys of new service wallets are made in KMS and never leave it
     (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the key made here.
+    `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any.
     """
 
     stage: str = "local"

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 
 from chalicelib.settings import STAGES
-from infra.commands import books, custody, deployment, merchants, networks, payments, restoring
+from infra.commands import books, custody, deployment, merchants, networks, payments, restoring, treasury
 from infra.commands.common import CanNot, Run
 
-GROUPS = (deployment, merchants, networks, custody, payments, books, restoring)
+GROUPS = (deployment, merchants, networks, custody, payments, treasury, books, restoring)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,16 +6,18 @@ Pure: `usecases.audit` reads the store and hands everything over. A violation is
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from chalicelib.domain.audit_coin_moves import coin_moves_agree
 from chalicelib.domain.audit_coins import coins_agree
+from chalicelib.domain.audit_collections import collections_agree
 from chalicelib.domain.audit_moves import moves_agree
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.coin_moves import CoinCollection, CoinMove
 from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
+from chalicelib.domain.collecting import Collecting, Collection, Distribution
 from chalicelib.domain.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
@@ -53,6 +55,9 @@ class Books:
     stakes: list[Stake] = field(default_factory=list)
     ranges: list[ScanRange] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
+    collections: list[Collection] = field(default_factory=list)
+    collecting: list[Collecting] = field(default_factory=list)
+    distributions: list[Distribution] = field(default_factory=list)
     own: list[OwnTransaction] = field(default_factory=list)
     coin_moves: list[CoinMove] = field(default_factory=list)
     coin_collections: list[CoinCollection] = field(default_factory=list)
@@ -85,6 +90,7 @@ def violations(books: Books) -> list[str]:
         *coin_moves_agree(
             books.coin_moves, books.coin_collections, books.own, books.deposits, books.wallets, books.work, not books.outbox
         ),
+        *collections_agree(books.collections, books.collecting, books.distributions, books.moves, books.work),
         *_attempts(books),
         *_obligations(books),
         *_told(books),
@@ -99,7 +105,7 @@ def _taken_back(books: Books) -> set[str]:
     return {wallet_account(network, address).lower() for network, address in gone}
 
 
-def _books_agree(sums: Mapping[tuple[Book, str, AssetId], int], taken_back: Collection[str]) -> Iterable[str]:
+def _books_agree(sums: Mapping[tuple[Book, str, AssetId], int], taken_back: Container[str]) -> Iterable[str]:
     """Assets = liabilities + operator + fees: both books say the same of what is inside and of what was burnt."""
     inside: dict[tuple[AssetId, Book], int] = defaultdict(int)
     for (book, account, asset), units in sums.items():

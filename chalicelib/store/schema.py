@@ -54,10 +54,10 @@ INDEXES: dict[tuple[str, str], Index] = {
     **{(family, "status"): Index("records", "by_status", "status_pk", "sk") for family in ("inv", "wd")},
     **{(family, "asset"): Index("records", "by_asset", "asset_pk", "sk") for family in ("inv", "wd", "addr")},
     ("wd", "pending"): Index("records", "pending", "pending_pk", "sk"),
-    **{(family, "time"): Index("records", "timeline", "time_pk", "time_sk") for family in ("tx", "apr", "wl")},
-    ("tx", "status"): Index("records", "tx_by_status", "tx_status_pk", "time_sk"),
-    ("tx", "asset"): Index("records", "tx_by_asset", "tx_asset_pk", "time_sk"),
-    ("tx", "address"): Index("records", "tx_by_address", "tx_address_pk", "time_sk"),
+    **{(family, "time"): Index("records", "timeline", "time_pk", "time_sk") for family in ("tx", "apr", "wl", "col")},
+    **{(family, "status"): Index("records", "tx_by_status", "tx_status_pk", "time_sk") for family in ("tx", "col")},
+    **{(family, "asset"): Index("records", "tx_by_asset", "tx_asset_pk", "time_sk") for family in ("tx", "col")},
+    **{(family, "address"): Index("records", "tx_by_address", "tx_address_pk", "time_sk") for family in ("tx", "col")},
     ("tx", "hash"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
     # Whose invoice it is, by its id alone: for who pays it, who has no key.
     ("inv", "id"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
@@ -143,6 +143,17 @@ def _coin_move_lists(r: Any) -> dict[str, str | None]:
     return _transaction_lists(r, status, r.recipient, r.txid)
 
 
+def _collection_lists(r: Any) -> dict[str, str | None]:
+    """In the operator's lists, by realm."""
+    return {
+        "time_pk": listed_under("col", r.realm),
+        "tx_status_pk": listed_under("col", r.realm, r.state),
+        "tx_asset_pk": listed_under("col", r.realm, r.asset),
+        "tx_address_pk": listed_under("col", r.realm, r.address),
+        "time_sk": place_in_time(r.created_at, r.id),
+    }
+
+
 def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str, str | None]:
     return {
         "time_pk": listed_under("tx", r.tenant),
@@ -193,6 +204,9 @@ RECORDS: dict[str, Kind] = {
     "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, _stake_lists, module="stakes"),
     "Move": Kind("records", lambda r: f"move#{r.network}", lambda r: r.id, _move_lists, module="moves"),
     "CoinMove": Kind("records", lambda r: f"coinmove#{r.network}", lambda r: r.id, _coin_move_lists, module="coin_moves"),
+    "Collection": Kind("records", lambda r: f"col#{r.id}", indexed=_collection_lists, pages=("col", "realm"), module="collecting"),
+    "Collecting": Kind("records", lambda r: f"colopen#{r.network}#{r.address}"),
+    "Distribution": Kind("records", lambda r: f"dist#{r.network}#{r.address}", lambda r: r.asset),
     "Balance": Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
     "WalletBalance": Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
     "JournalEntry": Kind("ledger", lambda r: f"jrn#{r.id}"),

@@ -10,6 +10,7 @@ from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.coin_moves import CoinCollection, CoinMove
 from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
+from chalicelib.domain.collecting import Collecting, Collection, Distribution
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import Invoice
@@ -54,6 +55,9 @@ def read_books(store: Store, now_ms: int) -> Books:
         stakes=list(store.every(Stake)),
         ranges=list(store.every(ScanRange)),
         moves=list(store.every(Move)),
+        collections=list(store.every(Collection)),
+        collecting=list(store.every(Collecting)),
+        distributions=list(store.every(Distribution)),
         own=list(store.every(OwnTransaction)),
         coin_moves=list(store.every(CoinMove)),
         coin_collections=list(store.every(CoinCollection)),

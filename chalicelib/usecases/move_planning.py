@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chalicelib.domain.moves import Move, move_command, move_work
-from chalicelib.usecases.changes import Change, Open, Save
+from chalicelib.usecases.changes import Change, Close, Open, Save
 from chalicelib.usecases.outbox import News
 
 
@@ -14,3 +16,12 @@ def planned(news: News, move: Move) -> list[Change]:
     """
     news.command(move_command(move))
     return [Save(move), Open(move_work(move))]
+
+
+def dropped(move: Move, reason: str, now: int) -> list[Change]:
+    """The changes that take back a move for which nothing is allotted yet (state "planned"). Two items; a Conflict where somebody
+    has begun it meanwhile."""
+    if move.state != "planned":
+        raise ValueError(f"move {move.id} is {move.state}: it can not be taken back")
+    after = replace(move, state="dropped", reason=reason[:300], updated_at=now, version=move.version + 1)
+    return [Save(after), Close(move_work(move))]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.checkout import Checkouts
     from chalicelib.usecases.clocks import SandboxTime
     from chalicelib.usecases.coins import Coins
+    from chalicelib.usecases.collect_decisions import CollectDecisions
     from chalicelib.usecases.demo import DemoResets
     from chalicelib.usecases.deposits import Deposits
     from chalicelib.usecases.expansion import Expansion
@@ -192,6 +193,12 @@ class Services(WorkerServices):
         from chalicelib.usecases.deposits import Deposits
 
         return Deposits(self.store, self.rules, self.clock_of(realm), self.rates)
+
+    @cached_property
+    def collect_decisions(self) -> CollectDecisions:
+        from chalicelib.usecases.collect_decisions import CollectDecisions
+
+        return CollectDecisions(self.store, self.rules, self.realm_clock)
 
     def releases(self, realm: Realm) -> Releases:
         from chalicelib.usecases.releases import Releases

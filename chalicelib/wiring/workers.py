@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.wiring.coin_moves import CoinMoveServices
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from chalicelib.usecases.balance_bookings import BalanceBooker
     from chalicelib.usecases.bundle_payouts import BundlePayouts
     from chalicelib.usecases.bundle_settlement import BundleSettlement
+    from chalicelib.usecases.collect_fees import MoveFees
+    from chalicelib.usecases.collect_run import CollectRun
     from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.deposits import Deposits
+    from chalicelib.usecases.distribution import Distributor
     from chalicelib.usecases.glimpses import Glimpses, Looks
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.move_signing import MoveSigning
@@ -178,6 +181,32 @@ class WorkerServices(CoinMoveServices):
         return MoveFollowing(
             network, reader, self.payer(network), self.store, clock, verdicts, self.stuck(network), booking
         )  # fmt: skip
+
+    def move_fees(self, network: Network) -> MoveFees:
+        """For networks of accounts."""
+        from chalicelib.usecases.collect_fees import MoveFees
+
+        clock, rates = self.clock_of(network.realm), self.deposits(network.realm).rates
+        percent = self.settings.collect_fee_percent
+        payer, reader = partial(self.payer, network), partial(self.reader, network)
+        return MoveFees(network, self.store, self.rules, clock, payer, reader, rates, percent)
+
+    def collecting(self, network: Network) -> CollectRun:
+        """For networks of accounts."""
+        from chalicelib.usecases.collect_planning import CollectPlanning
+        from chalicelib.usecases.collect_run import CollectRun
+        from chalicelib.usecases.collect_steps import CollectSteps
+
+        clock, fees = self.clock_of(network.realm), self.move_fees(network)
+        steps = CollectSteps(network, self.store, self.rules, clock, fees)
+        return CollectRun(network, self.store, clock, CollectPlanning(network, self.store, clock, fees), steps)
+
+    def distributor(self, network: Network) -> Distributor:
+        """For networks of accounts."""
+        from chalicelib.usecases.distribution import Distributor
+
+        clock = self.clock_of(network.realm)
+        return Distributor(network, self.store, self.rules, clock, self.move_fees(network))
 
     def staker(self, network: Network) -> Staker:
         """Raises LookupError for a network that is not simulated."""

@@ -112,6 +112,9 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         each.take("expire", expire)
         if pays_from_coins(network):
             _collect_coins(network, each)
+        else:
+            each.take("collect", partial(wired.collecting(network).work, more))
+            each.take("distribute", partial(wired.distributor(network).work, more))
         each.take("drain replaced wallets", lambda: wired.drains(network).work(more))
         each.take("look at wallets", wired.observer(network).look)
         if network.family == "evm" and not network.simulated:

@@ -91,6 +91,7 @@ def business(shop: Shop) -> str:
     done(shop, 200, "DELETE", "/v1/withdrawals/" + shop.withdraw("0.05", address=GREY))
     shop.withdraw("12", "usdt")
     shop.turn()
+    collections(Shop(shop.stack, network="polygon"))
     tron = Shop(shop.stack, network="tron")
     tron.turn()
     for amount, resource in (("10", "ENERGY"), ("2.5", "BANDWIDTH")):
@@ -101,6 +102,18 @@ def business(shop: Shop) -> str:
             tron.mine(19)
     tron.turn()
     return str(partial["address"])
+
+
+def collections(shop: Shop) -> None:
+    """One that is done, one under way, one that is not worth its fee, and one that somebody has to agree to."""
+    for coin, more in (("usdt", {"approveThreshold": 100}), ("matic", {"collectThreshold": 1})):
+        body = {"coin": coin, "network": shop.network, **more}
+        done(shop, 200, "PUT", "/v1/coins", body, "admin_test")
+    for amount, coin in (("7.5", "matic"), ("60.5", "usdt"), ("0.01", "usdt"), ("200", "usdt")):
+        shop.pay(shop.invoice(amount, coin)["address"], amount, coin)
+        shop.mine(20)
+        shop.wait(1)
+        shop.turn()
 
 
 def filled(stack: Stack) -> dict[str, str]:

@@ -142,6 +142,9 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     journey.api("POST", "/v1/addresses/service-wallets", {"network": "ethereum", "type": "collector"}, 201, admin)
     cold = {"network": "ethereum", "type": "cold", "address": "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"}
     journey.api("POST", "/v1/addresses", cold, 201, admin)
+    journey.api(
+        "PUT", "/v1/coins", {"coin": "eth", "network": "ethereum", "collectThreshold": 0, "hotCeiling": 9_000_000}, key=admin
+    )
     for coin, network, amount in (("eth", "ethereum", "1.5"), ("usdt", "tron", "20")):
         asked = {"amount": amount, "externalId": f"order-{coin}"}
         invoice = journey.api("POST", "/v1/invoices", asked | {"currency": coin, "network": network}, 201)
@@ -155,6 +158,8 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     journey.manage_keys()
     (held,) = (t for t in journey.api("GET", "/v1/transactions")["data"] if "held" in t["flags"])
     journey.api("POST", f"/v1/transactions/{held['id']}/release", key=admin)
+    (collection,) = journey.api("GET", "/v1/collections?status=parked", key=admin)["data"]
+    journey.api("PUT", f"/v1/collections/{collection['id']}", {"action": "retry"}, key=admin)
     to = "0x52908400098527886E0F7030069857D2E4169EE7"
     withdrawal = journey.api("POST", "/v1/withdraws", {"coin": "eth", "network": "ethereum", "amount": "0.5", "address": to}, 201)
     trusted = journey.api("POST", "/v1/whitelist/addresses", {"network": "ethereum", "address": to, "label": "x"}, 201)["data"]
@@ -179,6 +184,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
             "/addresses/service-wallet/{network}": "ethereum",
             "/addresses/cold-wallet/{network}": "ethereum",
             "/coins/{coin}": "usdt",
+            "/collections/{id}": collection["id"],
             "/networks/{network}": "ethereum",
             "/networks/last-number-block/{network}": "ethereum",
             "/networks/{network}/rescan/{id}": f"ethereum/rescan/{rescan['id']}",

@@ -13,6 +13,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "auth": ("health",),
     "balances": ("balances",),
     "coins": ("coins",),
+    "collections": ("collections",),
     "events": ("event", "events"),
     "health": ("health",),
     "invoices": ("invoice_settings", "invoices"),

@@ -68,6 +68,10 @@ class EvmPayer:
         """The most that the payment would cost now, in wei. Raises Refused when it would fail on the chain, Unavailable."""
         return FeeEstimate(self._sure(lambda: self._plan(payment)).fee)
 
+    def cost(self, payment: Payment) -> FeeEstimate:
+        """As `estimate`, without asking whether the sender has the gas. Raises Refused, Unavailable."""
+        return FeeEstimate(self._sure(lambda: self._plan(payment, pays=False)).fee)
+
     def prepare(self, payment: Payment) -> str:
         """The unsigned transaction, as hex, with fees of now. Raises Refused, Unavailable."""
         plan = self._sure(lambda: self._plan(payment))
@@ -149,7 +153,8 @@ class EvmPayer:
             raise InsufficientFunds(f"insufficient funds: the sender has {quantity(funds, 'a balance')} wei for a replacement")
         return renewed
 
-    def _plan(self, payment: Payment) -> _Plan:
+    def _plan(self, payment: Payment, *, pays: bool = True) -> _Plan:
+        """`pays`: only where the sender has the fee. Without it no call can be simulated at its price."""
         if payment.amount <= 0 or payment.nonce < 0:
             raise ValueError("a payment moves something, and its nonce is not negative")
         if payment.contract is None:
@@ -178,9 +183,9 @@ class EvmPayer:
         if not credible(self._network.slug, plan.fee):
             raise Garbled(f"the node asks for a fee of {plan.fee} wei, which no transfer costs")
         # eth_estimateGas does not look at who pays for the gas, and on some nodes not even at the value.
-        if quantity(funds, "a balance") < value + plan.fee:
+        if quantity(funds, "a balance") < value + (plan.fee if pays else 0):
             raise InsufficientFunds(f"insufficient funds: the sender has {quantity(funds, 'a balance')} wei of {value + plan.fee}")
-        if there:
+        if there and pays:
             # Exactly as it will be sent: without a price, a contract knows that it is simulated, and fails on the chain alone.
             priced = {**request, "gas": hex(gas), **plan.fees.as_asked()}
             if payment.contract is None:

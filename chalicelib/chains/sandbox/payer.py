@@ -38,6 +38,13 @@ class SandboxPayer:
         """What it costs, in units of the native coin. Raises Refused when the sender has not enough, Unavailable."""
         return FeeEstimate(self._filled(payment).fee)
 
+    def cost(self, payment: Payment) -> FeeEstimate:
+        """The same, without asking whether the sender has the fee as well. Raises Refused, Unavailable."""
+        contract, form = payment.contract, self._chain.form
+        kind = None if contract is None else form(contract)
+        self._chain.check(Tx("", form(payment.sender), form(payment.recipient), kind, payment.amount, 0, payment.nonce))
+        return FeeEstimate(fee_of(self._network.family, contract is not None, payment.priority))
+
     def prepare(self, payment: Payment) -> str:
         """The unsigned payment, as hex. Raises Refused when the sender has not enough, Unavailable."""
         return self._filled(payment).encode()

@@ -63,6 +63,10 @@ class TronPayer:
             payment = replace(payment, recipient=text_address(b"\x41" + unused))
         return FeeEstimate(self._sending.sure(lambda: self._plan(payment)).fee)
 
+    def cost(self, payment: Payment) -> FeeEstimate:
+        """As `estimate`, without asking whether the sender has the TRX to burn. Raises Refused, Unavailable."""
+        return FeeEstimate(self._sending.sure(lambda: self._plan(payment, pays=False)).fee)
+
     def prepare(self, payment: Payment) -> str:
         """The unsigned transaction (raw_data, as hex), valid for ten minutes from the chain's newest block. Raises Refused,
         Unavailable."""
@@ -120,7 +124,8 @@ class TronPayer:
         """Whether no block will ever have it, so that another may be signed in its place. Raises Unavailable."""
         return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid))
 
-    def _plan(self, payment: Payment) -> _Plan:
+    def _plan(self, payment: Payment, *, pays: bool = True) -> _Plan:
+        """`pays`: only where the sender has what it would burn."""
         if payment.amount <= 0 or payment.nonce < 0:
             raise ValueError("a payment moves something, and its nonce is not negative")
         requests: list[tuple[str, Any]] = [
@@ -155,7 +160,7 @@ class TronPayer:
             if plan.fee_limit > fees.MOST_FEE_LIMIT:
                 raise Garbled(f"the node asks for {plan.fee_limit} sun, which no transfer costs")
             needed = plan.fee
-        if funds < needed:
+        if funds < (needed if pays else needed - plan.fee):
             raise InsufficientFunds(f"insufficient funds: the sender has {funds} sun of {needed}")
         return plan
 

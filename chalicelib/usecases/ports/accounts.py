@@ -64,6 +64,11 @@ class ChainPayer(Protocol):
         """What it would cost now. Raises Refused (InsufficientFunds) when it would fail on the chain, Unavailable."""
         ...
 
+    def cost(self, payment: Payment) -> FeeEstimate:
+        """The same, whoever pays the fee: the sender need not have it yet. Raises Refused where it would fail all the same,
+        Unavailable."""
+        ...
+
     def prepare(self, payment: Payment) -> str:
         """The unsigned transaction, as hex, with fees of now. Raises Refused (InsufficientFunds), Unavailable."""
         ...

@@ -1,0 +1,202 @@
+"""Collections: what lies on one deposit address of one coin on its way to a service wallet, on networks of accounts.
+
+A collection plans moves (`domain/moves.py`) and follows them. What it decides is a function of the books, the settings of that
+moment and the fees of that moment: nothing here remembers a decision that could have become wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Context, Decimal
+from typing import Literal, get_args
+
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, asset_parts, derived_id, network_parts
+from chalicelib.domain.work import Work, time_order
+
+CollectionState = Literal[
+    "planned", "waits_for_approval", "waiting", "topup_sent", "topup_confirmed", "sweep_sent", "parked", "swept", "dropped",
+    "rejected",
+]  # fmt: skip
+"""`planned`: nothing is sent; `waits_for_approval`: for an operator; `waiting`: for what `reason` says, and looked at again;
+`topup_sent`: native coins for the fee are on their way to the address, `topup_confirmed`: they are there; `sweep_sent`: the coins
+are on their way; `parked`: it failed for good or must not go on, until an operator says so; `swept`: it is done; `dropped`: there
+is nothing (any more) that should be collected; `rejected`: an operator said no."""
+Ending = Literal["swept", "dropped", "rejected"]
+STATES: tuple[str, ...] = get_args(CollectionState)
+WaitReason = Literal["fee_share", "no_rate", "liquidity", "no_wallet", "other_coin", "failed"]
+"""`fee_share`: the fee is too large a part of what would be moved; `no_rate`: a threshold is in USD, or the fee's share can not be
+told, and there is no fresh rate; `liquidity`: the hot wallet can not pay the top-up; `no_wallet`: no wallet to collect to;
+`other_coin`: another coin of the address is moved with the native coins there; `failed`: a step failed, and is tried again."""
+ParkReason = Literal["held", "grey_listed", "refused", "reverted", "failed", "topups"]
+"""`held`: money from the grey list is there; `grey_listed`: the address itself is on it; `refused`: the node says that the sweep
+would fail (frozen by the token's issuer, a paused token); `reverted`: it did, on the chain; `failed`: tried too often;
+`topups`: as many top-ups as there may be were not enough."""
+ENDED: frozenset[str] = frozenset(get_args(Ending))
+IN_MOTION: frozenset[str] = frozenset({"topup_sent", "topup_confirmed", "sweep_sent"})
+LOOKED_AT: frozenset[str] = frozenset(STATES) - ENDED - {"parked"}
+"""States with an obligation."""
+
+MOST_TRIES = 5
+MOST_TOPUPS = 3
+MARGIN_PERCENT = 25
+"""What a top-up has beyond the fee of now, for fees that rise before it is there."""
+FIRST_WAIT_MS = 60_000
+LONGEST_WAIT_MS: Mapping[str, int] = {"fee_share": 6 * 3_600_000, "other_coin": 60_000}
+LONGEST_MS = 15 * 60_000
+
+_EXACT = Context(prec=120)
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """`amount` in units of `asset`: what the address had to collect when it was last looked at, and what was sent once it is.
+    `address` in its public spelling, with the merchant whose it is and its derivation path. Times in milliseconds since 1970.
+
+    `topups` and `sweeps` are ids of moves, `topped_up` the units of the native coin that the top-ups were in all. `look_at` is when
+    it is next looked at; `waits` counts looks in a row that found nothing to go on with, `tries` failures. `fee` is what top-up and
+    sweep were to cost at the last look, in units of the native coin. `approved` is the amount that an operator agreed to: no more
+    is sent. `again`: more came while it was under way.
+    """
+
+    id: str
+    network: NetworkId
+    asset: AssetId
+    address: str
+    path: str
+    owner: TenantId
+    amount: int
+    created_at: int
+    updated_at: int
+    look_at: int
+    state: CollectionState = "planned"
+    reason: str | None = None
+    detail: str | None = None
+    destination: str | None = None
+    fee: int = 0
+    topups: tuple[str, ...] = ()
+    topped_up: int = 0
+    sweeps: tuple[str, ...] = ()
+    waits: int = 0
+    tries: int = 0
+    approved: int | None = None
+    decided_by: str | None = None
+    decided_at: int | None = None
+    note: str | None = None
+    again: bool = False
+    txid: str | None = None
+    arrived: int | None = None
+    ended_at: int | None = None
+    version: int = 1
+
+    @property
+    def realm(self) -> Realm:
+        return network_parts(self.network)[0]
+
+    @property
+    def coin(self) -> str:
+        return asset_parts(self.asset)[1]
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """Which collections an address (storage form) of a network has that are not at their end, by coin: one each. `number` counts
+    all that it ever had."""
+
+    network: NetworkId
+    address: str
+    open: dict[str, str] = field(default_factory=dict)
+    number: int = 0
+    version: int = 0
+
+    def begun(self, slug: str) -> tuple[str, Collecting]:
+        """The id of the next collection of a coin, and this record with it."""
+        number = self.number + 1
+        id = derived_id("col", self.network, self.address, slug, str(number))
+        return id, replace(self, open={**self.open, slug: id}, number=number, version=self.version + 1)
+
+    def without(self, slug: str) -> Collecting:
+        """This record once the coin's collection is at its end."""
+        rest = {name: id for name, id in self.open.items() if name != slug}
+        return replace(self, open=rest, version=self.version + 1)
+
+
+def collection_work(collection: Collection) -> Work:
+    """The obligation to look at a collection again, found by when."""
+    return Work("collection", collection.network, time_order(collection.look_at), collection.id)
+
+
+def waited(before: Collection, reason: WaitReason, detail: str | None, now: int) -> Collection:
+    """`before`, which can not go on: looked at again after a minute, then ever more rarely while the reason stays the same."""
+    waits = before.waits + 1 if before.reason == reason else 1
+    longest = LONGEST_WAIT_MS.get(reason, LONGEST_MS)
+    pause = min(FIRST_WAIT_MS * 2 ** min(waits - 1, 20), longest)
+    said = None if detail is None else detail[:300]
+    return replace(before, state="waiting", reason=reason, detail=said, waits=waits, look_at=now + pause)
+
+
+def went_on(before: Collection, state: CollectionState, now: int) -> Collection:
+    """`before` in its next state: nothing keeps it any more."""
+    return replace(before, state=state, reason=None, detail=None, waits=0, look_at=now)
+
+
+def ended(before: Collection, state: Ending, now: int) -> Collection:
+    """`before` at its end, in its next version."""
+    after = replace(before, state=state, reason=None, detail=None, again=False, ended_at=now)
+    return replace(after, updated_at=now, version=before.version + 1)
+
+
+def topup_units(cost: int, there: int) -> int:
+    """What has to come to an address that has `there`, so that it can pay `cost`; both in units of the native coin. 0: nothing."""
+    if there >= cost:
+        return 0
+    return cost + -(-cost * MARGIN_PERCENT // 100) - there
+
+
+def fee_share_exceeds(percent: int, fee: Decimal, value: Decimal) -> bool:
+    """Whether `fee` is more than `percent` of `value` (the same unit). 0 per cent: any fee may be paid."""
+    return percent > 0 and _EXACT.multiply(fee, Decimal(100)) > _EXACT.multiply(value, Decimal(percent))
+
+
+def worth(units: int, decimals: int, rate: Decimal) -> Decimal:
+    """What `units` of a coin are worth at `rate`, exact."""
+    return _EXACT.multiply(_EXACT.scaleb(Decimal(units), -decimals), rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """What the treasury is doing with one coin at a service wallet (`address` in storage form): moves between service wallets, one
+    lot at a time. `number` counts the moves that it ever planned, `moves` are those of the last lot until they are at rest.
+
+    `topups` counts top-ups since the last lot that went out, `tries` lots in a row that came to nothing; before `look_at`
+    (milliseconds since 1970) nothing is tried again. `low`: the wallet is below its floor, and that has been said. `reason`: what
+    it waits for.
+    """
+
+    network: NetworkId
+    address: str
+    asset: AssetId
+    number: int = 0
+    moves: tuple[str, ...] = ()
+    topups: int = 0
+    tries: int = 0
+    look_at: int = 0
+    low: bool = False
+    reason: str | None = None
+    version: int = 0
+
+    @property
+    def id(self) -> str:
+        """Names it as the owner of its moves."""
+        return f"{self.address}|{asset_parts(self.asset)[1]}"
+
+
+def hot_part(units: int, percent: str | None) -> int:
+    """What of `units` goes to the hot wallet: `percent` of it (a plain decimal), rounded down; all of it where none is set."""
+    if percent is None:
+        return units
+    return int(_EXACT.divide_int(_EXACT.multiply(Decimal(units), Decimal(percent)), Decimal(100)))

@@ -1,0 +1,117 @@
+"""What moving coins between places of ours costs, how that fee comes to the place that pays it, and whether it is worth it.
+
+`provided` is the one function that decides how the fee of a token's transfer is provided. On EVM networks native coins are sent
+there (a top-up). On Tron what the address has of energy and bandwidth counts first, since the estimate does, and TRX is burnt for
+the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
+from chalicelib.domain.collecting import fee_share_exceeds, topup_units, worth
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.moves import Move
+from chalicelib.domain.rates import RatesOf
+from chalicelib.usecases.ports.accounts import ChainPayer, Payment
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+
+MOST_OPEN = 300
+"""More open payments and moves are not added up in one look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provision:
+    """In units of the native coin: the `topup` that has to come before (0: none), what sending it costs, and the transfers."""
+
+    topup: int
+    topup_fee: int
+    transfers: int
+
+    @property
+    def fee(self) -> int:
+        return self.topup_fee + self.transfers
+
+
+class MoveFees:
+    """Of one network of accounts."""
+
+    def __init__(
+        self,
+        network: Network,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        payer: Callable[[], ChainPayer],
+        reader: Callable[[], ChainReader],
+        rates_of: RatesOf,
+        percent: int,
+    ) -> None:
+        self._network, self._store, self._rules, self._clock = network, store, rules, clock
+        self._payer, self._reader, self._rates_of, self._percent = payer, reader, rates_of, percent
+
+    @property
+    def native(self) -> Coin:
+        return self._store.catalogue(self._network.realm).native(self._network.slug)
+
+    def cost(self, coin: Coin, source: str, recipient: str, amount: int) -> int:
+        """Of one transfer, whoever pays. Raises Refused where it would fail, Unavailable."""
+        return self._payer().cost(Payment(source, recipient, coin.contract, amount, 0)).fee
+
+    def provided(self, coin: Coin, source: str, transfers: Sequence[tuple[str, int]], hot: Wallet) -> Provision:
+        """How the fee of a token's `transfers` (recipient, units) out of `source` is provided, by the fees of now.
+
+        What counts as there is what both the ledger and the chain know of: coins that are only seen may go again. Raises Refused
+        where one of them would fail, Unavailable.
+        """
+        needed = sum(self.cost(coin, source, recipient, amount) for recipient, amount in transfers)
+        there = min(self.booked(source, self.native).units, self._reader().balance(source))
+        topup = topup_units(needed, max(0, there))
+        return Provision(topup, self.cost(self.native, hot.address, source, topup) if topup else 0, needed)
+
+    def booked(self, address: str, coin: Coin) -> WalletBalance:
+        """What the ledger has at an address (public spelling)."""
+        place = self._rules.storage_form(self._network.slug, address)
+        found = self._store.get(WalletBalance, network=self._network.id, address=place, asset=coin.asset)
+        return found or WalletBalance(self._network.id, place, coin.asset)
+
+    def limit(self, coin: Coin, name: str) -> int | None:
+        """A setting of the coin in its units, None where there is none. Raises NoFreshRate."""
+        return limit_units(coin, name, self._rates_of(self._network.realm), self._clock.now_ms())
+
+    def too_dear(self, coin: Coin, amount: int, fee: int) -> bool:
+        """Whether `fee` is too large a part of what `amount` is worth.
+
+        Where nobody knows what one of them is worth, a threshold that the operator set in coins says what is worth moving; without
+        one NoFreshRate is raised.
+        """
+        if coin.contract is None:
+            return fee_share_exceeds(self._percent, Decimal(fee), Decimal(amount))
+        if not self._percent:
+            return False
+        now, rates, native = self._clock.now_ms(), self._rates_of(self._network.realm), self.native
+        known, price = rates.fresh(coin.slug, now), rates.fresh(native.slug, now)
+        if known is None or price is None:
+            if not in_usd(coin) and Decimal(amount_text(coin, "collectThreshold")):
+                return False
+            raise NoFreshRate(coin if known is None else native, "collectThreshold")
+        fee_usd = worth(fee, native.decimals, price.decimal)
+        return fee_share_exceeds(self._percent, fee_usd, worth(amount, coin.decimals, known.decimal))
+
+    def spoken_for(self, hot: Wallet, coin: Coin) -> int | None:
+        """Units of `coin` that moves which are not signed yet will take from the hot wallet; None: too many to count."""
+        works = self._store.open_work("move", self._network.id, limit=MOST_OPEN)
+        if len(works) >= MOST_OPEN:
+            return None
+        wanted = [(Move, {"network": self._network.id, "id": work.id}) for work in works]
+        moves: list[Move | None] = self._store.get_many(wanted) if wanted else []
+        mine = [m for m in moves if m is not None and m.state in ("planned", "built") and m.source == hot.address]
+        return sum(move.amount for move in mine if move.asset == coin.asset)

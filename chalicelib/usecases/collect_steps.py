@@ -1,0 +1,279 @@
+"""Bringing one collection forward: planned → top-up sent → top-up confirmed → sweep sent → swept. One transaction per step.
+
+Each step is decided anew from the books, the settings and the fees of that moment. What was planned is found by the collection's
+own record, and its ids follow from the collection, so that who dies anywhere goes on from what is stored, and doing a step twice
+plans nothing twice. What a step can not do for now it says in the record (`waiting`), and looks again later; what must not go on is
+parked with an alarm, and the other collections go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from chalicelib.domain.addresses import Role, Wallet
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.coin_settings import NoFreshRate
+from chalicelib.domain.collecting import (
+    IN_MOTION,
+    LONGEST_MS,
+    MOST_TOPUPS,
+    MOST_TRIES,
+    Collecting,
+    Collection,
+    CollectionState,
+    Ending,
+    ParkReason,
+    WaitReason,
+    collection_work,
+    ended,
+    waited,
+    went_on,
+)
+from chalicelib.domain.moves import Move, move_id
+from chalicelib.domain.work import Command
+from chalicelib.usecases.changes import Change, Close, Open, Save
+from chalicelib.usecases.collect_fees import MoveFees, Provision
+from chalicelib.usecases.collect_hints import place_id
+from chalicelib.usecases.grey_list import grey_listed
+from chalicelib.usecases.move_planning import dropped, planned
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import until_settled
+
+log = logging.getLogger(__name__)
+
+_MOST_STEPS = 8
+
+
+class CollectSteps:
+    """Of one network of accounts."""
+
+    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, fees: MoveFees) -> None:
+        self._network, self._store, self._rules, self._clock, self._fees = network, store, rules, clock, fees
+
+    def advance(self, collection_id: str) -> None:
+        """Take every step that can be taken now. Safe at any time, twice, at once. Raises Conflict, Unavailable."""
+        for _ in range(_MOST_STEPS):
+            if not until_settled(lambda: self._step(collection_id)):
+                return
+
+    def _step(self, collection_id: str) -> bool:
+        """One transaction; whether there may be another step now."""
+        before = self._store.get(Collection, id=collection_id)
+        if before is None or before.ended or before.state == "parked":
+            return False
+        if before.state == "topup_sent":
+            return self._topped_up(before)
+        if before.state == "sweep_sent":
+            return self._arrived(before)
+        return self._decide(before)
+
+    def _topped_up(self, before: Collection) -> bool:
+        move = self._move(before.topups[-1])
+        if move is None or move.state in ("failed", "dropped"):
+            return self._failed(before, "top-up", move)
+        if move.state != "settled":
+            return False
+        return self._save(before, went_on(before, "topup_confirmed", self._clock.now_ms()))
+
+    def _arrived(self, before: Collection) -> bool:
+        move = self._move(before.sweeps[-1])
+        if move is not None and move.state == "settled":
+            return self._end(replace(before, amount=move.amount, txid=move.txid, arrived=move.arrived), "swept")
+        if move is not None and move.state == "failed":
+            # It was paid for and moved nothing: the issuer has frozen the address, or the token stands still.
+            return self._park(before, "reverted", f"move {move.id} failed on the chain")
+        if move is None or move.state == "dropped":
+            return self._failed(before, "sweep", move)
+        if move.state == "planned" and move.reason is not None:
+            return self._hindered(before, move)
+        return False
+
+    def _hindered(self, before: Collection, move: Move) -> bool:
+        """The sweep is not signed, since something is missing: coins that fell out of the chain, or a fee that rose."""
+        coin, hot = self._coin(before), self._wallet("hot")
+        balance = self._fees.booked(before.address, coin)
+        now = self._clock.now_ms()
+        if balance.units - balance.small < move.amount:
+            # Nothing is allotted for it: what is there now is decided anew.
+            return self._save(before, went_on(before, "planned", now), dropped(move, "there is less to collect by now", now))
+        if coin.contract is None or hot is None:
+            return False
+        try:
+            fees = self._fees.provided(coin, before.address, [(move.recipient, move.amount)], hot)
+        except Refused as refused:
+            return self._park(before, "refused", str(refused), dropped(move, str(refused), now))
+        return bool(fees.topup) and self._topup(before, hot, fees)
+
+    def _decide(self, before: Collection) -> bool:
+        if self._resumed(before):
+            return True
+        coin = self._coin(before)
+        balance = self._fees.booked(before.address, coin)
+        if balance.held > 0:
+            return self._park(before, "held", "a deposit from the grey list is there and not released")
+        if grey_listed(self._store, self._rules, self._network.id, before.address):
+            return self._park(before, "grey_listed", "the address is on the grey list")
+        there = balance.units - balance.small
+        before = replace(before, amount=max(0, there))
+        try:
+            least, approve = self._fees.limit(coin, "collectThreshold"), self._fees.limit(coin, "approveThreshold")
+        except NoFreshRate as error:
+            return self._wait(before, "no_rate", str(error))
+        if there <= 0 or (least is not None and there < least):
+            return self._end(before, "dropped")
+        if approve is not None and there > approve and before.approved is None:
+            return self._ask(before)
+        amount = there if before.approved is None else min(there, before.approved)
+        hot, destination = self._wallet("hot"), self._destination(coin)
+        if hot is None or destination is None:
+            return self._wait(before, "no_wallet", f"{self._network.slug} has no hot wallet")
+        if self._other_moves(before, coin):
+            return self._wait(before, "other_coin", None)
+        return self._send(replace(before, amount=amount, destination=destination.address), coin, hot, destination)
+
+    def _resumed(self, before: Collection) -> bool:
+        """Whether a move of it is not at its end: that is waited for, and nothing else is planned."""
+        ways: tuple[tuple[CollectionState, tuple[str, ...]], ...] = (
+            ("topup_sent", before.topups), ("sweep_sent", before.sweeps),
+        )  # fmt: skip
+        for state, ids in ways:
+            move = self._move(ids[-1]) if ids else None
+            if move is not None and not move.at_rest:
+                return self._save(before, replace(before, state=state, look_at=self._clock.now_ms()))
+        return False
+
+    def _send(self, before: Collection, coin: Coin, hot: Wallet, destination: Wallet) -> bool:
+        """The top-up where one is needed, else the sweep; unless it costs too much."""
+        try:
+            if coin.contract is None:
+                fees = Provision(0, 0, self._fees.cost(coin, before.address, destination.address, 1))
+            else:
+                fees = self._fees.provided(coin, before.address, [(destination.address, before.amount)], hot)
+        except Refused as refused:
+            return self._park(before, "refused", str(refused))
+        before = replace(before, fee=fees.fee)
+        try:
+            dear = self._fees.too_dear(coin, before.amount, fees.fee)
+        except NoFreshRate as error:
+            return self._wait(before, "no_rate", str(error))
+        if dear or (coin.contract is None and fees.fee >= before.amount):
+            return self._wait(before, "fee_share", f"a fee of {fees.fee} units of {self._fees.native.slug}")
+        if fees.topup:
+            return self._topup(before, hot, fees)
+        return self._sweep(before, coin, destination)
+
+    def _topup(self, before: Collection, hot: Wallet, fees: Provision) -> bool:
+        """Native coins for the fee, out of the hot wallet, which keeps its own floor."""
+        if len(before.topups) >= MOST_TOPUPS:
+            return self._park(before, "topups", f"{len(before.topups)} top-ups were not enough")
+        native = self._fees.native
+        try:
+            floor = self._fees.limit(native, "hotFloor") or 0
+        except NoFreshRate as error:
+            return self._wait(before, "no_rate", str(error))
+        taken = self._fees.spoken_for(hot, native)
+        if taken is None or self._fees.booked(hot.address, native).units - taken - floor < fees.topup + fees.topup_fee:
+            return self._wait(before, "liquidity", f"a top-up of {fees.topup} units of {native.slug}")
+        news = News(self._clock.now_ms())
+        move = Move(
+            id=move_id(before.id, "topup", len(before.topups) + 1), network=self._network.id, kind="topup", asset=native.asset,
+            contract=None, source=hot.address, path=None, recipient=before.address, amount=fees.topup, owner=before.id,
+            created_at=news.at, updated_at=news.at,
+        )  # fmt: skip
+        after = went_on(before, "topup_sent", news.at)
+        after = replace(after, topups=(*before.topups, move.id), topped_up=before.topped_up + move.amount)
+        return self._save(before, after, planned(news, move), news) and False
+
+    def _sweep(self, before: Collection, coin: Coin, destination: Wallet) -> bool:
+        news = News(self._clock.now_ms())
+        move = Move(
+            id=move_id(before.id, "sweep", len(before.sweeps) + 1), network=self._network.id, kind="sweep", asset=coin.asset,
+            contract=coin.contract, source=before.address, path=before.path, recipient=destination.address, amount=before.amount,
+            owner=before.id, created_at=news.at, updated_at=news.at, bare=coin.contract is None,
+        )  # fmt: skip
+        after = replace(went_on(before, "sweep_sent", news.at), sweeps=(*before.sweeps, move.id))
+        return self._save(before, after, planned(news, move), news) and False
+
+    def _other_moves(self, before: Collection, coin: Coin) -> bool:
+        """Whether the native coins of the address are another collection's now: it moves them, or they pay for its sweep."""
+        record = self._open_here(before)
+        ids = [(Collection, {"id": id}) for slug, id in sorted(record.open.items()) if slug != before.coin]
+        others: list[Collection | None] = self._store.get_many(ids) if ids else []
+        native = self._fees.native.slug
+        if coin.contract is None:
+            return any(o is not None and o.state in (*IN_MOTION, "planned") for o in others)
+        return any(o is not None and o.coin == native and o.state in IN_MOTION for o in others)
+
+    def _destination(self, coin: Coin) -> Wallet | None:
+        """Tokens are gathered by the collector where there is one."""
+        collector = self._wallet("collector") if coin.contract is not None else None
+        return collector or self._wallet("hot")
+
+    def _wallet(self, role: Role) -> Wallet | None:
+        return self._store.get(Wallet, network=self._network.id, role=role)
+
+    def _coin(self, collection: Collection) -> Coin:
+        return self._store.catalogue(self._network.realm).coins[self._network.slug, collection.coin]
+
+    def _move(self, id: str) -> Move | None:
+        return self._store.get(Move, network=self._network.id, id=id)
+
+    def _ask(self, before: Collection) -> bool:
+        """It needs an operator's word. Looked at now and then: the threshold may have changed."""
+        if before.state != "waits_for_approval":
+            log.warning("%s: collection %s over %d waits for approval", self._network.id, before.id, before.amount)
+        after = went_on(before, "waits_for_approval", self._clock.now_ms() + LONGEST_MS)
+        return self._save(before, after) and False
+
+    def _wait(self, before: Collection, reason: WaitReason, detail: str | None) -> bool:
+        if before.reason != reason:
+            log.warning("%s: collection %s waits: %s: %s", self._network.id, before.id, reason, detail)
+        return self._save(before, waited(before, reason, detail, self._clock.now_ms())) and False
+
+    def _failed(self, before: Collection, what: str, move: Move | None) -> bool:
+        """A move came to nothing: tried again after a while, and not for ever."""
+        why = f"{what}: " + ("is gone" if move is None else f"{move.state}: {move.reason}")
+        tried = replace(before, tries=before.tries + 1)
+        if tried.tries >= MOST_TRIES:
+            return self._park(tried, "failed", why)
+        # The pause grows with the failures, whatever succeeded between them.
+        after = waited(replace(tried, reason="failed", waits=tried.tries - 1), "failed", why, self._clock.now_ms())
+        log.warning("%s: collection %s: %s", self._network.id, before.id, why)
+        return self._save(before, after) and False
+
+    def _park(self, before: Collection, reason: ParkReason, detail: str, more: Sequence[Change] = ()) -> bool:
+        now = self._clock.now_ms()
+        after = replace(before, state="parked", reason=reason, detail=detail[:300], updated_at=now, version=before.version + 1)
+        self._store.commit([Save(after), Close(collection_work(before)), *more])
+        log.error("ALARM %s: collection %s is parked: %s: %s", self._network.id, before.id, reason, detail)
+        return False
+
+    def _end(self, before: Collection, state: Ending) -> bool:
+        """At its end. What is there beyond, or came meanwhile, asks for another one."""
+        news = News(self._clock.now_ms())
+        record = self._open_here(before)
+        balance = self._fees.booked(before.address, self._coin(before))
+        if before.again or (state == "swept" and balance.units - balance.small > 0):
+            news.command(Command("collectable", self._network.id, {"id": place_id(record.address, before.coin)}))
+        closing: list[Change] = [Save(record.without(before.coin)), Close(collection_work(before))]
+        self._store.commit([Save(ended(before, state, news.at)), *closing, *news.emit()])
+        return False
+
+    def _open_here(self, collection: Collection) -> Collecting:
+        place = self._rules.storage_form(self._network.slug, collection.address)
+        return self._store.get(Collecting, network=self._network.id, address=place) or Collecting(self._network.id, place)
+
+    def _save(self, before: Collection, after: Collection, more: Sequence[Change] = (), news: News | None = None) -> bool:
+        """`after` in place of what is stored, with its obligation where that has moved, and `more`. Always True."""
+        saved = replace(after, updated_at=self._clock.now_ms(), version=before.version + 1)
+        works: list[Change] = []
+        if collection_work(saved) != collection_work(before):
+            works = [Close(collection_work(before)), Open(collection_work(saved))]
+        self._store.commit([Save(saved), *works, *more, *(news.emit() if news is not None else ())])
+        return True

@@ -1,0 +1,258 @@
+"""What service wallets of a network of accounts hold, and should: collector → hot and cold, hot above its ceiling → cold.
+
+Looked at in every poll, from the ledger's balances alone, so that a changed setting and a sweep that arrived are found alike. One
+lot of moves per wallet and coin is under way at a time: the record `Distribution` names them, and is saved with their plan.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from chalicelib.domain.addresses import Role, Wallet
+from chalicelib.domain.batches import WithdrawalBatch
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.coin_settings import PERCENTAGE, NoFreshRate, collects
+from chalicelib.domain.collecting import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.moves import Move, MoveKind, move_id
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.usecases.changes import Change, Save
+from chalicelib.usecases.collect_fees import MOST_OPEN, MoveFees
+from chalicelib.usecases.move_planning import planned
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import Each, until_settled
+
+log = logging.getLogger(__name__)
+
+_ROLES: tuple[Role, ...] = ("hot", "collector", "cold")
+Leg = tuple[MoveKind, Wallet, int]
+"""What kind of move, to which wallet, how many units."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The wallets of a network, and what the ledger has there of one coin."""
+
+    hot: Wallet
+    collector: Wallet | None
+    cold: Wallet | None
+    units: dict[Role, int]
+
+
+class Distributor:
+    """Of one network of accounts."""
+
+    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, fees: MoveFees) -> None:
+        self._network, self._store, self._rules, self._clock, self._fees = network, store, rules, clock, fees
+
+    def work(self, more: Callable[[], bool]) -> None:
+        """Raises Unavailable, Failures. Asks for nothing where no coin of the network has a setting for it."""
+        coins = self._store.catalogue(self._network.realm).coins_of(self._network.slug)
+        coins = [c for c in coins if collects(c) or {"hotCeiling", "hotFloor"} & c.settings.keys()]
+        if not coins:
+            return
+        wanted = [(Wallet, {"network": self._network.id, "role": role}) for role in _ROLES]
+        wallets: dict[Role, Wallet | None] = dict(zip(_ROLES, self._store.get_many(wanted), strict=True))
+        hot = wallets["hot"]
+        if hot is None:
+            return
+        with Each(f"{self._network.id}: distribution") as each:
+            for coin, held in self._held(coins, hot, wallets):
+                if not more():
+                    return
+                each.take(f"hot {coin.slug}", partial(self._look, self._hot, coin, held))
+                each.take(f"collector {coin.slug}", partial(self._look, self._collector, coin, held))
+
+    def _look(self, look: Callable[[Coin, Held], None], coin: Coin, held: Held) -> None:
+        try:
+            look(coin, held)
+        except NoFreshRate as error:
+            log.info("%s: %s waits for a rate: %s", self._network.id, coin.slug, error)
+
+    def _held(self, coins: Sequence[Coin], hot: Wallet, wallets: dict[Role, Wallet | None]) -> list[tuple[Coin, Held]]:
+        places = [(coin, role, wallet) for coin in coins for role, wallet in wallets.items() if wallet is not None]
+        wanted = [
+            (WalletBalance, {"network": self._network.id, "address": self._place(wallet), "asset": coin.asset})
+            for coin, _, wallet in places
+        ]
+        found: list[WalletBalance | None] = self._store.get_many(wanted)
+        units: dict[str, dict[Role, int]] = {coin.slug: dict.fromkeys(_ROLES, 0) for coin in coins}
+        for (coin, role, _), balance in zip(places, found, strict=True):
+            units[coin.slug][role] = 0 if balance is None else balance.units
+        return [(coin, Held(hot, wallets["collector"], wallets["cold"], units[coin.slug])) for coin in coins]
+
+    def _collector(self, coin: Coin, held: Held) -> None:
+        """What the collector has gathered goes on, once it is enough: its part to the hot wallet, the rest to the cold one."""
+        units, collector = held.units["collector"], held.collector
+        if collector is None or coin.contract is None or not collects(coin) or units <= 0:
+            return
+        least = self._fees.limit(coin, "collectServiceToColdThreshold")
+        if units < (least or 1):
+            return
+        record = self._ready(collector, coin)
+        if record is None:
+            return
+        share = coin.settings.get(PERCENTAGE)
+        part = hot_part(units, None if share is None else str(share))
+        if held.cold is None and part < units:
+            log.warning("%s: %s has no cold wallet: all of it goes to the hot one", self._network.id, coin.slug)
+            part = units
+        legs: list[Leg] = [("distribution", held.hot, part)] if part else []
+        if held.cold is not None and part < units:
+            legs.append(("cold", held.cold, units - part))
+        self._plan(record, coin, collector, held.hot, legs, worth_it=least is None)
+
+    def _hot(self, coin: Coin, held: Held) -> None:
+        """The hot wallet's floor and ceiling."""
+        units = held.units["hot"]
+        self._floor(coin, held.hot, units)
+        ceiling = self._ceiling(coin, held)
+        if ceiling is None or units <= ceiling or held.cold is None:
+            return
+        record = self._ready(held.hot, coin)
+        if record is None:
+            return
+        needed, taken = self._needed(coin), self._fees.spoken_for(held.hot, coin)
+        if needed is None or taken is None:
+            log.info("%s: too much is open: nothing goes to the cold wallet now", self._network.id)
+            return
+        above = units - taken - max(ceiling, needed)
+        if coin.contract is None and above > 0:
+            above -= self._fees.cost(coin, held.hot.address, held.cold.address, above)
+        least = self._fees.limit(coin, "collectServiceToColdThreshold")
+        if above >= (least or 1):
+            self._plan(record, coin, held.hot, held.hot, [("cold", held.cold, above)], worth_it=least is None)
+
+    def _floor(self, coin: Coin, hot: Wallet, units: int) -> None:
+        """An alarm once for each fall: withdrawals wait by themselves where the coins do not suffice."""
+        try:
+            floor = self._fees.limit(coin, "hotFloor")
+        except NoFreshRate:
+            return
+        low = floor is not None and units < floor
+        record = self._record(hot, coin)
+        if low == record.low:
+            return
+        self._store.commit([Save(replace(record, low=low, version=record.version + 1))])
+        if low:
+            log.error(
+                "ALARM %s: the hot wallet has %d units of %s, less than its floor of %s", coin.network, units, coin.slug, floor
+            )
+
+    def _ceiling(self, coin: Coin, held: Held) -> int | None:
+        """What may stay in the hot wallet: a number, or a share of what there is, where coins are gathered there."""
+        ceiling = self._fees.limit(coin, "hotCeiling")
+        gathered = collects(coin) and (coin.contract is None or held.collector is None)
+        if ceiling is not None or not gathered or PERCENTAGE not in coin.settings:
+            return ceiling
+        return hot_part(held.units["hot"] + held.units["cold"], str(coin.settings[PERCENTAGE]))
+
+    def _needed(self, coin: Coin) -> int | None:
+        """Units that open withdrawals of the network will take from the hot wallet, fees included; None: too many to count.
+
+        What waits for an approval is found by its merchant alone and is not counted: once it is given, it may wait for liquidity.
+        """
+        network = self._network.id
+        works = self._store.open_work("payout", network, limit=MOST_OPEN)
+        batches = self._store.open_work("batch", network, limit=MOST_OPEN)
+        if len(works) >= MOST_OPEN or len(batches) >= MOST_OPEN:
+            return None
+        keys = [work.id.rsplit("|", 1) for work in works]
+        unmade = [work.id.rsplit("|", 1) for work in batches]
+        wanted = [(Withdrawal, {"tenant": tenant, "id": id}) for tenant, id in keys]
+        wanted_too = [(WithdrawalBatch, {"tenant": tenant, "id": id}) for tenant, id in unmade]
+        found: list[Withdrawal | None] = self._store.get_many(wanted) if wanted else []
+        groups: list[WithdrawalBatch | None] = self._store.get_many(wanted_too) if wanted_too else []
+        # Members that are made already count twice for a moment: too much rather than too little.
+        every = [w for w in found if w is not None] + [m for group in groups if group is not None for m in group.members()]
+        return sum((w.amount if w.asset == coin.asset else 0) + (w.fee if w.fee_asset == coin.asset else 0) for w in every)
+
+    def _plan(self, record: Distribution, coin: Coin, source: Wallet, hot: Wallet, legs: Sequence[Leg], *, worth_it: bool) -> None:
+        """Plan a lot of moves; a top-up of the collector in its place where that can not pay for them. `worth_it`: only where the
+        fee is a small part of it."""
+        try:
+            topup, fee = 0, 0
+            if coin.contract is not None:
+                transfers = [(wallet.address, units) for _, wallet, units in legs]
+                fees = self._fees.provided(coin, source.address, transfers, hot)
+                topup, fee = (fees.topup if source.role != "hot" else 0), fees.fee
+            else:
+                fee = sum(self._fees.cost(coin, source.address, wallet.address, units) for _, wallet, units in legs)
+        except Refused as refused:
+            self._put_off(record, f"refused: {refused}")
+            return
+        if worth_it and self._fees.too_dear(coin, sum(units for _, _, units in legs), fee):
+            return
+        native = self._fees.native
+        if topup:
+            if record.topups >= MOST_TOPUPS:
+                self._put_off(record, "as many top-ups as there may be were not enough")
+                return
+            self._commit(record, [self._move(record, 1, "topup", native, hot, source, topup)], topups=record.topups + 1)
+            return
+        moves = [self._move(record, n, kind, coin, source, wallet, units) for n, (kind, wallet, units) in enumerate(legs, 1)]
+        self._commit(record, moves, topups=0)
+
+    def _move(
+        self, record: Distribution, n: int, kind: MoveKind, coin: Coin, source: Wallet, recipient: Wallet, units: int
+    ) -> Move:
+        now = self._clock.now_ms()
+        owner = f"{self._network.id}|{record.id}"
+        return Move(
+            id=move_id(owner, kind, record.number + n), network=self._network.id, kind=kind, asset=coin.asset,
+            contract=coin.contract, source=source.address, path=None, recipient=recipient.address, amount=units, owner=owner,
+            created_at=now, updated_at=now,
+        )  # fmt: skip
+
+    def _commit(self, record: Distribution, moves: Sequence[Move], topups: int) -> None:
+        news = News(self._clock.now_ms())
+        ids = tuple(move.id for move in moves)
+        after = replace(
+            record, number=record.number + len(moves), moves=ids, topups=topups, reason=None, version=record.version + 1
+        )
+        changes: list[Change] = [Save(after)]
+        for move in moves:
+            changes += planned(news, move)
+        self._store.commit([*changes, *news.emit()])
+
+    def _ready(self, wallet: Wallet, coin: Coin) -> Distribution | None:
+        """The wallet's record, where nothing is under way and nothing has to wait. What has come to rest is taken note of first."""
+        return until_settled(lambda: self._at_rest(wallet, coin))
+
+    def _at_rest(self, wallet: Wallet, coin: Coin) -> Distribution | None:
+        record = self._record(wallet, coin)
+        if record.moves:
+            wanted = [(Move, {"network": self._network.id, "id": id}) for id in record.moves]
+            moves: list[Move | None] = self._store.get_many(wanted)
+            if any(move is not None and not move.at_rest for move in moves):
+                return None
+            bad = [move for move in moves if move is not None and move.state != "settled"]
+            if bad:
+                self._put_off(record, f"move {bad[0].id}: {bad[0].state}: {bad[0].reason}")
+                return None
+            record = replace(record, moves=(), tries=0, look_at=0, version=record.version + 1)
+            self._store.commit([Save(record)])
+        return record if record.look_at <= self._clock.now_ms() else None
+
+    def _put_off(self, record: Distribution, reason: str) -> None:
+        """It came to nothing: an alarm, and another try after a while."""
+        pause = min(FIRST_WAIT_MS * 2 ** min(record.tries, 20), 24 * LONGEST_MS)
+        look_at = self._clock.now_ms() + pause
+        after = replace(record, moves=(), topups=0, tries=record.tries + 1, look_at=look_at, reason=reason[:300])
+        self._store.commit([Save(replace(after, version=record.version + 1))])
+        log.error("ALARM %s: what %s has of %s can not go on: %s", record.network, record.address, record.asset, reason)
+
+    def _record(self, wallet: Wallet, coin: Coin) -> Distribution:
+        place = self._place(wallet)
+        found = self._store.get(Distribution, network=self._network.id, address=place, asset=coin.asset)
+        return found or Distribution(self._network.id, place, coin.asset)
+
+    def _place(self, wallet: Wallet) -> str:
+        return self._rules.storage_form(self._network.slug, wallet.address)
