@@ -110,11 +110,7 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
             follow(each)
         each.take("confirm", confirm)
         each.take("expire", expire)
-        if pays_from_coins(network):
-            _collect_coins(network, each)
-        else:
-            each.take("collect", partial(wired.collecting(network).work, more))
-            each.take("distribute", partial(wired.distributor(network).work, more))
+        _collect(network, each, more)
         each.take("drain replaced wallets", lambda: wired.drains(network).work(more))
         each.take("look at wallets", wired.observer(network).look)
         if network.family == "evm" and not network.simulated:
@@ -131,6 +127,14 @@ def _followed(network: Network) -> dict[str, Settlement | BundleSettlement | Coi
     if pays_from_coins(network):
         return {**payments, "bundles": wired.bundle_settlement(network), "coin moves": wired.coin_moves(network)}
     return {**payments, "moves": wired.moves(network)}
+
+
+def _collect(network: Network, each: Each, more: Callable[[], bool]) -> None:
+    if pays_from_coins(network):
+        _collect_coins(network, each)
+        return
+    each.take("collect", partial(services().collecting(network).work, more))
+    each.take("distribute", partial(services().distributor(network).work, more))
 
 
 def _collect_coins(network: Network, each: Each) -> None:
