@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from chalicelib.domain.risk import RiskRules
+
 APP = "gateway"
 STAGES = ("local", "demo", "prod")
 TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", "webhooks", "custody", "sandbox")
@@ -56,6 +58,7 @@ class Settings:
     collect_fee_percent: int = 5
     wallet_custody: Literal["native", "envelope"] = "envelope"
     reveal_private_keys: bool = True
+    risk: RiskRules = field(default_factory=RiskRules)
 
     @classmethod
     def from_environment(cls) -> Settings:
@@ -98,6 +101,13 @@ class Settings:
             public_url=_url("PUBLIC_URL"),
             chains=_chains("LIVE_CHAINS"),
             renewal_seconds=_whole("RENEWAL_SECONDS", 180, least=60),
+            risk=RiskRules(
+                usd=_whole("RISK_USD", 1000, least=0),
+                threshold=_whole("RISK_THRESHOLD", 60, least=1),
+                per_hour=_whole("RISK_NEW_PER_HOUR", 100, least=1),
+                per_day=_whole("RISK_NEW_PER_DAY", 300, least=1),
+                failures=_whole("RISK_FAILURES", 3, least=1),
+            ),
             renewals_most=_whole("RENEWALS_MOST", 5, least=0),
             renewal_fee_times=_whole("RENEWAL_FEE_TIMES", 10, least=1),
             collect_fee_percent=_whole("COLLECT_FEE_PERCENT", 5, least=0),

@@ -20,7 +20,7 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
 from chalicelib.domain.restores import Usage
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import Balances, ChainReader, Usages
+from chalicelib.usecases.ports.readers import Balances, ChainReader, Contracts, Usages
 
 log = logging.getLogger(__name__)
 
@@ -204,6 +204,16 @@ class SeveralReaders:
                 return answer
             told.add(answer)
         raise Unavailable(f"{self._network.id}: no two nodes tell the same balance")
+
+    def has_code(self, address: str) -> bool:
+        """As one reader; of a network that has contracts alone."""
+
+        def asked(reader: ChainReader) -> bool:
+            if not isinstance(reader, Contracts):
+                raise TypeError(f"{self._network.id} has no contracts")
+            return reader.has_code(address)
+
+        return self._first(asked)
 
     @property
     def traces(self) -> bool | None:

@@ -10,7 +10,9 @@ from typing import Any, Literal
 from chalicelib.domain.ids import Realm, TenantId
 from chalicelib.domain.money import ceil_units
 
-ApprovalReason = Literal["multisig", "grey_list"]
+ApprovalReason = Literal["multisig", "grey_list", "risk"]
+OPERATORS: frozenset[ApprovalReason] = frozenset({"grey_list", "risk"})
+"""What the operator is asked about; the merchant's signers about the rest."""
 Verify = Callable[[str, str, str], bool]
 """Public key (hex), text, signature (hex): whether the signature is that key's over that text (Ed25519, RFC 8032)."""
 
@@ -52,8 +54,8 @@ class ApprovalSignature:
 class Approval:
     """What a withdrawal needs before anything is done with it, as it was configured when it was created.
 
-    `multisig` needs `required` signatures of different `signers`; `grey_list` needs the operator, whose key's id is `operator`.
-    An address may come to the grey list later: `reopened` where everybody had agreed before that.
+    `multisig` needs `required` signatures of different `signers`; `grey_list` and `risk` need the operator, whose key's id is
+    `operator`. Both may come up later: `reopened` is how often that was after everybody had agreed.
     """
 
     reasons: tuple[ApprovalReason, ...]
@@ -62,7 +64,7 @@ class Approval:
     signatures: tuple[ApprovalSignature, ...] = ()
     operator: str | None = None
     rejected_by: str | None = None
-    reopened: bool = False
+    reopened: int = 0
 
     def signer(self, signer_id: str) -> Signer | None:
         return next((signer for signer in self.signers if signer.id == signer_id), None)
@@ -73,18 +75,27 @@ class Approval:
     @property
     def given(self) -> bool:
         """Whether everybody who has to agree has agreed."""
+        return self._signed and (not self.asks_operator or self.operator is not None)
+
+    @property
+    def _signed(self) -> bool:
         signed = len({signature.signer_id for signature in self.signatures})
-        return ("multisig" not in self.reasons or signed >= self.required) and (
-            "grey_list" not in self.reasons or self.operator is not None
-        )
+        return "multisig" not in self.reasons or signed >= self.required
 
     @property
     def asks_operator(self) -> bool:
-        return "grey_list" in self.reasons
+        return not OPERATORS.isdisjoint(self.reasons)
 
-    def with_operator(self) -> Approval:
-        """The same, and the operator is asked, too."""
-        return replace(self, reasons=(*self.reasons, "grey_list"), reopened=bool(self.reasons) and self.given)
+    @property
+    def waits_for(self) -> Literal["approval", "risk"]:
+        """What an open one is called that waits: `risk` where nothing but the operator's decision about that is missing."""
+        return "risk" if self._signed and "risk" in self.reasons and "grey_list" not in self.reasons else "approval"
+
+    def asking(self, reason: ApprovalReason) -> Approval:
+        """The same, and the operator is asked about `reason`, whatever it said to others before."""
+        again = bool(self.reasons) and self.given
+        reasons = self.reasons if reason in self.reasons else (*self.reasons, reason)
+        return replace(self, reasons=reasons, operator=None, reopened=self.reopened + again)
 
     def proven(self, text: str, verify: Verify) -> bool:
         """`given`, with every signature looked at again: what whoever signs the payment relies on."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from chalicelib.domain.approvals import Approval
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.risk import Assessment
 
 WithdrawalStatus = Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"]
 PendingReason = Literal["approval", "liquidity", "risk", "halted"]
@@ -51,7 +52,8 @@ class Withdrawal:
 
     `approval` is there where somebody has to agree; until then there is no payout work and no command for it. `limited`: it
     counts towards the limits that its address has on the whitelist. `charge` is what the merchant is debited for the network's
-    fee, in units of `asset`: the estimate at its creation, which is the price; 0 where the hot wallet pays.
+    fee, in units of `asset`: the estimate at its creation, which is the price; 0 where the hot wallet pays. `risk`: what was
+    found when it was about to begin, if anything.
     """
 
     id: str
@@ -81,6 +83,7 @@ class Withdrawal:
     limited: bool = False
     charge: int = 0
     block_hash: str | None = None
+    risk: Assessment | None = None
     version: int = 1
 
     @property

@@ -232,6 +232,8 @@ RECORDS: dict[str, Kind] = {
     "Rescan": Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),
     "DemoState": Kind("chain", lambda r: f"demo#{r.id}"),
     "FeeQuote": Kind("chain", lambda r: f"fees#{r.network}"),
+    "PaymentHistory": Kind("records", lambda r: f"paid#{r.tenant}", lambda r: r.asset),
+    "Payees": Kind("records", lambda r: f"payees#{r.tenant}", lambda r: f"{r.network}#{r.mark}"),
     "PaymentSwitch": Kind("chain", lambda r: f"switch#{r.realm}"),
     "GreyListEntry": Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
     "MinedBlocks": Kind("chain", lambda r: f"mined#{r.tenant}"),

@@ -68,9 +68,10 @@ class Approvals:
     def accept(self, approver: Approver, withdrawal_id: str) -> Withdrawal:
         """Agree to a withdrawal. Pays it once everybody who has to has agreed. The same acceptance twice is one.
 
-        An admin key without a signature gives the operator's word, which a grey-listed address needs; it never stands for a
-        signature, nor a signature that it hands on for its word. The grey list is asked again: who agrees to an address that has
-        come to it since may not be the last. Raises NotFound, BusinessRule (nothing to agree to, not a signer, a wrong signature).
+        An admin key without a signature gives the operator's word, which a grey-listed address or a risk needs; it never stands
+        for a signature, nor a signature that it hands on for its word. What was found of risk counts as accepted then. The grey
+        list is asked again: who agrees to an address that has come to it since may not be the last. Raises NotFound, BusinessRule
+        (nothing to agree to, not a signer, a wrong signature).
         """
         tenant = self._owner(approver, withdrawal_id)
 
@@ -84,7 +85,10 @@ class Approvals:
             if not before.waits_for_approval:
                 raise BusinessRule("id", f"this withdrawal does not wait for approval: it is {before.status}")
             after = replace(before, approval=agreed, updated_at=now, version=before.version + 1)
+            if before.risk is not None and agreed.operator is not None:
+                after = replace(after, risk=before.risk.agreed())
             if not agreed.given:
+                after = replace(after, pending_reason=agreed.waits_for)
                 self._store.commit([Save(after)])
                 return after
             after = replace(after, pending_reason=None)
@@ -134,10 +138,10 @@ class Approvals:
 
     def _asked(self, withdrawal: Withdrawal, approval: Approval) -> Approval:
         """`approval`, and the operator's where the address of one that still waits is on the grey list now."""
-        if not withdrawal.waits_for_approval or approval.asks_operator:
+        if not withdrawal.waits_for_approval or "grey_list" in approval.reasons:
             return approval
         listed = grey_listed(self._store, self._rules, withdrawal.network, withdrawal.to_address)
-        return approval.with_operator() if listed else approval
+        return approval.asking("grey_list") if listed else approval
 
     def _agreed(self, approver: Approver, withdrawal: Withdrawal, approval: Approval, now: int) -> Approval:
         """`approval` with what the approver says. Raises BusinessRule where that is nothing."""

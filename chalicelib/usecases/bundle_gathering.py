@@ -92,6 +92,8 @@ class BundleGathering:
                 if withdrawal.status == "pending":
                     self._checks.fail(withdrawal, "the address is that of the wallet that pays")
                 return
+            if withdrawal.status == "pending" and self._checks.judged(network, withdrawal) is None:
+                return
             found.append(withdrawal)
 
         consider(first)
@@ -157,7 +159,13 @@ class BundleGathering:
 
     def _join(
         self, network: Network, wallet: Wallet, bundle: Bundle | None, held: HeldCoins, before: Withdrawal, fee: int
-    ) -> tuple[Bundle, HeldCoins]:
+    ) -> tuple[Bundle | None, HeldCoins]:
+        judged = None
+        if before.status == "pending":
+            # Once more, since others have joined before it: of many at once, each is judged with those before it counted.
+            judged = self._checks.judged(network, before)
+            if judged is None:
+                return bundle, held
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, before)
         joined = BundledPayout(before.id, before.tenant, self._rules.normalize(network.id, before.to_address), before.amount)
@@ -193,9 +201,10 @@ class BundleGathering:
         )
         after = replace(
             before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee,
-            order_id=order.id, updated_at=news.at,
+            order_id=order.id, updated_at=news.at, risk=before.risk if judged is None else judged.assessment or before.risk,
         )  # fmt: skip
         after = stepped(news, views, before, after)
         # Nothing new begins with a wallet that was replaced.
-        self._store.commit([Save(bundle), Save(after), Save(order), Still(wallet), *changes, *news.emit()])
+        noted = () if judged is None else judged.noted
+        self._store.commit([Save(bundle), Save(after), Save(order), Still(wallet), *changes, *noted, *news.emit()])
         return bundle, held

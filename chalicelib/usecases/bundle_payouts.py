@@ -41,6 +41,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.risk import Risk
 from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.wallet_lookup import wallet_at
 from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_work, sent_work, stepped
@@ -60,9 +61,10 @@ class BundlePayouts:
         payer_of: Callable[[Network], CoinPayer],
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
+        risk: Risk,
     ) -> None:
         self._store, self._rules, self._clock, self._payer_of = store, rules, clock, payer_of
-        checks = PayoutChecks(store, rules, clock)
+        checks = PayoutChecks(store, rules, clock, risk)
         self._building = BundleBuilding(store, rules, clock, payer_of, reader_of, renewals)
         self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building)
         self._signing = BundleSigning(store, rules, clock, signer, payer_of, checks)

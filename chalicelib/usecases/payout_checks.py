@@ -1,5 +1,5 @@
-"""What every payment is asked before its money can move, whatever its chain: the grey list once more, who has to agree, and what
-is done where the answer is no. Shared by payments from accounts (`payouts`) and from coins (`bundle_payouts`)."""
+"""What every payment is asked before its money can move, whatever its chain: the grey list once more, its risk, who has to agree,
+and what is done where the answer is no. Shared by payments from accounts (`payouts`) and from coins (`bundle_payouts`)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.risk import Judged, Risk
 from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_steps import catalogue_views, given_back, purse_of, sent_back
 
@@ -24,8 +25,8 @@ log = logging.getLogger(__name__)
 class PayoutChecks:
     """Each step is one transaction. Raises Conflict, Unavailable."""
 
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
-        self._store, self._rules, self._clock = store, rules, clock
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, risk: Risk) -> None:
+        self._store, self._rules, self._clock, self._risk = store, rules, clock, risk
 
     def stopped(self, network: Network, before: Withdrawal) -> bool:
         """Whether something has to happen with a withdrawal first that is pending, or between bundles; the record says what.
@@ -42,12 +43,31 @@ class PayoutChecks:
         if before.status != "pending" or not self._doubtful(before):
             return False  # who left its bundle was asked about before it began, and does not go back to being decided about
         log.warning("%s: %s goes to an address that is on the grey list now: the operator is asked", network.id, before.id)
-        self._store.commit(sent_back(before, self._clock.now_ms()))
+        self._store.commit(sent_back(before, self._clock.now_ms(), "grey_list"))
         return True
+
+    def judged(self, network: Network, before: Withdrawal) -> Judged | None:
+        """What was found about a pending withdrawal, and what the transaction has to save that begins it; None where it waits for
+        the operator, or failed.
+
+        What the operator has accepted is not asked again; what comes up besides is.
+        """
+        now = self._clock.now_ms()
+        judged = self._risk.of(network, before, now)
+        if judged.service:
+            self.fail(before, "the address is a wallet of the service itself")
+            return None
+        found = judged.assessment
+        if not judged.asks or found is None:
+            return judged
+        names = ", ".join(finding.name for finding in found.findings)
+        log.error("ALARM %s: %s waits for the operator, its risk is %d: %s", network.id, before.id, found.score, names)
+        self._store.commit(sent_back(before, now, "risk", found))
+        return None
 
     def _doubtful(self, withdrawal: Withdrawal) -> bool:
         """Whether its address is on the grey list now and the operator has not agreed to it. Others' word does not count there."""
-        if withdrawal.approval is not None and withdrawal.approval.asks_operator:
+        if withdrawal.approval is not None and "grey_list" in withdrawal.approval.reasons:
             return False  # and has an answer, or it would not have come here
         return grey_listed(self._store, self._rules, withdrawal.network, withdrawal.to_address)
 

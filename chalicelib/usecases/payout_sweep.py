@@ -44,7 +44,7 @@ class PayoutSweep:
 
 
 def _stood_still(withdrawal: Withdrawal, now: int) -> bool:
-    if withdrawal.status not in ("pending", "processing") or withdrawal.pending_reason == "approval":
+    if withdrawal.status not in ("pending", "processing") or withdrawal.waits_for_approval:
         return False
     if withdrawal.pending_reason == "halted":
         return True

@@ -42,6 +42,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unava
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.risk import Risk
 from chalicelib.usecases.switch import rests_on, stopped
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.wallet_lookup import wallet_at
@@ -85,10 +86,11 @@ class Payouts:
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
         from_coins: FromCoins,
+        risk: Risk,
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
         self._payer_of, self._reader_of = payer_of, reader_of
-        self._checks = PayoutChecks(store, rules, clock)
+        self._checks = PayoutChecks(store, rules, clock, risk)
         self._renewals, self._from_coins = renewals, from_coins
 
     def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
@@ -158,6 +160,9 @@ class Payouts:
         """pending → processing where nothing stands in the way; None while something does, and the record says what."""
         if self._checks.stopped(network, before):
             return None
+        judged = self._checks.judged(network, before)
+        if judged is None:
+            return None
         wallet = self._wallet(network)
         if wallet is None or not self._covered(network, wallet, before):
             self._checks.wait_for_liquidity(network, before)
@@ -172,9 +177,10 @@ class Payouts:
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, before)
         after = replace(before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee, updated_at=news.at)
+        after = replace(after, risk=judged.assessment or before.risk)
         after = stepped(news, views, before, after)
         # Nothing new begins with a wallet that was replaced: whoever drains it has to know what it still has to pay.
-        self._store.commit([Save(after), Still(wallet), *news.emit()])
+        self._store.commit([Save(after), Still(wallet), *judged.noted, *news.emit()])
         return after
 
     def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:

@@ -44,6 +44,13 @@ def stake_of(transaction: str) -> str | None:
     return f"stk_{transaction.removeprefix('txs_')}" if transaction.startswith("txs_") else None
 
 
+def _risk(withdrawal: Withdrawal) -> dict[str, Any] | None:
+    found = withdrawal.risk
+    if found is None:
+        return None
+    return {"score": found.score, "findings": [{"name": finding.name, "weight": finding.weight} for finding in found.findings]}
+
+
 class Views:
     """Renders records with the names and decimals of a catalogue, and what is worth money at the rates of `now_ms`.
 
@@ -223,6 +230,7 @@ class Views:
                 "metadata": withdrawal.metadata or None,
                 "batch_id": withdrawal.batch_id,
                 "approval": self._approval(withdrawal),
+                "risk": _risk(withdrawal),
                 "created_at": iso(withdrawal.created_at),
                 "updated_at": iso(withdrawal.updated_at),
                 "confirmed_at": iso(final) if final is not None else None,

@@ -12,8 +12,9 @@ from decimal import Decimal
 from chalicelib.domain.approvals import whitelist_text
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound
-from chalicelib.domain.ids import TenantId, network_parts
+from chalicelib.domain.ids import NetworkId, TenantId, network_parts
 from chalicelib.domain.merchant_settings import MerchantSettings
+from chalicelib.domain.risk import Payees, mark_of
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id
 from chalicelib.usecases.changes import Also, Save, nothing_more
 from chalicelib.usecases.guarding import Signatures, check_signed
@@ -52,13 +53,15 @@ class Whitelist:
 
         def decide() -> WhitelistEntry:
             now = self._clock.now_ms()
-            before, settings = self._guarded(tenant, name)
+            before, settings, alike = self._guarded(tenant, name, network.id, shown)
             if before is not None and before.removed_at is None:
                 raise BusinessRule("address", f"is on the whitelist for {network.slug} already, as {before.id}")
             version = 1 if before is None else before.version + 1
             entry = WhitelistEntry(name, tenant, network.id, shown, label, now, now, daily, monthly, version=version)
             _check_guarded(settings, 0 if before is None else before.version, entry, signatures)
-            self._store.commit([Save(entry), *also(entry)])
+            # From now on an address that only looks like it is told from it.
+            trusted = alike.with_trusted(shown)
+            self._store.commit([Save(entry), *([] if trusted is None else [Save(trusted)]), *also(entry)])
             return entry
 
         return until_settled(decide)
@@ -74,7 +77,10 @@ class Whitelist:
         """Change `label`, `daily_limit`, `monthly_limit`; what is not named stays. Raises NotFound, BusinessRule."""
 
         def decide() -> WhitelistEntry:
-            found, settings = self._guarded(tenant, name)
+            found, settings = self._store.get_many(
+                [(WhitelistEntry, {"tenant": tenant, "id": name}), (MerchantSettings, {"tenant": tenant})]
+            )
+            settings = settings or MerchantSettings(tenant)
             before = _there(found, name)
             after = replace(before, **changes, updated_at=self._clock.now_ms(), version=before.version + 1)  # type: ignore[arg-type]
             daily, monthly = _limits(after.daily_limit, after.monthly_limit)
@@ -86,12 +92,19 @@ class Whitelist:
 
         return until_settled(decide)
 
-    def _guarded(self, tenant: TenantId, name: str) -> tuple[WhitelistEntry | None, MerchantSettings]:
-        """What is stored under an id, and the settings that say who guards it; one call."""
-        entry, settings = self._store.get_many(
-            [(WhitelistEntry, {"tenant": tenant, "id": name}), (MerchantSettings, {"tenant": tenant})]
+    def _guarded(
+        self, tenant: TenantId, name: str, network: NetworkId, address: str
+    ) -> tuple[WhitelistEntry | None, MerchantSettings, Payees]:
+        """What is stored under an id, the settings that say who guards it, and what looks like its address; one call."""
+        mark = mark_of(address)
+        entry, settings, alike = self._store.get_many(
+            [
+                (WhitelistEntry, {"tenant": tenant, "id": name}),
+                (MerchantSettings, {"tenant": tenant}),
+                (Payees, {"tenant": tenant, "network": network, "mark": mark}),
+            ]
         )
-        return entry, settings or MerchantSettings(tenant)
+        return entry, settings or MerchantSettings(tenant), alike or Payees(tenant, network, mark)
 
     def remove(self, tenant: TenantId, name: str) -> WhitelistEntry:
         """Trust an address no more. Raises NotFound."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from typing import Any
 
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses import Wallet, Watched
 from chalicelib.domain.approvals import Approval, ApprovalReason
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import FeeQuote
@@ -25,8 +25,10 @@ from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id, limit_of
 from chalicelib.domain.withdrawals import Priority, fee_at
+from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.risk import is_service, token_contracts
 
 _EXACT = Context(prec=120)
 
@@ -53,6 +55,7 @@ class Facts:
     hot: Wallet | None
     entries: dict[str, WhitelistEntry]
     grey: frozenset[str]
+    service: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,7 @@ class Rules:
         facts = self._facts(tenant, outputs)
         if from_address is not None:
             self._check_source(facts.hot, from_address)
+        self._check_destinations(facts, outputs)
         self._check_whitelist(facts, outputs, now)
         total = sum(output.amount for output in outputs)
         self._check_day(facts.spent, total, now)
@@ -198,14 +202,16 @@ class Rules:
             for a in addresses
         ]
         # One call, as long as all of it fits into one: of many addresses, few have limits, and these are read afterwards.
-        together = fixed + 3 * len(addresses) <= 100
+        together = fixed + 4 * len(addresses) <= 100
+        wanted += [watched_key(network, self._addresses.storage_form(network.slug, a)) for a in addresses]
         own = [(PayeeSpent, {"tenant": tenant, "asset": coin.asset, "address": a}) for a in addresses]
         found = self._store.get_many([*wanted, *own] if together else wanted)
         balance, spent, quote, settings, hot = found[:fixed]
         entries: list[WhitelistEntry | None] = found[fixed : fixed + len(addresses)]
         grey = found[fixed + len(addresses) : fixed + 2 * len(addresses)]
+        watched: list[Watched | None] = found[fixed + 2 * len(addresses) : fixed + 3 * len(addresses)]
         if together:
-            apart = found[fixed + 2 * len(addresses) :]
+            apart = found[fixed + 3 * len(addresses) :]
         else:
             wanted = [key for key, entry in zip(own, entries, strict=True) if entry is not None and entry.limited]
             apart = self._store.get_many(wanted) if wanted else []
@@ -218,6 +224,7 @@ class Rules:
             hot=hot,
             entries={e.address: e for e in entries if e is not None and e.removed_at is None},
             grey=frozenset(a for a, e in zip(addresses, grey, strict=True) if e is not None),
+            service=frozenset(a for a, w in zip(addresses, watched, strict=True) if is_service(w)),
         )
 
     def _shown(self, units: int) -> str:
@@ -249,6 +256,16 @@ class Rules:
             asked = from_address
         if hot is None or asked != hot.address:
             raise InvalidParameter.one("from_address_id", from_address, f"must be the address of a hot wallet of {slug}")
+
+    def _check_destinations(self, facts: Facts, outputs: Sequence[Output]) -> None:
+        """Nobody is paid at a wallet of the service itself, nor at a token's contract, where it would be lost."""
+        slug = self.network.slug
+        contracts = token_contracts(self._catalogue, self.network, self._addresses)
+        for output in outputs:
+            if output.to_address in facts.service:
+                raise BusinessRule(output.address_field, "is a wallet of the service itself")
+            if self._addresses.storage_form(slug, output.to_address) in contracts:
+                raise BusinessRule(output.address_field, "is the contract of a token: what is sent there is lost")
 
     def _check_whitelist(self, facts: Facts, outputs: Sequence[Output], now: int) -> None:
         coin = self._coin

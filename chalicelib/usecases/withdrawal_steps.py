@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.domain import ledger
-from chalicelib.domain.approvals import Approval, ApprovalRequest
+from chalicelib.domain.approvals import Approval, ApprovalReason, ApprovalRequest
 from chalicelib.domain.catalogue import Catalogue, Network
 from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.limits import Paid, PayeeSpent, Spent, without_payment
 from chalicelib.domain.money import Amount
+from chalicelib.domain.risk import Assessment
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
@@ -100,12 +101,14 @@ def waited_for(withdrawal: Withdrawal) -> list[Change]:
     return [Close(approval_work(withdrawal)), Save(_request(withdrawal, open=False))]
 
 
-def sent_back(before: Withdrawal, now: int) -> list[Change]:
+def sent_back(before: Withdrawal, now: int, reason: ApprovalReason, risk: Assessment | None = None) -> list[Change]:
     """The whole transaction after which a withdrawal that was about to be paid waits for the operator first."""
+    approval = (before.approval or Approval(())).asking(reason)
     after = replace(
         before,
-        approval=(before.approval or Approval(())).with_operator(),
-        pending_reason="approval",
+        approval=approval,
+        pending_reason=approval.waits_for,
+        risk=risk or before.risk,
         updated_at=now,
         version=before.version + 1,
     )
@@ -113,9 +116,9 @@ def sent_back(before: Withdrawal, now: int) -> list[Change]:
 
 
 def _request(withdrawal: Withdrawal, *, open: bool) -> ApprovalRequest:
-    """It is stored with the withdrawal (or where that is sent back), decided once, and perhaps opened and decided once more: its
+    """It is stored with the withdrawal (or where that is sent back), decided once, and perhaps opened and decided again: its
     versions are known."""
-    before = 2 if withdrawal.approval is not None and withdrawal.approval.reopened else 0
+    before = 0 if withdrawal.approval is None else 2 * withdrawal.approval.reopened
     return ApprovalRequest(withdrawal.id, withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open, before + (1 if open else 2))
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from chalicelib.chains.addresses import Rules
     from chalicelib.domain.catalogue import Network
     from chalicelib.domain.ids import Realm, TenantId
+    from chalicelib.domain.rates import Rates
     from chalicelib.store.queues import SqsQueues
     from chalicelib.usecases.balance_bookings import BalanceBooker
     from chalicelib.usecases.bundle_payouts import BundlePayouts
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner
     from chalicelib.usecases.restoring import Pools, Restorer
+    from chalicelib.usecases.risk import Risk
     from chalicelib.usecases.rotation import Drains
     from chalicelib.usecases.scan import Scanner
     from chalicelib.usecases.settlement import Settlement
@@ -67,6 +69,9 @@ class WorkerServices(CoinMoveServices):
         raise NotImplementedError
 
     def clock_of(self, realm: Realm) -> Clock:
+        raise NotImplementedError
+
+    def rates(self, realm: Realm) -> Rates:
         raise NotImplementedError
 
     def deposits(self, realm: Realm) -> Deposits:
@@ -240,14 +245,22 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.usecases.payouts import Payouts
 
         renewals, together = self.renewals, self.bundle_payouts
-        return Payouts(self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader, renewals, together)
+        return Payouts(
+            self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader, renewals, together, self.risk
+        )
+
+    @cached_property
+    def risk(self) -> Risk:
+        from chalicelib.usecases.risk import Risk
+
+        return Risk(self.store, self.rules, self.rates, self.reader, self.settings.risk)
 
     @cached_property
     def bundle_payouts(self) -> BundlePayouts:
         from chalicelib.usecases.bundle_payouts import BundlePayouts
 
         rules, clock = self.rules, self.realm_clock
-        return BundlePayouts(self.store, rules, clock, self.signer, self.coin_payer, self.reader, self.renewals)
+        return BundlePayouts(self.store, rules, clock, self.signer, self.coin_payer, self.reader, self.renewals, self.risk)
 
     @cached_property
     def stake_signing(self) -> StakeSigning:

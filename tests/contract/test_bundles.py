@@ -625,7 +625,7 @@ def _dishonest(wired: Services) -> BundlePayouts:
     def payer(network: Any) -> Any:
         return _Dishonest(wired.coin_payer(network))
 
-    return BundlePayouts(wired.store, wired.rules, wired.realm_clock, wired.signer, payer, wired.reader, wired.renewals)
+    return BundlePayouts(wired.store, wired.rules, wired.realm_clock, wired.signer, payer, wired.reader, wired.renewals, wired.risk)
 
 
 @pytest.mark.parametrize("moment", ["first", "signing", "sending"])

@@ -23,13 +23,13 @@ class WithdrawalApproval(Record):
     """What the withdrawal needs before anything is done with it."""
 
     reasons: Annotated[
-        list[Literal["multisig", "grey_list"]], Field(description="Why somebody has to agree.", examples=[["multisig"]])
+        list[Literal["multisig", "grey_list", "risk"]], Field(description="Why somebody has to agree.", examples=[["multisig"]])
     ]
     given: Annotated[bool, Field(description="Everybody who has to has agreed.")]
     required_signatures: Annotated[int, Field(description="Signatures of different signers that are needed.", examples=[2])]
     signers: Annotated[list[str], Field(description="Ids of the signers whose signatures count.", examples=[["alice", "bob"]])]
     signatures: Annotated[list[ApprovalSignature], Field(description="Those that are there already.")]
-    operator_accepted: Annotated[bool, Field(description="The operator agreed, which a grey-listed address needs.")]
+    operator_accepted: Annotated[bool, Field(description="The operator agreed, which a grey-listed address or a risk needs.")]
     signing_text: Annotated[
         str,
         Field(
@@ -37,6 +37,33 @@ class WithdrawalApproval(Record):
             examples=["wd_01kabc\nethereum\neth\n0.5\n0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"],
         ),
     ]
+
+
+class RiskFinding(Record):
+    """Something that speaks against a withdrawal."""
+
+    name: Annotated[
+        Literal["new_address", "unusual_amount", "velocity", "look_alike", "contract", "own_address", "repeated_failures"],
+        Field(
+            description="`new_address`: first paid less than a day ago, and not whitelisted for an hour. `unusual_amount`: larger "
+            "than every one before, and many times the typical one. `velocity`: too many payments to new addresses in an hour or "
+            "a day, or too much in all. `look_alike`: begins and ends like another address that was paid or whitelisted. "
+            "`contract`: a contract that is new. `own_address`: a deposit address of the same merchant. `repeated_failures`: "
+            "payments to it failed on the chain.",
+            examples=["look_alike"],
+        ),
+    ]
+    weight: Annotated[int, Field(description="How much it counts.", examples=[100])]
+
+
+class WithdrawalRisk(Record):
+    """What was found about a withdrawal when its payment was about to begin."""
+
+    score: Annotated[
+        int,
+        Field(description="The sum of the weights. From the deployment's threshold on it waits for the operator.", examples=[100]),
+    ]
+    findings: Annotated[list[RiskFinding], Field(description="What it is made of.")]
 
 
 class Withdrawal(Record):
@@ -90,6 +117,7 @@ class Withdrawal(Record):
     metadata: Metadata = None  # type: ignore[assignment]
     batch_id: Annotated[str, Field(description="The batch that it came with.", examples=["wdb_01kab7n3q2w8z5r6t4y1v9c000"])] = None  # type: ignore[assignment]
     approval: WithdrawalApproval = None  # type: ignore[assignment]
+    risk: WithdrawalRisk = None  # type: ignore[assignment]
     created_at: Time
     updated_at: Time
     confirmed_at: Time = None  # type: ignore[assignment]

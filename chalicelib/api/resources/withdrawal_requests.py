@@ -48,10 +48,12 @@ class Decision(Request):
     answer="list[withdrawals.Withdrawal]", summary="Withdrawals that wait for an approval",
 )  # fmt: skip
 def list_requests(ctx: Ctx, query: ListQuery) -> Answer:
-    """An admin key sees those of all merchants in its realm, a client key its merchant's own."""
+    """An admin key sees those of all merchants in its realm, a client key its merchant's own: those that wait for signatures, for
+    the operator's word about the grey list (`pending_reason: approval`), or for its decision about a risk (`pending_reason:
+    risk`)."""
     listing = PENDING if ctx.key.level == "admin" else WITHDRAWALS
-    waiting = [listing.condition("status", "pending"), listing.condition("pending_reason", "approval")]
-    found, pagination = listing.page(ctx, query, also=waiting)
+    waiting = [listing.condition("status", "pending")]
+    found, pagination = listing.page(ctx, query, also=waiting, where=lambda withdrawal: withdrawal.waits_for_approval)
     return Answer([ctx.views.withdrawal(w) for w in found], pagination)
 
 
@@ -65,12 +67,14 @@ def _approver(ctx: Ctx, body: Decision) -> Approver:
 )  # fmt: skip
 def accept_request(ctx: Ctx, body: Decision) -> Answer:
     """Where multisig asks for signatures, `required_signatures` different signers have to send theirs, through any key that may
-    (`withdrawals:write`); each is stored, a second one of the same signer counts once. An admin key without a signature gives
-    the operator's word, which counts for a grey-listed address and never instead of a signature; one that hands on a signature
-    gives the signature alone. The grey list is asked again with each acceptance and before the payment is begun: where the
-    address has come to it since, `grey_list` is among the `reasons` and the operator's word is needed, too. When the last one
-    has agreed the payment begins. Saying the same again answers the record as it is. The signers are those that were configured
-    when the withdrawal was created."""
+    (`withdrawals:write`); each is stored, a second one of the same signer counts once. An admin key without a signature gives the
+    operator's word, which counts for a grey-listed address or a risk and never instead of a signature; one that hands on a
+    signature gives the signature alone. The grey list is asked again with each acceptance and before the payment is begun: where
+    the address has come to it since, `grey_list` is among the `reasons` and the operator's word is needed, too. When the last one
+    has agreed the payment begins. It is judged for risk right before that; where it is one, it is `pending` with `pending_reason:
+    risk`, shows what was found in `risk`, and waits for the operator's word. What the operator has accepted is not asked again
+    for this withdrawal, what comes up besides is. Saying the same again answers the record as it is. The signers are those that
+    were configured when the withdrawal was created."""
     return Answer(ctx.views.withdrawal(ctx.services.approvals.accept(_approver(ctx, body), body.id)))
 
 

@@ -172,7 +172,12 @@ def create_withdrawal(ctx: Ctx, body: WithdrawalCreate) -> Answer:
     per whitelist address by what goes there; multisig's `threshold_amount` by each output.
 
     A withdrawal that needs an approval (multisig, grey list) answers `status: pending`, `pending_reason: approval` and what is
-    needed in `approval`. A malformed destination is `INVALID_ADDRESS`; in a batch `details.fields` names all of them."""
+    needed in `approval`. Right before its payment begins it is judged for risk (amount against the merchant's history, new address,
+    many payments to new addresses, look-alike of an address that was paid or whitelisted, contract, repeated failures): above a
+    threshold it waits with `pending_reason: risk` until the operator decides. While the operator has stopped payments withdrawals
+    are still taken, and wait with `pending_reason: halted`. A wallet of the service itself, or a registered token's contract, as
+    destination is a VALIDATION_ERROR; a deposit address, of whichever merchant, is an ordinary destination. A malformed
+    destination is `INVALID_ADDRESS`; in a batch `details.fields` names all of them."""
     if body.batch_withdrawal is not None:
         return _create_batch(ctx, body.batch_withdrawal)
     assert body.network and body.coin and body.amount and body.to_address  # noqa: S101 - `cross` has seen to it

@@ -132,6 +132,11 @@ class EvmReader:
 
         return self._sure(of_token)
 
+    def has_code(self, address: str) -> bool:
+        """Whether a contract lies there. Source: EIP-7702, whose delegations are 0xef0100 and an address, and are no contract's."""
+        code = self._sure(lambda: data(self._rpc.call("eth_getCode", [address, "latest"]), "a contract's code"))
+        return bool(code) and not (len(code) == 23 and code.startswith(bytes.fromhex("ef0100")))
+
     @property
     def traces(self) -> bool | None:
         """Whether blocks are read with what contracts sent; None while it is not known."""

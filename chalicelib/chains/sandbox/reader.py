@@ -9,6 +9,7 @@ from chalicelib.chains.sandbox.branch import View
 from chalicelib.chains.sandbox.ledger import NATIVE, STAKED, transfers
 from chalicelib.chains.sandbox.reads import Ahead, Mined, Reads, not_ahead
 from chalicelib.chains.sandbox.table import SandboxTable
+from chalicelib.chains.sandbox.tokens import is_contract
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
 from chalicelib.domain.restores import Usage
@@ -109,6 +110,10 @@ class SandboxReader:
     def staked(self, address: str) -> int:
         """Units of the native coin that are locked at the newest block. One read."""
         return self._reads.value_now(self._rules.storage_form(self._network.slug, address), STAKED)
+
+    def has_code(self, address: str) -> bool:
+        """Whether it is a token's contract: one of the catalogue's, or one that a developer made. One read."""
+        return is_contract(self._reads, self._network, address)
 
     def _stored(self, view: View, first: int, last: int) -> tuple[View, list[Mined]]:
         view = self._reads.reaching(view, first)

@@ -56,3 +56,12 @@ class SandboxTokens:
 
     def _key(self, contract: str) -> Key:
         return f"token#{self._network.id}#{self._rules.storage_form(self._network.slug, contract)}", "-"
+
+
+def is_contract(reads: Reads, network: Network, address: str) -> bool:
+    """Whether a token's contract lies at `address`. Raises Unavailable."""
+    form = Rules().storage_form(network.slug, address)
+    published = (c.contract for c in default_coins("test") if c.network == network.id and c.contract is not None)
+    if form in {Rules().storage_form(network.slug, contract) for contract in published}:
+        return True
+    return reads.table.get((f"token#{network.id}#{form}", "-")) is not None

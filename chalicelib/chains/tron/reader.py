@@ -102,6 +102,11 @@ class TronReader:
         """Sun that are staked at the newest block (Stake 2.0), not counting what is being unstaked."""
         return self._sure(lambda: staked_by(self._node, address))
 
+    def has_code(self, address: str) -> bool:
+        """Whether a contract lies there: java-tron answers {} for any other address."""
+        asked = {"value": hex_address(address), "visible": False}
+        return self._sure(lambda: bool(row(self._node.call("wallet/getcontract", asked), "a contract").get("bytecode")))
+
     def _blocks(self, first: int, last: int, contracts: Mapping[str, str]) -> list[Block]:
         numbers = range(first, last + 1)
         requests: list[tuple[str, Any]] = [("wallet/getblock", header_of(0))]

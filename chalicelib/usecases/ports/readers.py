@@ -133,6 +133,15 @@ class Stakes(Protocol):
         ...
 
 
+@runtime_checkable
+class Contracts(Protocol):
+    """A reader of a network that has contracts."""
+
+    def has_code(self, address: str) -> bool:
+        """Whether a contract lies at `address` by the newest block. An account that only delegates (EIP-7702) is none."""
+        ...
+
+
 class Mempool(Protocol):
     """What waits to be mined on a UTXO network. Every method raises Unavailable."""
 

@@ -1,0 +1,234 @@
+"""What makes a payment suspicious: a history of each merchant's payments, and findings with weights that are judged against it.
+
+The history is two small records: of one coin (how much, how often), and of the addresses that look alike. Both are saved in the
+transaction that begins a payment, so each payment counts once, whatever is tried again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median_low
+from typing import Literal
+
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.limits import DAY_MS, booked, used
+
+HOUR_MS = 3600 * 1000
+FindingName = Literal["new_address", "unusual_amount", "velocity", "look_alike", "contract", "own_address", "repeated_failures"]
+WEIGHTS: dict[FindingName, int] = {
+    "new_address": 20,
+    "unusual_amount": 40,
+    "velocity": 60,
+    "look_alike": 100,
+    "contract": 20,
+    "own_address": 10,
+    "repeated_failures": 100,
+}
+ESTABLISHED = 5
+"""Payments of a coin after which its amounts, and days after which its volume, are a habit that others are held against."""
+UNUSUAL_TIMES = 10
+"""An amount so many times the typical one, and larger than every one before, is unusual."""
+BUSY_TIMES = 3
+"""So many times the busiest day's new payees are an attack, however busy the merchant is."""
+VOLUME_TIMES = 5
+"""The same of what goes to new payees in a day."""
+MOST_AMOUNTS = 21
+MOST_DAYS = 30
+MOST_ALIKE = 20
+"""Addresses of one merchant that look alike. By chance there are never two."""
+MOST_LATEST = 6
+_COMMON = re.compile(r"0x|(?:bc|tb|bcrt|ltc|tltc|rltc)1.|.")
+
+
+@dataclass(frozen=True, slots=True)
+class RiskRules:
+    """The deployment's. Below `usd` (US dollars) neither a new address nor an unusual amount counts; without a rate both always
+    do. From a score of `threshold` on the operator is asked. `per_hour`, `per_day`: payments of a coin to new addresses.
+    `failures`: payments to an address that failed on the chain within a day."""
+
+    usd: int = 1000
+    threshold: int = 60
+    per_hour: int = 100
+    per_day: int = 300
+    failures: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    name: FindingName
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What was found about a withdrawal when it was about to begin, and what of it the operator has accepted."""
+
+    findings: tuple[Finding, ...]
+    accepted: tuple[FindingName, ...] = ()
+
+    @property
+    def score(self) -> int:
+        return sum(finding.weight for finding in self.findings)
+
+    @property
+    def unaccepted(self) -> int:
+        """The score of what nobody has accepted."""
+        return sum(finding.weight for finding in self.findings if finding.name not in self.accepted)
+
+    def agreed(self) -> Assessment:
+        """With everything in it accepted."""
+        return replace(self, accepted=tuple(dict.fromkeys([*self.accepted, *(finding.name for finding in self.findings)])))
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentHistory:
+    """What one merchant has paid of one coin: how often, the largest amount and the latest ones in units; payments and units to new
+    addresses within a day, as windows (`domain.limits`); and for each of the last days with payments its number since 1970, how
+    many went to new addresses, and units in all."""
+
+    tenant: TenantId
+    asset: AssetId
+    count: int = 0
+    largest: int = 0
+    latest: tuple[int, ...] = ()
+    fresh: tuple[tuple[int, int], ...] = ()
+    fresh_units: tuple[tuple[int, int], ...] = ()
+    days: tuple[tuple[int, int, int], ...] = ()
+    version: int = 0
+
+    @property
+    def typical(self) -> int:
+        """The amount that half of the latest ones are not above."""
+        return median_low(self.latest) if self.latest else 0
+
+    def with_payment(self, now: int, units: int, new: bool) -> PaymentHistory:
+        """The next version, with a payment that begins `now`, to an address that is `new` or not."""
+        today = now // DAY_MS
+        days = {number: (many, total) for number, many, total in self.days}
+        many, total = days.get(today, (0, 0))
+        days[today] = (many + new, total + units)
+        kept = sorted((number, *entry) for number, entry in days.items())[-MOST_DAYS:]
+        return replace(
+            self,
+            count=self.count + 1,
+            largest=max(self.largest, units),
+            latest=(*self.latest, units)[-MOST_AMOUNTS:],
+            fresh=booked(self.fresh, now, 1, DAY_MS) if new else self.fresh,
+            fresh_units=booked(self.fresh_units, now, units, DAY_MS) if new else self.fresh_units,
+            days=tuple(kept),
+            version=self.version + 1,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Payee:
+    """An address (public spelling) that was paid `count` times since `first`, or is whitelisted (0 times). `latest` are the ids of
+    the last withdrawals to it. Times in milliseconds since 1970."""
+
+    address: str
+    first: int = 0
+    last: int = 0
+    count: int = 0
+    latest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Payees:
+    """The addresses of one network that a merchant has paid or whitelisted and that have one `mark`: nearly always one."""
+
+    tenant: TenantId
+    network: NetworkId
+    mark: str
+    known: tuple[Payee, ...] = ()
+    version: int = 0
+
+    def find(self, address: str) -> Payee | None:
+        return next((payee for payee in self.known if payee.address == address), None)
+
+    def with_payment(self, address: str, now: int, withdrawal_id: str) -> Payees | None:
+        """The next version; None where there is no more room, so that those that were first stay."""
+        before = self.find(address)
+        if before is None and len(self.known) >= MOST_ALIKE:
+            return None
+        payee = before or Payee(address)
+        after = Payee(
+            address, payee.first or now, now, payee.count + 1, (*payee.latest, withdrawal_id)[-MOST_LATEST:]
+        )  # fmt: skip
+        others = tuple(payee for payee in self.known if payee.address != address)
+        return replace(self, known=(*others, after), version=self.version + 1)
+
+    def with_trusted(self, address: str) -> Payees | None:
+        """The next version, with an address that is whitelisted; None where nothing changes."""
+        if self.find(address) is not None or len(self.known) >= MOST_ALIKE:
+            return None
+        return replace(self, known=(*self.known, Payee(address)), version=self.version + 1)
+
+
+def mark_of(address: str) -> str:
+    """What people compare of an address: its first and last four characters, in lower case, behind what all of its kind begin with:
+    0x; the human-readable part and version of bech32; the first letter of base58."""
+    prefix = _COMMON.match(address)
+    body = address[prefix.end() if prefix else 0 :]
+    return f"{body[:4]}{body[-4:]}".lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One payment, and what is known about it. `trusted_since`: when it was whitelisted, None where it is not; `paid`: it has had
+    money before; `failures` on the chain within a day; `contract`: code lies at the address; `own`: a deposit address of the same
+    merchant. `large` says whether so many units are worth as much as the rules' `usd`; yes where nobody knows."""
+
+    address: str
+    units: int
+    history: PaymentHistory
+    payees: Payees
+    large: Callable[[int], bool]
+    trusted_since: int | None = None
+    paid: bool = False
+    failures: int = 0
+    contract: bool = False
+    own: bool = False
+
+    def new(self, now: int) -> bool:
+        """Whether its address is: first paid less than a day ago, and not whitelisted for an hour."""
+        if self.trusted_since is not None and now - self.trusted_since >= HOUR_MS:
+            return False
+        payee = self.payees.find(self.address)
+        return not self.paid or payee is None or now - payee.first < DAY_MS
+
+
+def judge(case: Case, rules: RiskRules, now: int) -> tuple[Finding, ...]:
+    """What speaks against a payment. What went to new addresses within a day counts together: many small ones are a large one."""
+    history, new = case.history, case.new(now)
+    found: list[FindingName] = []
+    if new and case.large(case.units + used(history.fresh_units, now, DAY_MS)):
+        found.append("new_address")
+    if history.count >= ESTABLISHED and case.units > max(history.largest, UNUSUAL_TIMES * history.typical - 1):
+        found += ["unusual_amount"] if case.large(case.units) else []
+    if new and _hurried(case, rules, now):
+        found.append("velocity")
+    if not case.paid and any(payee.address != case.address for payee in case.payees.known):
+        found.append("look_alike")
+    if case.contract and new:
+        found.append("contract")
+    if case.own:
+        found.append("own_address")
+    if case.failures >= rules.failures:
+        found.append("repeated_failures")
+    return tuple(Finding(name, WEIGHTS[name]) for name in found)
+
+
+def _hurried(case: Case, rules: RiskRules, now: int) -> bool:
+    history, today = case.history, now // DAY_MS
+    # A day back lies in today and yesterday: neither may be what it is held against.
+    earlier: Sequence[tuple[int, int, int]] = [day for day in history.days if day[0] < today - 1]
+    busiest = max((many for _, many, _ in earlier), default=0)
+    if used(history.fresh, now, HOUR_MS) >= max(rules.per_hour, busiest):
+        return True
+    if used(history.fresh, now, DAY_MS) >= max(rules.per_day, BUSY_TIMES * busiest):
+        return True
+    total = case.units + used(history.fresh_units, now, DAY_MS)
+    usual = max((units for _, _, units in earlier), default=0)
+    return len(earlier) >= ESTABLISHED and total > VOLUME_TIMES * usual and case.large(total)

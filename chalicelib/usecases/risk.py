@@ -1,0 +1,134 @@
+"""Risk of payments: everything that is known about one is read right before it begins, and judged by `domain.risk`.
+
+One call reads the merchant's history of the coin, the addresses that look like this one, the whitelist and whose address it is.
+The node is asked whether there is a contract only at an address that is new. What was read is saved with the payment in the
+transaction that begins it: of two that begin at once, the second is judged again with the first one counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Context
+
+from chalicelib.domain.addresses import Watched
+from chalicelib.domain.catalogue import Catalogue, Network
+from chalicelib.domain.ids import asset_parts
+from chalicelib.domain.limits import DAY_MS
+from chalicelib.domain.rates import RatesOf
+from chalicelib.domain.risk import Assessment, Case, Payees, PaymentHistory, RiskRules, judge, mark_of
+from chalicelib.domain.whitelist import WhitelistEntry, entry_id
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.changes import Change, Save
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.readers import ChainReader, Contracts
+from chalicelib.usecases.ports.store import Store
+
+_EXACT = Context(prec=120)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """`assessment` is None where nothing was found. `service`: the address is a service wallet's. `noted` is what the transaction
+    saves that begins the payment."""
+
+    assessment: Assessment | None
+    asks: bool
+    service: bool
+    noted: tuple[Change, ...]
+
+
+class Risk:
+    """Reads and judges; stores nothing by itself."""
+
+    def __init__(
+        self,
+        store: Store,
+        addresses: AddressRules,
+        rates_of: RatesOf,
+        reader_of: Callable[[Network], ChainReader],
+        rules: RiskRules,
+    ) -> None:
+        self._store, self._addresses, self._rates_of = store, addresses, rates_of
+        self._reader_of, self._rules = reader_of, rules
+
+    def of(self, network: Network, withdrawal: Withdrawal, now: int) -> Judged:
+        """What speaks against beginning with a withdrawal `now`. Raises Unavailable."""
+        tenant, address = withdrawal.tenant, withdrawal.to_address
+        mark = mark_of(address)
+        place = self._addresses.storage_form(network.slug, address)
+        history, payees, entry, watched = self._store.get_many(
+            [
+                (PaymentHistory, {"tenant": tenant, "asset": withdrawal.asset}),
+                (Payees, {"tenant": tenant, "network": network.id, "mark": mark}),
+                (WhitelistEntry, {"tenant": tenant, "id": entry_id(tenant, network.id, address)}),
+                watched_key(network, place),
+            ]
+        )
+        paid, failures = self._outcomes(withdrawal, payees, now)
+        trusted: WhitelistEntry | None = entry if entry is not None and entry.removed_at is None else None
+        case = Case(
+            address=address,
+            units=withdrawal.amount,
+            history=history or PaymentHistory(tenant, withdrawal.asset),
+            payees=payees or Payees(tenant, network.id, mark),
+            large=self._large(network, withdrawal, now),
+            trusted_since=None if trusted is None else trusted.created_at,
+            paid=paid,
+            failures=failures,
+            own=watched is not None and watched.tenant == tenant,
+        )
+        new = case.new(now)
+        if new:
+            case = replace(case, contract=self._has_code(network, address))
+        accepted = () if withdrawal.risk is None else withdrawal.risk.accepted
+        assessment = Assessment(judge(case, self._rules, now), accepted)
+        met = case.payees.with_payment(address, now, withdrawal.id)
+        noted = [Save(case.history.with_payment(now, withdrawal.amount, new))] + ([] if met is None else [Save(met)])
+        asks = assessment.unaccepted >= self._rules.threshold
+        return Judged(assessment if assessment.findings else None, asks, is_service(watched), tuple(noted))
+
+    def _outcomes(self, withdrawal: Withdrawal, payees: Payees | None, now: int) -> tuple[bool, int]:
+        """Whether money went to the address before, and how many of the latest payments to it failed on the chain in a day."""
+        payee = None if payees is None else payees.find(withdrawal.to_address)
+        if payee is None or not payee.latest:
+            return False, 0
+        found: list[Withdrawal | None] = self._store.get_many(
+            [(Withdrawal, {"tenant": withdrawal.tenant, "id": name}) for name in payee.latest]
+        )
+        latest = [one for one in found if one is not None]
+        failed = [one for one in latest if one.status == "failed"]
+        # Only what is in a block has failed on the chain; the rest cost nothing.
+        burnt = sum(one.block_number is not None and one.updated_at > now - DAY_MS for one in failed)
+        return payee.count > len(payee.latest) or len(failed) < len(latest), burnt
+
+    def _has_code(self, network: Network, address: str) -> bool:
+        reader = self._reader_of(network) if network.family in ("evm", "tron") else None
+        return isinstance(reader, Contracts) and reader.has_code(address)
+
+    def _large(self, network: Network, withdrawal: Withdrawal, now: int) -> Callable[[int], bool]:
+        slug = asset_parts(withdrawal.asset)[1]
+        coin = self._store.catalogue(network.realm).coins[network.slug, slug]
+        rate = self._rates_of(network.realm).fresh(slug, now)
+
+        def large(units: int) -> bool:
+            if rate is None:
+                return True
+            return _EXACT.multiply(_EXACT.scaleb(_EXACT.create_decimal(units), -coin.decimals), rate.decimal) >= self._rules.usd
+
+        return large
+
+
+def is_service(watched: Watched | None) -> bool:
+    """Whether an address that is watched, or is not (None), is a service wallet, one that was replaced included."""
+    return watched is not None and watched.tenant is None
+
+
+def token_contracts(catalogue: Catalogue, network: Network, addresses: AddressRules) -> frozenset[str]:
+    """The contracts of a network's registered tokens, in storage form: whatever is sent to one is lost."""
+    return frozenset(
+        addresses.storage_form(network.slug, coin.contract)
+        for coin in catalogue.coins_of(network.slug)
+        if coin.contract is not None
+    )
