@@ -13,6 +13,7 @@ from chalicelib.domain.chain import Cursor
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.realm_time import in_realm
 from chalicelib.usecases.trying import Each
+from chalicelib.usecases.wallet_lookup import retired_wallets
 from chalicelib.wiring import services
 
 if TYPE_CHECKING:
@@ -141,7 +142,11 @@ def _collect_coins(network: Network, each: Each) -> None:
     """Plan what goes from deposit addresses to the hot wallet, and from there to the cold one. Of networks of coins."""
     wired = services()
     each.take("consolidate", lambda: wired.coin_move_planning(network).look(wired.verdicts(network).scanned()))
-    each.take("store away", lambda: wired.cold_coins(network).look())
+    cold = wired.cold_coins(network)
+    each.take("store away", cold.look)
+    for old in retired_wallets(wired.store, network.id):
+        if old.role == "hot" and old.drained_at is None:
+            each.take(f"drain {old.address}", partial(cold.drain, old.wallet))
 
 
 def _rescan(network: Network, more: Callable[[], bool]) -> None:

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.addresses import Wallet, Watched
+from chalicelib.domain.addresses import RetiredWallet, Wallet, Watched
 from chalicelib.domain.coin_moves import CoinCollection, CoinMove
 from chalicelib.domain.deposits import HELD, Deposit
 from chalicelib.domain.ids import NetworkId, asset_id, network_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases import coin_move_planning
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.changes import Open, Save
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.signing import Signature
@@ -449,3 +449,30 @@ def test_a_share_of_everything_stays_hot(treasury: Treasury) -> None:
     treasury.confirm()
     assert treasury.booked(COLD) == move.amount and len(treasury.moves()) == 1
     treasury.whole()
+
+
+def test_a_replaced_wallet_is_drained_of_its_coins(treasury: Treasury) -> None:
+    """A consolidation that was under way still goes to the old wallet; what is not signed is planned anew."""
+    store = services().store
+    first = treasury.plan()
+    old = store.get(Wallet, network=NETWORK, role="hot")
+    assert old is not None
+    retired, fresh = RetiredWallet.of(old, 1), replace(old, address=OUT[0], version=old.version + 1)
+    watched = Watched("live", "utxo", fresh.address, "hot", ("litecoin",))
+    store.commit([Save(retired), Save(fresh), Save(watched), Open(retired.drain)])
+    treasury.run()
+    (drain,) = [move for move in treasury.moves() if move.kind == "drain"]
+    assert (drain.wallet, drain.recipient, len(drain.inputs), drain.total) == (old.address, OUT[0], 3, 17 * COIN)
+    treasury.whole()
+    treasury.confirm()
+    treasury.run()
+    assert treasury.moves()[0].id == first.id and treasury.moves()[0].state == "settled"
+    treasury.confirm()
+    treasury.run()
+    assert {move.state for move in treasury.moves()} == {"settled"} and len(treasury.moves()) == 3
+    assert treasury.booked(old.address) == 0 == treasury.chain.balance_of(old.address)
+    assert treasury.booked(OUT[0]) == treasury.chain.balance_of(OUT[0]) > 21 * COIN
+    assert sum(coin.amount for coin in treasury.held().free) == treasury.booked(OUT[0])
+    treasury.whole()
+    treasury.run()
+    assert not [work for work in store.every_work() if work.kind == "drain"]
