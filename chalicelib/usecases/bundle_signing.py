@@ -48,7 +48,12 @@ class BundleSigning:
         if newest is None:
             raise LookupError(f"{bundle.id} has nothing to sign")
         payer = self._payer_of(network)
-        self._approve(network, wallet, bundle, newest)
+        try:
+            self._approve(network, wallet, bundle, newest)
+        except OrderMismatch as mismatch:
+            if mismatch.bytes_only:
+                self._throw_away(network, wallet, bundle)
+            raise
         digests = payer.digests(newest.unsigned)
         if len(digests) != len(newest.inputs):
             raise OrderMismatch(f"bundle {bundle.id} has {len(newest.inputs)} inputs and {len(digests)} digests")
@@ -61,20 +66,36 @@ class BundleSigning:
         self._store.commit([Save(bundle), *ours, *rests])
         return bundle
 
+    def _throw_away(self, network: Network, wallet: Wallet, bundle: Bundle) -> None:
+        """built → gathering: its coins are free, and whoever is next seals it with other bytes. Nothing was signed.
+
+        Where another bundle gathers meanwhile, it waits until that one is sealed: one gathers at a time.
+        """
+        held = coins_of(self._store, network, wallet.address)
+        if bundle.state != "built" or held.gathering not in (None, bundle.id):
+            return
+        again = replace(bundle, state="gathering", newest=None).next(self._clock.now_ms())
+        self._store.commit([Save(again), Save(replace(held.released(bundle.id), gathering=bundle.id).next())])
+
     def _approve(self, network: Network, wallet: Wallet, bundle: Bundle, newest: Built) -> None:
         """Raise OrderMismatch unless the bytes do exactly what was approved (money rule 7)."""
         replaces = bool(bundle.earlier)
+        ordered = self._ordered(network, wallet, bundle, replaces)
         try:
             does = self._payer_of(network).explain(newest.unsigned)
             change = bundle.change_among(spelled(self._rules, network, does.outputs), wallet.address)
         except ValueError as error:
-            raise OrderMismatch(f"bundle {bundle.id}: {error}") from error
+            log.error(
+                "ALARM %s: bundle %s differs from what was approved in %s",
+                network.id,
+                bundle.id,
+                ", ".join(ordered[:10]) or "bytes",
+            )
+            raise OrderMismatch(f"bundle {bundle.id}: {error}", bytes_only=not ordered) from error
         held = coins_of(self._store, network, wallet.address)
         ours = {coin.outpoint: coin.amount for coin in held.reserved(bundle.id)}
         spent = sum(ours.get(outpoint, 0) for outpoint in does.inputs)
         facts = {
-            "wallet": (bundle.wallet, wallet.address),
-            "network": (bundle.network, network.id),
             "inputs": (set(does.inputs) <= set(ours), True),
             "what was built": (does.inputs, tuple(coin.outpoint for coin in newest.inputs)),
             "change": (change, (newest.change, newest.change_amount)),
@@ -86,6 +107,19 @@ class BundleSigning:
             wrong.append("fee's bounds")
         if replaces and not {c.outpoint for c in bundle.earlier[0].inputs} <= set(does.inputs):
             wrong.append("the inputs of what it replaces")
+        if wrong or ordered:
+            named = ", ".join([*ordered, *wrong][:10])
+            log.error("ALARM %s: bundle %s differs from what was approved in %s", network.id, bundle.id, named)
+            raise OrderMismatch(f"bundle {bundle.id} differs from the approved withdrawals in {named}", bytes_only=not ordered)
+
+    def _ordered(self, network: Network, wallet: Wallet, bundle: Bundle, replaces: bool) -> list[str]:
+        """In what the records of a bundle differ from the approved withdrawals, whatever its bytes do."""
+        facts: dict[str, tuple[object, object]] = {
+            "wallet": (bundle.wallet, wallet.address),
+            "network": (bundle.network, network.id),
+            "each of its payments once": (len({payout.withdrawal for payout in bundle.payouts}), len(bundle.payouts)),
+        }
+        wrong = [name for name, (found, approved) in facts.items() if found != approved]
         allowed = ("broadcasting", "confirming") if replaces else ("processing",)
         for payout, (withdrawal, order) in zip(bundle.payouts, members(self._store, bundle), strict=True):
             wrong += [f"{withdrawal.id}: {name}" for name in self._unlike(network, bundle, payout, withdrawal, order)]
@@ -93,10 +127,7 @@ class BundleSigning:
                 wrong.append(f"{withdrawal.id}: status")
             if not self._checks.agreed(withdrawal):
                 wrong.append(f"{withdrawal.id}: approval")
-        if wrong:
-            named = ", ".join(wrong[:10])
-            log.error("ALARM %s: bundle %s differs from what was approved in %s", network.id, bundle.id, named)
-            raise OrderMismatch(f"bundle {bundle.id} differs from the approved withdrawals in {named}")
+        return wrong
 
     def _unlike(
         self, network: Network, bundle: Bundle, payout: BundledPayout, withdrawal: Withdrawal, order: PaymentOrder

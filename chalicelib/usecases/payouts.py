@@ -60,7 +60,14 @@ Outcome = Literal["done", "waiting"]
 
 
 class OrderMismatch(Exception):
-    """The bytes about to be signed do not do what was approved. Nothing is signed; an operator has to look (money rule 7)."""
+    """The bytes about to be signed do not do what was approved. Nothing is signed; an operator has to look (money rule 7).
+
+    `bytes_only`: what was ordered is what was approved, and only the bytes are something else. They can be built anew.
+    """
+
+    def __init__(self, words: str, *, bytes_only: bool = False) -> None:
+        super().__init__(words)
+        self.bytes_only = bytes_only
 
 
 def order_id(withdrawal: Withdrawal) -> str:
@@ -119,23 +126,29 @@ class Payouts:
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
         if withdrawal.status == "confirming" and (order is None or not order.renew):
             return "done"
-        # The wallet that it was begun with, which may have been replaced since.
-        paid_from = withdrawal.from_address if order is None else order.wallet
-        wallet = None if paid_from is None else wallet_at(self._store, network.id, paid_from)
-        if wallet is None:
-            raise Unavailable(f"the hot wallet of {network.id} is gone while a payment is under way")
+        wallet = self._begun_with(network, withdrawal, order)
         if order is not None and order.renew:
             renewed = self._renew(network, wallet, withdrawal, order)
             if renewed is None:
                 return "waiting"
             return self._broadcast(network, renewed)
         if withdrawal.status == "processing":
-            if order is None:
-                order = self._order(network, wallet, withdrawal)
-                if order is None:
-                    return "done"
-            withdrawal = self._sign(network, wallet, withdrawal, order)
+            built = self._built(network, wallet, withdrawal, order)
+            if built is None:
+                return "done"
+            withdrawal = self._sign(network, wallet, withdrawal, built)
         return self._broadcast(network, withdrawal)
+
+    def _begun_with(self, network: Network, withdrawal: Withdrawal, order: PaymentOrder | None) -> Wallet:
+        """The wallet that it was begun with, which may have been replaced since."""
+        if order is not None and order.wallet != withdrawal.from_address:
+            log.error("ALARM %s: order %s differs from what was approved in wallet", network.id, order.id)
+            raise OrderMismatch(f"order {order.id} names another wallet than the withdrawal was begun with")
+        paid_from = withdrawal.from_address
+        wallet = None if paid_from is None else wallet_at(self._store, network.id, paid_from)
+        if wallet is None:
+            raise Unavailable(f"the hot wallet of {network.id} is gone while a payment is under way")
+        return wallet
 
     def _wallet(self, network: Network) -> Wallet | None:
         return self._store.get(Wallet, network=network.id, role="hot")
@@ -238,13 +251,33 @@ class Payouts:
         self._store.commit([Save(order), Save(taken), Save(noted), *rests])
         return order
 
+    def _built(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder | None) -> PaymentOrder | None:
+        """Its order with bytes. Those that were thrown away are built anew with its own nonce, which nothing was signed for."""
+        if order is None:
+            return self._order(network, wallet, withdrawal)
+        if order.unsigned:
+            return order
+        try:
+            unsigned = self._payer_of(network).prepare(self._payment(wallet, withdrawal, order.nonce))
+        except Refused as refused:
+            raise Unavailable(f"order {order.id} can not be built anew now: {refused}") from refused
+        built = replace(order, unsigned=unsigned, version=order.version + 1)
+        self._store.commit([Save(built)])
+        return built
+
     def _sign(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> Withdrawal:
         """Check the bytes against the order and the order against the withdrawal; sign; store the signed bytes."""
         current = self._store.get(Withdrawal, tenant=withdrawal.tenant, id=withdrawal.id)
         if current is None or current.status != "processing":
             raise Unavailable("the withdrawal moved on while it was being signed")
         payer = self._payer_of(network)
-        does = self._approve(network, wallet, current, order)
+        try:
+            does = self._approve(network, wallet, current, order)
+        except OrderMismatch as mismatch:
+            if mismatch.bytes_only:
+                # Nothing was signed, so the same nonce may have other bytes. Later payments of the wallet wait for it.
+                self._store.commit([Save(replace(order, unsigned="", version=order.version + 1))])
+            raise
         rests = rests_on(self._store, network.realm)
         signed = payer.assemble(order.unsigned, self._signer.sign(wallet, payer.digest(order.unsigned)))
         news = News(self._clock.now_ms())
@@ -295,28 +328,17 @@ class Payouts:
 
     def _approve(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> Explained:
         """What the bytes do. Raises OrderMismatch unless that is exactly what was approved (money rule 7)."""
-        try:
-            does = self._payer_of(network).explain(order.unsigned)
-        except ValueError as error:
-            raise OrderMismatch(f"order {order.id} is no plain payment: {error}") from error
         coin = self._coin(withdrawal)
 
         def form(address: str | None) -> str | None:
             return None if address is None else self._rules.storage_form(network.slug, address)
 
-        facts = {
+        facts: dict[str, tuple[object, object]] = {
             "withdrawal": (order.withdrawal_id, withdrawal.id),
             "merchant": (order.tenant, withdrawal.tenant),
             "coin": (order.asset, withdrawal.asset),
             "network": (order.network, withdrawal.network),
-            "chain": (does.chain_id, network.chain_id),
             "wallet": (form(order.wallet), form(wallet.address)),
-            # Bytes without a nonce (Tron) name their sender. Those of EVM name none: the key that signs makes it.
-            "nonce": (does.nonce, order.nonce if does.nonce is not None or does.sender is None else None),
-            "sender": (form(does.sender), None if does.sender is None else form(wallet.address)),
-            "recipient": (form(does.recipient), form(withdrawal.to_address)),
-            "contract": (form(does.contract), form(coin.contract)),
-            "amount": (does.amount, withdrawal.amount),
             "order": (
                 (order.amount, form(order.recipient), form(order.contract)),
                 (withdrawal.amount, form(withdrawal.to_address), form(coin.contract)),
@@ -324,9 +346,29 @@ class Payouts:
         }
         wrong = [name for name, (found, approved) in facts.items() if found != approved]
         wrong += [] if self._checks.agreed(withdrawal) else ["approval"]
+        ordered = not wrong
+        try:
+            does = self._payer_of(network).explain(order.unsigned)
+        except ValueError as error:
+            log.error("ALARM %s: order %s differs from what was approved in being no plain payment", network.id, order.id)
+            raise OrderMismatch(f"order {order.id} is no plain payment: {error}", bytes_only=ordered) from error
+        done: dict[str, tuple[object, object]] = {
+            "chain": (does.chain_id, network.chain_id),
+            # Bytes without a nonce (Tron) name their sender. Those of EVM name none: the key that signs makes it.
+            "nonce": (does.nonce, order.nonce if does.nonce is not None or does.sender is None else None),
+            "sender": (form(does.sender), None if does.sender is None else form(wallet.address)),
+            "recipient": (form(does.recipient), form(withdrawal.to_address)),
+            "contract": (form(does.contract), form(coin.contract)),
+            "amount": (does.amount, withdrawal.amount),
+        }
+        wrong += [name for name, (found, approved) in done.items() if found != approved]
         if wrong:
             log.error("ALARM %s: order %s differs from what was approved in %s", network.id, order.id, ", ".join(wrong))
-            raise OrderMismatch(f"order {order.id} differs from the approved withdrawal in {', '.join(wrong)}")
+            # Of two nonces nobody knows which one was allotted: an operator says so.
+            bytes_only = ordered and "nonce" not in wrong
+            raise OrderMismatch(
+                f"order {order.id} differs from the approved withdrawal in {', '.join(wrong)}", bytes_only=bytes_only
+            )
         return does
 
     def _broadcast(self, network: Network, withdrawal: Withdrawal) -> Outcome:

@@ -1,11 +1,11 @@
-"""Commands for outgoing payments: stopping all of them, and letting them go on."""
+"""Commands for outgoing payments: stopping all of them, letting them go on, and one whose order was altered."""
 
 from __future__ import annotations
 
 import argparse
 
 from chalicelib.domain.ids import REALMS, Realm
-from infra.commands.common import Command, services
+from infra.commands.common import CanNot, Command, services
 
 
 def add(command: Command) -> None:
@@ -14,6 +14,11 @@ def add(command: Command) -> None:
         parser = command(run)
         parser.add_argument("--realm", choices=REALMS, default="live")
         parser.add_argument("--reason", help="why; shown by GET /v1/withdrawals/switch and in the log")
+    parser = command(rebuild_order)
+    parser.add_argument("merchant", help="mch_...")
+    parser.add_argument("withdrawal", help="wd_...: what its record says now is paid. Compare it with what the merchant asked for")
+    parser.add_argument("--realm", choices=REALMS, default="live")
+    parser.add_argument("--nonce", type=int, help="the one that was allotted, where the order was altered in that, too")
 
 
 def stop_payments(args: argparse.Namespace) -> int:
@@ -30,4 +35,24 @@ def _throw(realm: Realm, stop: bool, reason: str | None) -> int:
     wired = services()
     found = wired.switches.throw(realm, stop, reason, "operator")
     print(f"outgoing payments of the realm {realm} {'are stopped' if found.stopped else 'go on'}")
+    return 0
+
+
+def rebuild_order(args: argparse.Namespace) -> int:
+    """Make the order of a withdrawal anew that differs from it, and of which nothing was signed."""
+    from chalicelib.domain.ids import MerchantId, tenant_id
+    from chalicelib.domain.withdrawals import Withdrawal
+    from chalicelib.usecases.altered_orders import made_anew
+
+    wired = services()
+    found = wired.store.get(Withdrawal, tenant=tenant_id(MerchantId(args.merchant), args.realm), id=args.withdrawal)
+    if found is None:
+        raise CanNot(f"{args.merchant} has no withdrawal {args.withdrawal} in the realm {args.realm}")
+    try:
+        order = made_anew(wired.store, wired.catalogue(args.realm), found, args.nonce)
+    except LookupError as error:
+        raise CanNot(str(error)) from error
+    print(
+        f"{order.id} pays {order.amount} units of {order.asset} to {order.recipient} with the nonce {order.nonce}: it is built anew"
+    )
     return 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -24,6 +25,7 @@ from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases import bundle_gathering
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.bundle_payouts import BundlePayouts
+from chalicelib.usecases.changes import Save
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.realm_time import in_realm
@@ -662,4 +664,95 @@ def test_the_kill_switch_stops_bundles(shop: Shop, monkeypatch: pytest.MonkeyPat
     shop.run()
     shop.confirm()
     assert ({shop.status(i) for i in ids}, shop.paid(0), shop.paid(1)) == ({"confirmed"}, COIN, 2 * COIN)
+    shop.whole()
+
+
+def built(shop: Shop, patch: pytest.MonkeyPatch) -> Bundle:
+    """A bundle of two payments that waits for its signature."""
+    shop.withdraw("1", 0)
+    shop.withdraw("2", 1)
+
+    def away(*_: Any) -> Any:
+        raise Unavailable("no signer")
+
+    with patch.context() as gone:
+        gone.setattr(DigestSigner, "sign", away)
+        shop.run()
+    (bundle,) = shop.bundles()
+    assert bundle.state == "built" and bundle.newest is not None and len(bundle.payouts) == 2
+    return bundle
+
+
+def bytes_with(bundle: Bundle, change: Callable[[dict[str, Any]], object]) -> Bundle:
+    assert bundle.newest is not None
+    written = json.loads(bytes.fromhex(bundle.newest.unsigned))
+    change(written)
+    return replace(bundle, newest=replace(bundle.newest, unsigned=json.dumps(written).encode().hex()))
+
+
+def paying(bundle: Bundle, **change: Any) -> Bundle:
+    return replace(bundle, payouts=(replace(bundle.payouts[0], **change), *bundle.payouts[1:]))
+
+
+def built_with(bundle: Bundle, **change: Any) -> Bundle:
+    assert bundle.newest is not None
+    return replace(bundle, newest=replace(bundle.newest, **change))
+
+
+BYTES: dict[str, Callable[[Bundle], Bundle]] = {
+    "recipient": lambda b: bytes_with(b, lambda tx: tx["out"][0].__setitem__(0, OUT[2])),
+    "amount": lambda b: bytes_with(b, lambda tx: tx["out"][0].__setitem__(1, COIN + 1)),
+    "change": lambda b: bytes_with(b, lambda tx: tx["out"][-1].__setitem__(0, OUT[2])),
+    "another output": lambda b: bytes_with(b, lambda tx: tx["out"].append([OUT[2], 1000])),
+    "a payment left out": lambda b: bytes_with(b, lambda tx: tx["out"].pop(0)),
+    "inputs": lambda b: bytes_with(b, lambda tx: tx["in"].append(["ff" * 32 + ":0", COIN])),
+    "fee": lambda b: bytes_with(b, lambda tx: tx["out"][-1].__setitem__(1, 1000)),
+    "told change": lambda b: built_with(b, change=None),
+    "told fee": lambda b: built_with(b, fee=1),
+    "told inputs": lambda b: built_with(b, inputs=()),
+}
+RECORDS: dict[str, Callable[[Bundle], Bundle]] = {
+    "recipient": lambda b: paying(b, recipient=OUT[2]),
+    "amount": lambda b: paying(b, amount=2 * COIN),
+    "both": lambda b: paying(BYTES["amount"](b), amount=COIN + 1),
+    "merchant": lambda b: paying(b, tenant="mch_another:live"),
+    "network": lambda b: replace(b, network=network_id("live", "bitcoin")),
+    "twice": lambda b: replace(b, payouts=(b.payouts[0], *b.payouts)),
+    "twice, and its bytes": lambda b: replace(
+        bytes_with(b, lambda tx: (tx["out"].insert(0, tx["out"][0]), tx["out"][-1].__setitem__(1, tx["out"][-1][1] - COIN))),
+        payouts=(b.payouts[0], *b.payouts),
+    ),
+}
+
+
+def test_no_altered_bundle_is_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Bytes are built anew, and other coins may be chosen; what differs from the withdrawals waits for an operator."""
+    bundle = built(shop, monkeypatch)
+    held, signed = shop.held(), services().signer
+    assert isinstance(signed, DigestSigner)
+    before, version = len(signed.signed), bundle.version
+    for name, alter in (*BYTES.items(), *RECORDS.items()):
+        only_bytes = BYTES.get(name) is alter
+        wrong = replace(alter(bundle), version=version + 1)
+        services().store.commit([Save(wrong)])
+        caplog.clear()
+        with in_realm("live"), pytest.raises((OrderMismatch, LookupError)) as refused:
+            pay_first(shop)
+        (found,) = shop.bundles()
+        assert (len(signed.signed), shop.chain.pool) == (before, {}), name
+        assert isinstance(refused.value, LookupError) or "ALARM" in caplog.text, name
+        assert (found.state, found.newest) == (("gathering", None) if only_bytes else ("built", wrong.newest)), name
+        version = found.version
+        assert (shop.held().reserved(bundle.id) == []) is only_bytes, name
+        if only_bytes:
+            stored = shop.held()
+            services().store.commit([Save(replace(held, version=stored.version + 1))])
+            services().store.commit([Save(replace(bundle, version=(version := version + 1)))])
+    services().store.commit([Save(replace(BYTES["recipient"](bundle), version=version + 1))])
+    with in_realm("live"), pytest.raises(OrderMismatch):
+        pay_first(shop)
+    shop.run()
+    shop.confirm()
+    assert {shop.status(p.withdrawal) for p in bundle.payouts} == {"confirmed"}
+    assert [shop.paid(n) for n in range(3)] == [COIN, 2 * COIN, 0]
     shop.whole()

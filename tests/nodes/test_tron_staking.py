@@ -19,12 +19,14 @@ from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Post, Save
-from chalicelib.usecases.payouts import order_id
+from chalicelib.usecases.payouts import OrderMismatch, order_id
 from chalicelib.usecases.ports.signing import Signature
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.tron.process import TronNode
+from tests.support.shop import Kms
 from tests.support.stack import Stack, first_stack
 from tests.support.tron_chain import SOLID, TRX, USDT, stranger
 
@@ -285,6 +287,44 @@ def test_nothing_but_the_ordered_stake_is_signed(shop: Shop, caplog: pytest.LogC
     shop.run()
     shop.confirm()
     assert shop.frozen("ENERGY") - frozen == 10 * TRX
+
+
+def test_nothing_but_the_approved_payment_is_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch):
+    invoice = shop.call("POST", "/v1/invoices", json={"currency": "usdt", "amount": "25", "network": "tron"})
+    shop.node.faucet(invoice["address"], 25, "USDT")
+    shop.confirm()
+    kms, payee = Kms(monkeypatch), stranger()
+    kms.away = True
+    body = {"network": "tron", "coin": "usdt", "address": payee, "amount": "10"}
+    withdrawal = shop.call("POST", "/v1/withdraws", json=body)["id"]
+    shop.run()
+    kms.away = False
+    kms.calls.clear()
+    order = next(o for o in services().store.every(PaymentOrder) if o.withdrawal_id == withdrawal)
+    real, version = decode(bytes.fromhex(order.unsigned)), order.version
+    transfer = "a9059cbb"
+    assert order.unsigned.count(transfer) == 1
+    altered = [
+        replace(real, owner=stranger()), replace(real, contract=stranger()), replace(real, recipient=stranger()),
+        replace(real, amount=11 * TRX), replace(real, fee_limit=10**12), replace(real, kind="TransferContract", contract=None),
+    ]  # fmt: skip
+    calls = {"approve": "095ea7b3", "transferFrom": "23b872dd", "increaseAllowance": "39509351", "anything": "00000000"}
+    for unsigned in (
+        *(wrong.encode().hex() for wrong in altered), *(order.unsigned.replace(transfer, call) for call in calls.values()),
+        order.unsigned + "00", order.unsigned[:-2],
+    ):  # fmt: skip
+        assert unsigned != order.unsigned
+        services().store.commit([Save(replace(order, unsigned=unsigned, version=version + 1))])
+        with in_realm("live"), pytest.raises(OrderMismatch):
+            services().payouts.pay(order.tenant, withdrawal)
+        stored = services().store.get(PaymentOrder, id=order.id)
+        assert stored is not None and (stored.raw, kms.calls["Sign"]) == (None, 0)
+        version = stored.version
+    services().store.commit([Save(replace(order, unsigned="", version=version + 1))])
+    with in_realm("live"):
+        services().payouts.pay(order.tenant, withdrawal)
+    shop.confirm()
+    assert shop.on_chain(payee, USDT) == 10 * TRX
 
 
 def test_what_can_not_be_staked_live(shop: Shop):
