@@ -229,10 +229,10 @@ class SeveralReaders:
             raise Unavailable(f"{self._network.id}: no two nodes tell the same balances at block {number}")
         return first
 
-    def have_sent(self, addresses: Sequence[str]) -> list[bool]:
-        """As one reader, where either of two says so. Raises Unavailable where there are no two."""
-        first, second = self._two(lambda reader: reader.have_sent(addresses))
-        return [one or other for one, other in zip(first, second, strict=True)]
+    def nonces(self, addresses: Sequence[str]) -> list[int]:
+        """As one reader, the higher of what two say. Raises Unavailable where there are no two."""
+        first, second = self._two(lambda reader: reader.nonces(addresses))
+        return [max(pair) for pair in zip(first, second, strict=True)]
 
     def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
         """As one reader: of all that answer, the one that knows most of an address. One that lags or lies hides none."""

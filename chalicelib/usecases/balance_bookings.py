@@ -13,8 +13,12 @@ What makes it safe:
 3. *Never twice.* What is seen in a block afterwards (a rescan with a node that traces, a block of another branch) and lies at or
    before a booking that stands is not credited: `Deposits.detect` asks `not_booked_yet`, and commits only while that is so.
 
-Who has sent something itself has less than came in, and nobody booked the fees: what it has too much is an alarm and never booked.
-None of our deposit addresses sends. The day they do, sweeps and coins sent there to pay for them have to be told apart here.
+4. *Moves of our own.* What a top-up brought and what a sweep took is in the ledger once the move is settled: addresses with a move
+   under way, or one that was settled above the compared block, have to wait. One that settles between the reading and the booking
+   moves the ledger, so that the booking fails.
+
+Whose key somebody else has used has less than came in, and nobody booked the fees: what it has too much is an alarm and never
+booked. The chain then counts more transactions of the address than were allotted to its moves.
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.moves import Move
+from chalicelib.domain.withdrawals import NonceCounter
 from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses import family_key, watched_key
 from chalicelib.usecases.booked import Claim
@@ -49,6 +55,8 @@ log = logging.getLogger(__name__)
 
 AT_ONCE = 50
 """Addresses with open invoices that one poll looks at."""
+MOST_MOVES = 1000
+"""Where more moves than this are under way, no address is compared."""
 MOST_PENDING = 100
 """Where more deposits than this wait at or below the final block, addresses with something pending have to wait, too."""
 
@@ -129,23 +137,24 @@ class BalanceBooker:
         known = self._known(list(has))
         pending = self._pending(final) if any(wallet.pending for wallet in known.values()) else {}
         differs: dict[str, int] = {}
+        busy = self._busy(final) if any(has[address] != wallet.units for address, wallet in known.items()) else set()
         for address, wallet in known.items():
-            if wallet.pending and pending is None:
+            if (wallet.pending and pending is None) or busy is None or address in busy:
                 continue
             more = has[address] - wallet.units - (pending or {}).get(address, 0)
             if more > 0:
                 differs[address] = more
-            elif has[address] < wallet.units and self._store.get(Cursor, network=self._network.id) == cursor:
+            elif has[address] < wallet.units and self._unmoved(wallet, cursor):
                 log.error(
                     "ALARM %s: %s has %d at block %d, and by the ledger %d",
                     *(self._network.id, address, has[address], final, wallet.units),
                 )
         booked = 0
-        sent = self._reader.have_sent(list(differs))
-        for (address, more), out in zip(differs.items(), sent, strict=True):
-            if out:
+        sent = self._reader.nonces(list(differs))
+        for (address, more), nonce in zip(differs.items(), sent, strict=True):
+            if nonce > self._allotted(address):
                 log.error(
-                    "ALARM %s: %s has %d more than is known at block %d, and has sent something itself",
+                    "ALARM %s: %s has %d more than is known at block %d, and has sent something that we did not",
                     *(self._network.id, address, more, final),
                 )
                 continue
@@ -213,6 +222,33 @@ class BalanceBooker:
             if deposit is not None and deposit.status == "pending" and deposit.asset == self._native():
                 sums[self._rules.storage_form(self._network.slug, deposit.address)] += deposit.amount
         return sums
+
+    def _unmoved(self, wallet: WalletBalance, cursor: Cursor) -> bool:
+        """Whether neither scanning nor a settlement has changed what was compared."""
+        scanned = self._store.get(Cursor, network=self._network.id)
+        return scanned == cursor and self._known([wallet.address]).get(wallet.address) == wallet
+
+    def _busy(self, final: int) -> set[str] | None:
+        """The addresses (storage form) that a move of ours has changed on the chain or in the ledger, and not yet in both as of
+        block `final`; None where that is too much to read. Read after what the ledger has, as `_pending` is."""
+        network = self._network
+        open_ = self._store.open_work("move", network.id, limit=MOST_MOVES)
+        above = Work("moved", network.id, f"{final:015d}", "~")  # behind every id
+        open_ += self._store.open_work("moved", network.id, after=above, limit=MOST_MOVES)
+        if len(open_) >= MOST_MOVES:
+            return None
+        wanted: list[tuple[type[Any], dict[str, str]]] = [
+            (Move, {"network": network.id, "id": work.id.split("|", 1)[0]}) for work in open_
+        ]
+        moves: list[Move | None] = self._store.get_many(wanted) if wanted else []
+        form = self._rules.storage_form
+        return {form(network.slug, end) for move in moves if move is not None for end in (move.source, move.recipient)}
+
+    def _allotted(self, address: str) -> int:
+        """How many transactions of ours left an address, or will."""
+        source = self._rules.normalize(self._network.slug, address)
+        counter = self._store.get(NonceCounter, network=self._network.id, wallet=source)
+        return 0 if counter is None else counter.next
 
     def _native(self) -> AssetId:
         return self._store.catalogue(self._network.realm).native(self._network.slug).asset

@@ -74,8 +74,8 @@ class Untraced(Reader):
     def balances_at(self, addresses: Sequence[str], number: int, block_hash: str) -> list[int]:
         return [self._chain.balance_of(address) for address in addresses]
 
-    def have_sent(self, addresses: Sequence[str]) -> list[bool]:
-        return [False for _ in addresses]
+    def nonces(self, addresses: Sequence[str]) -> list[int]:
+        return [0 for _ in addresses]
 
 
 class Frozen(Reader):

@@ -83,8 +83,7 @@ class EvmReader:
         if from_balance:
             # Of these no transaction is known: what the address has at that block is all the proof that there is.
             told = self.balances_at([transfer.recipient for transfer in from_balance], block.number, block.hash)
-            sent = self.have_sent([transfer.recipient for transfer in from_balance])
-            has = [t for t, balance, out in zip(from_balance, told, sent, strict=True) if not out and balance >= t.amount]
+            has = [t for t, balance in zip(from_balance, told, strict=True) if balance >= t.amount]
             return has + self.proven(block, [transfer for transfer in transfers if transfer not in from_balance])
 
         def prove() -> list[Transfer]:
@@ -159,10 +158,10 @@ class EvmReader:
 
         return self._sure(ask) if addresses else []
 
-    def have_sent(self, addresses: Sequence[str]) -> list[bool]:
-        """Whether each has sent a transaction by the newest block."""
+    def nonces(self, addresses: Sequence[str]) -> list[int]:
+        """How many transactions each has sent by the newest block."""
         requests: list[Request] = [("eth_getTransactionCount", [address, "latest"]) for address in addresses]
-        return self._sure(lambda: [quantity(told, "a nonce") > 0 for told in self._rpc.batch(requests)]) if addresses else []
+        return self._sure(lambda: [quantity(told, "a nonce") for told in self._rpc.batch(requests)]) if addresses else []
 
     def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
         """What each address was ever used for, by the newest block: for a restore. Raises Unavailable."""

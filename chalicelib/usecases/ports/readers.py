@@ -98,8 +98,8 @@ class Balances(Protocol):
         """Units of the native coin, or of the token `contract`, at that block. Raises Unavailable."""
         ...
 
-    def have_sent(self, addresses: Sequence[str]) -> list[bool]:
-        """Whether each has sent anything itself, by now. Raises Unavailable."""
+    def nonces(self, addresses: Sequence[str]) -> list[int]:
+        """How many transactions each has sent itself, by now. Raises Unavailable."""
         ...
 
 
