@@ -102,6 +102,16 @@ class Move:
         return self.state in AT_REST
 
 
+def transaction_type(move: Move) -> Literal["topup", "collection"]:
+    """What it is called where transactions are listed."""
+    return "topup" if move.kind == "topup" else "collection"
+
+
+def transaction_state(move: Move) -> Literal["pending", "confirmed", "failed"]:
+    """The same of its state."""
+    return "confirmed" if move.state == "settled" else "failed" if move.state == "failed" else "pending"
+
+
 def operators(realm: Realm) -> TenantId:
     """The name under which what no merchant owns is listed: for keys of the level admin."""
     return TenantId(f"operator:{realm}")

@@ -131,8 +131,9 @@ def _move_lists(r: Any) -> dict[str, str | None]:
     """In the operator's lists once it has a transaction on the chain."""
     if r.hash is None:
         return {}
-    status = {"settled": "confirmed", "failed": "failed"}.get(r.state, "pending")
-    return _transaction_lists(r, status, r.recipient, r.hash)
+    from chalicelib.domain.moves import transaction_state  # loaded already, since there is a move
+
+    return _transaction_lists(r, transaction_state(r), r.recipient, r.hash)
 
 
 def _coin_move_lists(r: Any) -> dict[str, str | None]:

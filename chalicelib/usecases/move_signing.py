@@ -142,7 +142,12 @@ class MoveSigning:
         )  # fmt: skip
         if have < payment.amount:
             raise InsufficientFunds(f"{have} of {payment.amount}")
-        fee = payer.estimate(payment).fee
+        try:
+            fee = payer.estimate(payment).fee
+        except InsufficientFunds as error:
+            if move.bare:
+                raise Refused(f"nothing is left after the fee: {error}") from error
+            raise
         if move.bare:
             return self._everything(payer, payment, min(move.amount + fee, have), fee)
         covered = have - move.amount if move.asset == native else self._booked(network, move, native)

@@ -14,6 +14,7 @@ from chalicelib.domain.ids import AssetId, asset_parts, network_parts
 from chalicelib.domain.invoices import Invoice, Payment, Quote
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
+from chalicelib.domain.moves import Move, transaction_state, transaction_type
 from chalicelib.domain.rates import Rates
 from chalicelib.domain.stakes import Stake
 from chalicelib.domain.times import iso
@@ -27,8 +28,11 @@ def without_none(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if value is not None}
 
 
-def transaction_id(record: Deposit | Withdrawal | Stake) -> str:
-    """The id of a transaction: a deposit's own, another's with another prefix (`wd_x` is paid by `txw_x`, `stk_x` by `txs_x`)."""
+def transaction_id(record: Deposit | Withdrawal | Stake | Move) -> str:
+    """The id of a transaction: a deposit's own, another's with another prefix (`wd_x` is paid by `txw_x`, `stk_x` by `txs_x`,
+    `mov_x` by `txm_x`)."""
+    if isinstance(record, Move):
+        return f"txm_{record.id.removeprefix('mov_')}"
     if isinstance(record, Stake):
         return f"txs_{record.id.removeprefix('stk_')}"
     return record.id if isinstance(record, Deposit) else f"txw_{record.id.removeprefix('wd_')}"
@@ -49,6 +53,11 @@ def _risk(withdrawal: Withdrawal) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"score": found.score, "findings": [{"name": finding.name, "weight": finding.weight} for finding in found.findings]}
+
+
+def move_of(transaction: str) -> str | None:
+    """The move that a transaction with this id makes; None where it makes none."""
+    return f"mov_{transaction.removeprefix('txm_')}" if transaction.startswith("txm_") else None
 
 
 class Views:
@@ -203,6 +212,37 @@ class Views:
             "flags": [],
             "createdAt": iso(stake.created_at),
             "confirmedAt": iso(stake.confirmed_at) if stake.confirmed_at is not None else None,
+        }
+
+    def move(self, move: Move) -> dict[str, Any]:
+        """A move between the operator's places, once it is signed, in the form of `deposit`. It is shown in its block once it is
+        final there."""
+        coin = self._coin(move.asset)
+        slug = network_parts(move.network)[1]
+        network, native = self._catalogue.networks[slug], self._catalogue.native(slug)
+        return {
+            "id": transaction_id(move),
+            "hash": move.hash,
+            "network": slug,
+            "coin": coin.slug,
+            "symbol": coin.symbol,
+            "contractAddress": coin.contract,
+            "type": transaction_type(move),
+            "address": move.recipient,
+            "from": move.source,
+            "to": move.recipient,
+            "amount": format_units(move.amount, coin.decimals),
+            "fee": format_units(move.fee, native.decimals),
+            "status": transaction_state(move),
+            "confirmations": confirmations(network, move.state == "settled", 0),
+            "requiredConfirmations": network.confirmations,
+            "blockNumber": move.block_number,
+            "blockHash": move.block_hash,
+            "invoiceId": None,
+            "withdrawalId": None,
+            "flags": [],
+            "createdAt": iso(move.created_at),
+            "confirmedAt": iso(move.confirmed_at) if move.confirmed_at is not None else None,
         }
 
     def withdrawal(self, withdrawal: Withdrawal) -> dict[str, Any]:

@@ -43,9 +43,9 @@ class Listing:
     """One list. `fields` are what it can be filtered and sorted by, `shortcuts` published names for some of that.
 
     Stored lists have a `kind`, a `family`, or both: records of `kind` that lie in the partition `partition` gives, their ids in
-    order of time; indexes of `family` (`store/schema.py::INDEXES`), of which `by` has the whole list of `owner`. `position`
-    is the least position of a time in milliseconds, `place` a record's own. `visible` hides records that are in no index of the
-    whole list. `keyed` are fields by whose value records are got directly.
+    order of time; indexes of `family` (`store/schema.py::INDEXES`), of which `by` has the whole list of `owner`, and of those
+    `beside` it, whose entries are listed with it. `position` is the least position of a time in milliseconds, `place` a record's
+    own. `visible` hides records that are in no index of the whole list. `keyed` are fields by whose value records are got directly.
     A list in memory has none of these and is handed to `over` or `array`; `bare` is one that is answered as an array. `order` is
     the one without `order` in the query: newest first, and that of the catalogue for arrays.
     """
@@ -58,6 +58,7 @@ class Listing:
     family: str | None = None
     by: str = "time"
     owner: Callable[[Ctx], str] = lambda ctx: ctx.tenant
+    beside: Callable[[Ctx], Sequence[str]] = lambda _: ()
     indexes: frozenset[str] = frozenset()
     position: Callable[[int], str] | None = None
     visible: Where | None = None
@@ -184,12 +185,14 @@ class Listing:
         store = ctx.services.store
         if groups:
             return Indexed(store, groups, newest_first, span)
+        wholes = [] if whole is None else [whole]
         if whole is None and self.family is not None and self.by in self.indexes:
-            whole = Listed(self.family, self.by, self.owner(ctx))
+            wholes = [Listed(self.family, self.by, owner) for owner in self._owners(ctx)]
         if self.kind is None:
-            if whole is None:
+            if not wholes:
                 raise LookupError(f"{self.name} is stored nowhere")
-            return Indexed(store, [[whole]], newest_first, span)
+            return Indexed(store, [wholes], newest_first, span)
+        whole = wholes[0] if wholes else None
         return Partition(store, self.kind, self.partition(ctx), newest_first, span, whole, self.visible)
 
     def _span(self, conditions: Sequence[Condition]) -> Span | None:
@@ -223,7 +226,11 @@ class Listing:
             if wanted is not None:
                 by = str(condition.field.by)
                 allowed[by] = wanted if by not in allowed else [value for value in allowed[by] if value in wanted]
-        return [[Listed(str(self.family), by, self.owner(ctx), v) for v in values] for by, values in sorted(allowed.items())]
+        owners = self._owners(ctx)
+        return [[Listed(str(self.family), by, o, v) for v in values for o in owners] for by, values in sorted(allowed.items())]
+
+    def _owners(self, ctx: Ctx) -> list[str]:
+        return [self.owner(ctx), *self.beside(ctx)]
 
     def _lookups(self, ctx: Ctx, condition: Condition) -> list[str] | None:
         """The values of an index that a condition asks for; None where it asks for something else."""

@@ -1,4 +1,4 @@
-"""What answers about transactions look like: deposits, what pays withdrawals, and stakes."""
+"""What answers about transactions look like: deposits, what pays withdrawals, stakes, and moves of the operator's."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ FLAGS = (
 
 class Transaction(CamelRecord):
     """One movement on a chain, to the merchant or from it, or a stake of the operator. Where a hash has several, each is a
-    transaction of its own. A stake is shown in its block once it is final there."""
+    transaction of its own. A stake, and a move between the operator's own places (`topup`, `collection`), is shown in its block
+    once it is final there."""
 
     id: Annotated[
         str,
         Field(
-            description="`tx_…` of a deposit, `txw_…` of a withdrawal, `txs_…` of a stake.",
+            description="`tx_…` of a deposit, `txw_…` of a withdrawal, `txs_…` of a stake, `txm_…` of a move.",
             examples=["tx_3k9x7m2p5q8r1t4v6w0y3z5a7b"],
         ),
     ]
@@ -37,7 +38,11 @@ class Transaction(CamelRecord):
     ]
     type: Annotated[
         Literal["deposit", "withdrawal", "collection", "topup", "stake"],
-        Field(description="A payment to an address of the merchant, one by the service, or TRX that the operator staked."),
+        Field(
+            description="A payment to an address of the merchant, one by the service, or TRX that the operator staked. `topup` and "
+            "`collection`: what the operator moves between its own places, shown to keys of the level admin alone.",
+            examples=["deposit"],
+        ),
     ]
     address: Annotated[
         str, Field(description="The address that received it.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])

@@ -1,4 +1,5 @@
-"""What happened on the chains for the merchant: deposits, the transactions of withdrawals, and the stakes that it ordered."""
+"""What happened on the chains for the merchant: deposits, the transactions of withdrawals, and the stakes that it ordered. Keys of
+the level admin are shown the operator's moves between its own places as well."""
 
 from __future__ import annotations
 
@@ -9,41 +10,64 @@ from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, hash_
 from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
 from chalicelib.api.lists.fields import Condition
 from chalicelib.api.routes import endpoint
+from chalicelib.domain.addresses import RetiredWallet, Wallet
+from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.errors import NotFound
-from chalicelib.domain.ids import NetworkId, asset_parts, place_in_time
+from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, place_in_time
 from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.moves import Move, operators, transaction_state, transaction_type
 from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import Withdrawal, transaction_status
 from chalicelib.usecases.ports.store import Listed
-from chalicelib.usecases.views import stake_of, transaction_id, withdrawal_of
+from chalicelib.usecases.views import move_of, stake_of, transaction_id, withdrawal_of
+from chalicelib.usecases.wallet_lookup import ROLES
 
-Transaction = Deposit | Withdrawal | Stake
+Transaction = Deposit | Withdrawal | Stake | Move
 TYPES = ("deposit", "withdrawal", "collection", "topup", "stake")
 STATUSES = ("pending", "confirmed", "failed", "orphaned")
 
 
 def _type(r: Transaction, _: Any) -> str:
+    if isinstance(r, Move):
+        return transaction_type(r)
     return "deposit" if isinstance(r, Deposit) else "stake" if isinstance(r, Stake) else "withdrawal"
 
 
 def _status(r: Transaction, _: Any) -> str:
+    if isinstance(r, Move):
+        return transaction_state(r)
     return transaction_status(r.status) if isinstance(r, Withdrawal) else r.status
 
 
 def _address(r: Transaction, _: Any) -> str:
+    if isinstance(r, Move):
+        return r.recipient
     return r.address if isinstance(r, Deposit) else r.wallet if isinstance(r, Stake) else r.to_address
 
 
 def _from(r: Transaction, _: Any) -> str | None:
+    if isinstance(r, Move):
+        return r.source
     return r.sender if isinstance(r, Deposit) else r.wallet if isinstance(r, Stake) else r.from_address
 
 
 def _fee(r: Transaction, catalogue: Any) -> Any:
     if isinstance(r, Deposit):
         return None
+    if isinstance(r, Move):
+        return in_coin_units(r.fee, catalogue.native(slug_of(r.network)).asset, catalogue)
     return in_coin_units(r.fee, r.asset if isinstance(r, Stake) else r.fee_asset, catalogue)
+
+
+def _hash(r: Transaction, _: Any) -> str | None:
+    return r.hash if isinstance(r, Move) else r.txid
+
+
+def _operators(ctx: Ctx) -> list[TenantId]:
+    """Under whose name a key of the level admin is shown transactions, beside its own merchant's."""
+    return [operators(ctx.realm)] if ctx.key.level == "admin" else []
 
 
 TRANSACTIONS = Listing(
@@ -58,7 +82,7 @@ TRANSACTIONS = Listing(
         coin(lambda r, _: asset_parts(r.asset)[1]).indexed("asset", assets_of_coin),
         amount("amount", lambda r, c: in_coin_units(r.amount, r.asset, c), "The amount, in coin units."),
         amount("fee", _fee, "What the network took, in units of its native coin."),
-        hash_text("hash", lambda r, _: r.txid, "The chain's hash.").indexed("hash"),
+        hash_text("hash", _hash, "The chain's hash.").indexed("hash"),
         hash_text("address", _address, "The address that received it.").indexed("address"),
         hash_text("from", _from, "Where it came from."),
         hash_text("to", _address, "Where it went."),
@@ -73,6 +97,7 @@ TRANSACTIONS = Listing(
     position=lambda ms: place_in_time(ms, ""),
     keyed={"id": lambda ctx, id: _found(_by_id(ctx, id), ctx), "withdrawalId": lambda ctx, id: _found(_payment_of(ctx, id), ctx)},
     place=lambda r: place_in_time(r.created_at, r.id),
+    beside=_operators,
 )
 
 
@@ -82,7 +107,10 @@ TRANSACTIONS = Listing(
 )  # fmt: skip
 def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
     """A withdrawal is listed from the moment that its transaction is signed, at the place of the time when it was asked for.
-    Stakes (`POST /networks/tron/stake`) are listed for the merchant whose key ordered them, from the order on."""
+    Stakes (`POST /networks/tron/stake`) are listed for the merchant whose key ordered them, from the order on. A key of the level
+    admin is also shown what the operator moves between its own places, once that is signed: `topup` is native coin for the fee of
+    what shall leave an address, `collection` any other move (a sweep, a distribution, a move to the cold wallet). Nobody's balance
+    changes by these, and no merchant sees them."""
     found, pagination = TRANSACTIONS.page(ctx, query, also=_of_invoice(ctx, query))
     return Answer(_shown(ctx, found), pagination)
 
@@ -94,8 +122,8 @@ def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
 def get_transaction(ctx: Ctx) -> Answer:
     """Where several movements to the merchant share a hash, the newest is shown; `GET /transactions?hash=` lists them all."""
     name = ctx.param("txId")
-    found = _by_id(ctx, name) if name.startswith(("tx_", "txw_", "txs_")) else _by_hash(ctx, name)
-    if found is None or found.tenant != ctx.tenant:
+    found = _by_id(ctx, name) if name.startswith(("tx_", "txw_", "txs_", "txm_")) else _by_hash(ctx, name)
+    if found is None or not _mine(ctx, found):
         raise NotFound(f"No transaction {name[:80]}", {"txId": name[:80]})
     return Answer(_shown(ctx, [found])[0])
 
@@ -105,7 +133,8 @@ def get_transaction(ctx: Ctx) -> Answer:
     answer="list[transactions.Transaction]", summary="The transactions of one of the merchant's addresses, newest first",
 )  # fmt: skip
 def list_transactions_of_address(ctx: Ctx, query: ListQuery) -> Answer:
-    """`address` is the address itself or its id. One that is not the merchant's is 404."""
+    """`address` is the address itself or its id. One that is not the merchant's is 404; a key of the level admin may ask for
+    service wallets, too."""
     return _of_address(ctx, query)
 
 
@@ -119,9 +148,33 @@ def list_transactions_under_address(ctx: Ctx, query: ListQuery) -> Answer:
 
 
 def _of_address(ctx: Ctx, query: ListQuery) -> Answer:
-    address = ctx.services.addresses.find(ctx.tenant, ctx.param("address"))
-    found, pagination = TRANSACTIONS.page(ctx, query, also=[TRANSACTIONS.condition("address", address.address.lower())])
+    named = ctx.param("address")
+    address = named if _operators(ctx) and _of_wallet(ctx, named) else ctx.services.addresses.find(ctx.tenant, named).address
+    found, pagination = TRANSACTIONS.page(ctx, query, also=[TRANSACTIONS.condition("address", address.lower())])
     return Answer(_shown(ctx, found), pagination)
+
+
+def _of_wallet(ctx: Ctx, address: str) -> bool:
+    """Whether it is a service wallet's, now or before it was replaced."""
+    networks = list(ctx.catalogue.networks.values())
+    spelled = {network.id: _spelled(ctx, network, address) for network in networks}
+    wanted: list[tuple[type[Any], dict[str, str]]] = [
+        (Wallet, {"network": network.id, "role": role}) for network in networks for role in ROLES
+    ]
+    wanted += [(RetiredWallet, {"network": network, "address": text}) for network, text in spelled.items() if text is not None]
+    found = ctx.services.store.get_many(wanted)
+    return any(wallet is not None and wallet.address == spelled[wallet.network] for wallet in found)
+
+
+def _spelled(ctx: Ctx, network: Network, address: str) -> str | None:
+    try:
+        return ctx.services.rules.normalize(network.id, address)
+    except ValueError:
+        return None
+
+
+def _mine(ctx: Ctx, transaction: Transaction) -> bool:
+    return transaction.tenant in (ctx.tenant, *_operators(ctx))
 
 
 def _of_invoice(ctx: Ctx, query: ListQuery) -> list[Condition]:
@@ -134,11 +187,13 @@ def _of_invoice(ctx: Ctx, query: ListQuery) -> list[Condition]:
 
 
 def _found(transaction: Transaction | None, ctx: Ctx) -> list[Transaction]:
-    return [] if transaction is None or transaction.tenant != ctx.tenant else [transaction]
+    return [] if transaction is None or not _mine(ctx, transaction) else [transaction]
 
 
 def _by_id(ctx: Ctx, name: str) -> Transaction | None:
-    stake_id, withdrawal_id = stake_of(name), withdrawal_of(name)
+    stake_id, withdrawal_id, move_id = stake_of(name), withdrawal_of(name), move_of(name)
+    if move_id is not None:
+        return _move(ctx, move_id)
     if stake_id is not None:
         return ctx.services.store.get(Stake, network=ctx.catalogue.networks["tron"].id, id=stake_id)
     return ctx.services.store.get(Deposit, id=name) if withdrawal_id is None else _payment_of(ctx, withdrawal_id)
@@ -149,11 +204,22 @@ def _payment_of(ctx: Ctx, withdrawal_id: str) -> Transaction | None:
     return None if found is None or found.txid is None else found
 
 
+def _move(ctx: Ctx, move_id: str) -> Transaction | None:
+    """One that is signed. Its id does not tell its network: all are asked for at once."""
+    if not _operators(ctx):
+        return None
+    wanted = [(Move, {"network": network.id, "id": move_id}) for network in ctx.catalogue.networks.values()]
+    found: list[Move | None] = ctx.services.store.get_many(wanted)
+    return next((move for move in found if move is not None and move.hash is not None), None)
+
+
 def _by_hash(ctx: Ctx, txid: str) -> Transaction | None:
-    listed = Listed("tx", "hash", ctx.tenant, txid)
-    places = ctx.services.store.places(listed, limit=1, newest_first=True).places
-    found = ctx.services.store.at(places)
-    return found[0] if found else None
+    for owner in (ctx.tenant, *_operators(ctx)):
+        places = ctx.services.store.places(Listed("tx", "hash", owner, txid), limit=1, newest_first=True).places
+        found: list[Transaction | None] = ctx.services.store.at(places)
+        if found:
+            return found[0]
+    return None
 
 
 def _shown(ctx: Ctx, transactions: list[Transaction]) -> list[dict[str, Any]]:
@@ -162,6 +228,8 @@ def _shown(ctx: Ctx, transactions: list[Transaction]) -> list[dict[str, Any]]:
 
 
 def _view(ctx: Ctx, one: Transaction, tip: int | None) -> dict[str, Any]:
+    if isinstance(one, Move):
+        return ctx.views.move(one)
     if isinstance(one, Withdrawal):
         return ctx.views.payment(one)
     return ctx.views.deposit(one, tip) if isinstance(one, Deposit) else ctx.views.stake(one, tip)

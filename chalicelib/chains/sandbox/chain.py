@@ -18,7 +18,7 @@ from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.domain.catalogue import Network
 from chalicelib.encoding.public_keys import address_of
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import Refused, Unavailable
+from chalicelib.usecases.ports.failures import InsufficientFunds, Unavailable
 from chalicelib.usecases.sandbox import Decided, MinedTx, Outcome, Reorganised, State, TooDeep
 
 _FAUCET = hashlib.sha512(b"the outside of the simulated networks").digest()
@@ -140,11 +140,11 @@ class SandboxChain:
         return rebranch(self.reads, self._step, first, remine, token=token)
 
     def check(self, tx: Tx) -> None:
-        """Raise Refused when the sender can not pay for `tx` now. Raises Unavailable."""
+        """Raise InsufficientFunds when the sender can not pay for `tx` now. Raises Unavailable."""
         account = self.reads.account(tx.sender)
         short = short_of(self.reads.reaching(self.reads.view(), account.lowest()), account, tx)
         if short is not None:
-            raise Refused(short)
+            raise InsufficientFunds(short)
 
     def submit(self, tx: Tx) -> None:
         """Take in a wallet's payment; mined at once unless its nonce must wait. Safe to repeat. Raises Refused, Unavailable."""
