@@ -95,7 +95,7 @@ class Journey:
                     self.recorder.function = function
                     done = self.stack.drain(only=[function], hurry=True)
                     handled += sum(done.calls.values()) - done.rounds * (
-                        function.startswith("poll_") or function in ("housekeeping", "rates")
+                        function.startswith("poll_") or function in ("housekeeping", "rates", "reconciliation")
                     )
             if handled == 0:
                 return
