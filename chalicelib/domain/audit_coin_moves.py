@@ -50,7 +50,7 @@ def coin_moves_agree(
 def _attempts(move: CoinMove, named: dict[tuple[str, str], tuple[str, ...]]) -> Iterable[str]:
     name = f"coin move {move.id}"
     signed = move.state in ("signed", "settled", "dead")
-    if bool(move.txids) != signed or (move.newest is None) != (move.state in ("waiting", "planned") or move.unmade):
+    if bool(move.txids) != signed or (move.newest is None) != (move.state == "waiting" or move.unmade):
         yield f"{name} is {move.state}, and its bytes say otherwise"
     if move.renew and move.state != "signed":
         yield f"{name} is {move.state} and to be replaced"

@@ -44,6 +44,8 @@ def _one_each(collections: Sequence[Collection], collecting: Sequence[Collecting
 
 
 def _moves_of(collection: Collection, planned: Mapping[str, Move]) -> Iterable[str]:
+    if not collection.path:
+        return  # of a network of coins: its sweep is a coin move
     name = f"collection {collection.id}"
     mine = [planned.get(id) for id in (*collection.topups, *collection.sweeps)]
     if any(move is None or move.owner != collection.id for move in mine):

@@ -27,11 +27,10 @@ MOST_PLACES = 7
 """Addresses that are booked in one transaction: with the move, its journal entry and its obligation ten items."""
 
 CoinMoveKind = Literal["consolidation", "cold", "drain"]
-CoinMoveState = Literal["waiting", "planned", "built", "signed", "settled", "dead", "dropped"]
-"""`waiting`: an operator has to approve it; `planned`: approved, its bytes are not made; `built`: its coins are reserved and its
-bytes exact; `signed`: it can reach the chain at any time; `settled`: the chain has it; `dead`: it can never be mined; `dropped`:
-ended before anything was signed."""
-UNSIGNED: frozenset[str] = frozenset({"waiting", "planned", "built"})
+CoinMoveState = Literal["waiting", "built", "signed", "settled", "dead", "dropped"]
+"""`waiting`: an operator has to approve it; `built`: its coins are reserved and its bytes exact; `signed`: it can reach the chain
+at any time; `settled`: the chain has it; `dead`: it can never be mined; `dropped`: ended before anything was signed."""
+UNSIGNED: frozenset[str] = frozenset({"waiting", "built"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,8 @@ class CoinAttempt:
 @dataclass(frozen=True, slots=True)
 class CoinMove:
     """`wallet` is the hot wallet whose coins it spends, None for a consolidation. `recipient` is in its public spelling. `amount`
-    is what was asked to be moved at the most, in units, before the fee. `owner` names the collection that shows it to operators, or
-    what else planned it; `approved_by` the key that approved it.
+    is what was asked to be moved at the most, in units, before the fee. `owner` is the id of the collection by which an operator
+    approves it, its own where nobody has to; else what planned it.
 
     `inputs` are in the order of their addresses; the money of the first `booked` of them is in flight. `newest` is the attempt that
     should be mined, `earlier` those that it replaced, oldest first: whichever is in the chain has moved the coins. `renew` asks for
@@ -98,7 +97,7 @@ class CoinMove:
     owner: str
     created_at: int
     updated_at: int
-    state: CoinMoveState = "planned"
+    state: CoinMoveState = "built"
     newest: CoinAttempt | None = None
     earlier: tuple[CoinAttempt, ...] = ()
     booked: int = 0
@@ -108,7 +107,6 @@ class CoinMove:
     block_hash: str | None = None
     confirmed_at: int | None = None
     doubtful_since: int | None = None
-    approved_by: str | None = None
     reason: str | None = None
     round: int = 0
     version: int = 1

@@ -28,10 +28,12 @@ from chalicelib.domain.coin_moves import (
     coin_moved_work,
 )
 from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.collecting import Collection
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.coin_move_approval import closed, decided, sent
 from chalicelib.usecases.coin_move_parts import (
     amounts_at,
     attempt_of,
@@ -58,6 +60,8 @@ from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
 
+REJECTED_MS = 24 * 3_600_000
+"""How long the coins of a consolidation that an operator refused are left alone (milliseconds)."""
 IDLE_MS = 30_000
 """What nobody has worked on for so long (milliseconds) is asked for again."""
 _ITEMS = 9
@@ -124,12 +128,19 @@ class CoinMoveFollowing:
             self._drop(move, "the wallet that it goes to is another one now")
         elif move.wallet is None and not all(map(spendable, deposits_of(self._store, move))):
             self._drop(move, "what it spends is not all there any more")
-        elif move.state == "planned":
-            self._build(move)
+        elif move.state == "waiting":
+            self._see_decision(move)
         elif move.state == "built" and now - move.updated_at >= IDLE_MS:
             self._ask(move)
 
-    def _build(self, move: CoinMove) -> None:
+    def _see_decision(self, move: CoinMove) -> None:
+        collection = decided(self._store, move)
+        if collection is None or collection.state == "rejected":
+            self._drop(move, "rejected", wait=REJECTED_MS)
+        elif collection.state != "waits_for_approval":
+            self._build(move, collection)
+
+    def _build(self, move: CoinMove, collection: Collection) -> None:
         """What was approved gets its bytes, at the fees of now."""
         try:
             plan = self._payer.consolidate(move.recipient, unspent_of(move.inputs), self._payer.fee_rate("low"))
@@ -141,13 +152,18 @@ class CoinMoveFollowing:
             return
         made = attempt_of(self._payer, self._rules, self._network, move, plan.unsigned)
         news = News(self._clock.now_ms())
-        news.command(coin_move_command(move))
-        self._store.commit([Save(replace(move, state="built", newest=made, reason=None).next(news.at)), *news.emit()])
+        built = replace(move, state="built", newest=made, reason=None).next(news.at)
+        news.command(coin_move_command(built))
+        self._store.commit([Save(built), sent(collection, built, news.at), *news.emit()])
 
-    def _drop(self, move: CoinMove, why: str) -> None:
+    def _drop(self, move: CoinMove, why: str, wait: int = 0) -> None:
+        """`wait` is how much later than else the coins are looked at again (milliseconds)."""
         log.warning("%s: %s is dropped: %s", self._network.id, move.id, why)
-        dropped = replace(move, state="dropped", reason=why).next(self._clock.now_ms())
-        self._store.commit([Save(dropped), Close(coin_move_work(move)), *freed(self._store, self._network, move)])
+        now = self._clock.now_ms()
+        dropped = replace(move, state="dropped", reason=why).next(now)
+        over = closed(self._store, self._rules, self._network, dropped, "dropped", now)
+        freed_ones = freed(self._store, self._network, move, looked_at=now + wait if wait else None)
+        self._store.commit([Save(dropped), Close(coin_move_work(move)), *freed_ones, *over])
 
     def _ask(self, move: CoinMove, *changes: Change) -> None:
         news = News(self._clock.now_ms())
@@ -261,7 +277,8 @@ class CoinMoveFollowing:
         for address in held:
             for coin in move.received(attempt, address, receipt.block_number):
                 held[address] = held[address].came(coin)
-        self._store.commit([*changes, *(Save(coins.next()) for coins in held.values()), *ended(self._store, move)])
+        over = closed(self._store, self._rules, self._network, done, "swept", now)
+        self._store.commit([*changes, *(Save(coins.next()) for coins in held.values()), *ended(self._store, move), *over])
 
     def _wallets(self, move: CoinMove) -> dict[str, HeldCoins]:
         """The coins of the hot wallets that it takes from and brings to; the cold wallet's are nobody's to spend."""
@@ -321,8 +338,10 @@ class CoinMoveFollowing:
         if move.wallet is None and all(map(spendable, deposits_of(self._store, move))):
             why = "somebody else spent what only the seed can sign for"
         log.error("ALARM %s: %s is dead, its coins are given back: %s", self._network.id, move.id, why)
-        dead = replace(move, state="dead", renew=False, reason=why).next(self._clock.now_ms())
-        self._store.commit([Save(dead), *freed(self._store, self._network, move)])
+        now = self._clock.now_ms()
+        dead = replace(move, state="dead", renew=False, reason=why).next(now)
+        over = closed(self._store, self._rules, self._network, dead, "dropped", now)
+        self._store.commit([Save(dead), *freed(self._store, self._network, move), *over])
         self._give_back(dead)
 
     def _give_back(self, move: CoinMove) -> None:

@@ -91,18 +91,22 @@ def place_of(rules: AddressRules, network: Network, address: str) -> str:
     return ledger.wallet(network.id, rules.storage_form(network.slug, address))
 
 
-def freed(store: Store, network: Network, move: CoinMove) -> list[Change]:
-    """What lets others have the coins of a move that ends without having spent them. Raises Unavailable."""
+def freed(store: Store, network: Network, move: CoinMove, looked_at: int | None = None) -> list[Change]:
+    """What lets others have the coins of a move that ends without having spent them; deposits' coins count as looked at then.
+    Raises Unavailable."""
     if move.wallet is not None:
         held = coins_of(store, network, move.wallet)
         return [Save(held.released(move.id).next())] if held.reserved(move.id) else []
-    return ended(store, move)
+    return ended(store, move, looked_at)
 
 
-def ended(store: Store, move: CoinMove) -> list[Change]:
+def ended(store: Store, move: CoinMove, looked_at: int | None = None) -> list[Change]:
     """What lets the next consolidation begin. Raises Unavailable."""
     collection = collection_of(store, move.network)
-    return [Save(replace(collection, move=None).next())] if collection.move == move.id else []
+    if collection.move != move.id:
+        return []
+    at = collection.looked_at if looked_at is None else looked_at
+    return [Save(replace(collection, move=None, looked_at=at).next())]
 
 
 def held_after(store: Store, network: Network, addresses: Sequence[str | None]) -> dict[str, HeldCoins]:

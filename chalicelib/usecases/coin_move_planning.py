@@ -32,6 +32,7 @@ from chalicelib.domain.ids import new_id
 from chalicelib.domain.rates import RatesOf
 from chalicelib.usecases.bundle_parts import same_place
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save, Still
+from chalicelib.usecases.coin_move_approval import asked
 from chalicelib.usecases.coin_move_parts import attempt_of, collection_of, open_moves, outpoint_of, spendable, unspent_of
 from chalicelib.usecases.collect_hints import hint_work
 from chalicelib.usecases.outbox import News
@@ -195,13 +196,14 @@ class CoinMovePlanning:
             self._store.commit([Save(replace(looked, why=str(reason)).next())])
             return None
         news = News(now)
+        move = replace(move, newest=attempt_of(self._payer, self._rules, self._network, move, plan.unsigned))
+        asks: list[Change] = []
         if limit is not None and total > limit:
-            move = replace(move, state="waiting", reason="approval")
-            log.warning("%s: %s waits for an operator: %d units", self._network.id, move.id, total)
+            move, asks = asked(self._store, self._rules, self._network, move)
+            log.warning("%s: %s waits for an operator: %d units", self._network.id, move.owner, total)
         else:
-            move = replace(move, newest=attempt_of(self._payer, self._rules, self._network, move, plan.unsigned))
             news.command(coin_move_command(move))
-        changes: list[Change] = [Save(move), Save(replace(looked, move=move.id, why=move.reason).next())]
+        changes: list[Change] = [Save(move), Save(replace(looked, move=move.id, why=move.reason).next()), *asks]
         self._store.commit([*changes, Open(coin_move_work(move)), *news.emit()])
         return move
 

@@ -16,6 +16,7 @@ import pytest
 
 from chalicelib.domain.addresses import RetiredWallet, Wallet, Watched
 from chalicelib.domain.coin_moves import CoinCollection, CoinMove
+from chalicelib.domain.collecting import Collection
 from chalicelib.domain.deposits import HELD, Deposit
 from chalicelib.domain.ids import NetworkId, asset_id, network_id
 from chalicelib.domain.ledger import WalletBalance
@@ -476,3 +477,49 @@ def test_a_replaced_wallet_is_drained_of_its_coins(treasury: Treasury) -> None:
     treasury.whole()
     treasury.run()
     assert not [work for work in store.every_work() if work.kind == "drain"]
+
+
+def decide(treasury: Treasury, action: str) -> Any:
+    admin = treasury.stack.keys["admin_live"]
+    listed = treasury.stack.call("GET", "/v1/collections", admin, query={"status": "waits_for_approval"})
+    (waits,) = listed.json["data"]
+    assert (waits["amount"], waits["address"]) == ("4.50000036", treasury.hot)
+    assert waits["detail"] == "9 coins of 9 addresses, in one transaction"
+    path = f"/v1/collections/{waits['id']}"
+    answer = treasury.stack.call("PUT", path, admin, json={"action": action})
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def test_a_large_consolidation_waits_for_an_operator(anew: Callable[[], Treasury]) -> None:
+    treasury = anew()
+    treasury.settle_for(approveThreshold="4.5")
+    move = treasury.plan()
+    assert (move.state, move.newest, treasury.chain.sent) == ("waiting", None, [])
+    treasury.plan()
+    assert len(treasury.moves()) == 1
+    treasury.whole()
+    decide(treasury, "approve")
+    treasury.run()
+    assert treasury.moves()[0].state == "signed"
+    treasury.whole()
+    treasury.confirm()
+    (collection,) = services().store.every(Collection)
+    (move,) = treasury.moves()
+    assert (collection.state, collection.txid, move.state) == ("swept", move.mined, "settled")
+    treasury.whole()
+
+
+def test_what_an_operator_refuses_is_left_alone_for_a_day(treasury: Treasury) -> None:
+    treasury.settle_for(approveThreshold="4.5")
+    treasury.plan()
+    decide(treasury, "reject")
+    treasury.run()
+    assert [move.state for move in treasury.moves()] == ["dropped"]
+    treasury.whole()
+    treasury.plan()
+    assert len(treasury.moves()) == 1
+    treasury.later(24 * 60)
+    treasury.plan()
+    assert [move.state for move in treasury.moves()] == ["dropped", "waiting"] and treasury.chain.sent == []
+    treasury.whole()
