@@ -185,9 +185,13 @@ class SeveralReaders:
     def balance(self, address: str, contract: str | None = None) -> int:
         return self._first(lambda reader: reader.balance(address, contract))
 
-    def vouched_balance(self, address: str, contract: str | None = None) -> int:
-        """As `balance`, where two nodes say the same: one that lies, or lags, is nobody's proof."""
-        return self._alike(lambda reader: reader.balance(address, contract))
+    def solid(self) -> int:
+        """As one reader (Tron only)."""
+        return self._first(lambda reader: reader.solid())  # type: ignore[attr-defined,no-any-return]
+
+    def solid_balance(self, address: str, contract: str | None = None) -> int:
+        """As one reader (Tron only), where two nodes say the same: one that lies, or lags, is nobody's proof."""
+        return self._alike(lambda reader: reader.solid_balance(address, contract))  # type: ignore[attr-defined]
 
     def staked(self, address: str) -> int:
         """As one reader (Tron only), where two nodes say the same."""

@@ -1,8 +1,9 @@
 """Looks at places of networks of accounts: what the ledger has there, what therefore has to be on the chain, and what is.
 
 Where nodes know balances at a block (EVM), all is compared at the newest block that has its confirmations and was scanned: nothing
-that comes later disturbs. Elsewhere (Tron, simulated networks) there are only balances of now, so what differs is looked at once
-more between two readings of the chain's height that are the same, with what blocks say that nobody has scanned yet.
+that comes later disturbs. Elsewhere there are only balances of the newest block (simulated networks), or of the newest solid one
+(Tron), so what differs is looked at once more between two readings of that height that are the same, with what blocks say that
+nobody has scanned yet.
 
 A look may still meet a poll between two of its own writes. So one that differs proves nothing, it makes a suspect.
 """
@@ -10,7 +11,7 @@ A look may still meet a poll between two of its own writes. So one that differs 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from chalicelib.domain.catalogue import Network
@@ -22,7 +23,7 @@ from chalicelib.domain.reconciliation import Place, Seen
 from chalicelib.domain.stakes import Stake
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import Balances, ChainReader, Stakes, Vouching
+from chalicelib.usecases.ports.readers import Balances, ChainReader, SolidBalances, Stakes
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.reconciliation_open import Effects, OnTheWay, OpenWays, PlaceKey, effects, touching
 from chalicelib.usecases.sweeping import pages_of
@@ -99,6 +100,15 @@ class _Accounts:
             if after is None:
                 return sums
 
+    def _awaited(self, number: int) -> Mapping[PlaceKey, int]:
+        """What came in up to this block, and is not credited yet."""
+        sums: dict[PlaceKey, int] = defaultdict(int)
+        for works in pages_of(self._store, "deposit", self._network.id, upto=f"{number:015d}"):
+            for deposit in self._store.get_many([(Deposit, {"id": work.id}) for work in works]):
+                if deposit is not None and deposit.status == "pending":
+                    sums[self._rules.storage_form(self._network.slug, deposit.address), deposit.asset, False] += deposit.amount
+        return sums
+
     def _effects(self, ways: Sequence[OnTheWay], places: Sequence[Place], upto: int | None) -> Effects:
         """Of what touches these places, as of the block `upto`; None: as of now."""
         there = touching(ways, {place.address for place in places})
@@ -151,31 +161,28 @@ class LooksAtABlock(_Accounts):
             raise Unavailable(f"{self._network.id}: scanning has just begun")
         return number, cursor.recent[str(number)]
 
-    def _awaited(self, number: int) -> Mapping[PlaceKey, int]:
-        """What came in up to this block, and is not credited yet."""
-        sums: dict[PlaceKey, int] = defaultdict(int)
-        for works in pages_of(self._store, "deposit", self._network.id, upto=f"{number:015d}"):
-            for deposit in self._store.get_many([(Deposit, {"id": work.id}) for work in works]):
-                if deposit is not None and deposit.status == "pending":
-                    sums[self._rules.storage_form(self._network.slug, deposit.address), deposit.asset, False] += deposit.amount
-        return sums
-
 
 class LooksAtNow(_Accounts):
-    """For Tron and for simulated networks."""
+    """For simulated networks, and for Tron: of that at the newest solid block, because what nodes say of the newest one counts what
+    is in no block yet."""
 
     everywhere = False
 
+    def __init__(self, network: Network, reader: ChainReader, store: Store, rules: AddressRules) -> None:
+        super().__init__(network, reader, store, rules)
+        self._solid = reader if isinstance(reader, SolidBalances) and network.family == "tron" else None
+
     def block(self) -> int:
-        return self._reader.tip()
+        return self._reader.tip() if self._solid is None else self._solid.solid()
 
     def look(self, places: Sequence[Place]) -> list[Seen]:
         """First without waiting for anything; what differs then, exactly. Raises Unavailable."""
         self._demand_scanned(self._cursor())
-        ways, tip = self._ways.read(), self._reader.tip()
+        ways, height = self._ways.read(), self.block()
         held = {place.key: self._held(place) for place in places}
-        ledger, found = self._ledger(places), self._effects(ways, places, None)
-        quick = [_seen(p, ledger[p.key], ledger[p.key].pending, found, held[p.key], tip) for p in places]
+        ledger, found = self._ledger(places), self._effects(ways, places, height)
+        awaited = self._arrived(ledger, height)
+        quick = [_seen(p, ledger[p.key], awaited.get(p.key, 0), found, held[p.key], height) for p in places]
         return [seen if not seen.difference else self._exactly(seen) for seen in quick]
 
     def _exactly(self, quick: Seen) -> Seen:
@@ -184,24 +191,31 @@ class LooksAtNow(_Accounts):
         for _ in range(TRIES):
             cursor = self._cursor()
             self._demand_scanned(cursor)
-            tip, ways = self._reader.tip(), self._ways.read()
-            ledger, held = self._ledger([place])[place.key], self._held(place)
-            found = self._effects(ways, [place], None)
-            ahead = 0 if place.staked else self._ahead(cursor, tip, place, ways)
-            if self._reader.tip() == tip and self._cursor() == cursor:
-                return _seen(place, ledger, ledger.pending + ahead, found, held, tip)
+            height, ways = self.block(), self._ways.read()
+            ledger, held = self._ledger([place]), self._held(place)
+            found = self._effects(ways, [place], height)
+            came = self._arrived(ledger, height).get(place.key, 0)
+            came += 0 if place.staked else self._ahead(cursor, height, place, ways)
+            if self.block() == height and self._cursor() == cursor:
+                return _seen(place, ledger[place.key], came, found, held, height)
         return quick
 
-    def _ahead(self, cursor: Cursor, tip: int, place: Place, ways: Sequence[OnTheWay]) -> int:
+    def _arrived(self, ledger: Mapping[PlaceKey, WalletBalance], height: int) -> Mapping[PlaceKey, int]:
+        """What was seen up to `height` and is not credited. All that was seen is, where the newest block is what is compared."""
+        if self._solid is None:
+            return {key: wallet.pending for key, wallet in ledger.items()}
+        return self._awaited(height) if any(wallet.pending for wallet in ledger.values()) else {}
+
+    def _ahead(self, cursor: Cursor, height: int, place: Place, ways: Sequence[OnTheWay]) -> int:
         """What came to a place in blocks that are not scanned yet. What we sent there ourselves is told by its own receipt."""
-        if tip - cursor.number > MOST_AHEAD:
-            raise Unavailable(f"{self._network.id} is {tip - cursor.number} blocks behind")
-        if tip <= cursor.number:
+        if height - cursor.number > MOST_AHEAD:
+            raise Unavailable(f"{self._network.id} is {height - cursor.number} blocks behind")
+        if height <= cursor.number:
             return 0
         ours = {txid for way in ways for txid in way.txids}
         units = 0
         contracts = () if place.contract is None else (place.contract,)
-        for block in self._reader.blocks(cursor.number + 1, tip, contracts):
+        for block in self._reader.blocks(cursor.number + 1, height, contracts):
             wanted = [
                 transfer
                 for transfer in block.transfers
@@ -216,10 +230,9 @@ class LooksAtNow(_Accounts):
             raise Unavailable(f"{self._network.id}: the chain is not on the branch that was scanned")
 
     def _held(self, place: Place) -> int:
-        reader = self._reader
         if place.staked:
-            if not isinstance(reader, Stakes):
+            if not isinstance(self._reader, Stakes):
                 raise Unavailable(f"{self._network.id}: nobody tells what is staked")
-            return reader.staked(place.address)
-        ask: Callable[[str, str | None], int] = reader.vouched_balance if isinstance(reader, Vouching) else reader.balance
-        return ask(place.address, place.contract)
+            return self._reader.staked(place.address)
+        reader = self._reader.balance if self._solid is None else self._solid.solid_balance
+        return reader(place.address, place.contract)

@@ -51,6 +51,12 @@ class OnTheWay:
             return receipt.success
         return (self.contract, self.source, self.recipient) in receipt.moved
 
+    def arrived(self, receipt: Receipt) -> int:
+        """Units that reached its recipient: a token may keep a part."""
+        if self.contract is None:
+            return self.amount
+        return min(self.amount, receipt.arrived(self.contract, self.source, self.recipient))
+
 
 @dataclass
 class Effects:
@@ -79,7 +85,7 @@ def effects(ways: Sequence[OnTheWay], native: AssetId, mined: Callable[[OnTheWay
         elif receipt is None or not way.paid(receipt):
             found.more[source] += way.amount
         elif way.ours:
-            found.more[way.recipient, way.asset, False] += way.amount
+            found.more[way.recipient, way.asset, False] += way.arrived(receipt)
         else:
             found.leaving[source] += way.amount
     return found

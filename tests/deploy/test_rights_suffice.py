@@ -172,6 +172,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     rescan = journey.api("POST", "/v1/networks/ethereum/rescan", {"fromBlock": 0, "toBlock": 5}, 201, key=admin)
     journey.api("PUT", "/v1/networks", {"network": "fantom", "gasLimit": 30_000}, key=admin)
     journey.api("POST", "/v1/sandbox/clock", {"advance": 60}, 201)
+    journey.api("POST", "/v1/reconciliation", {}, 201, key=admin)
     journey.api("POST", "/v1/networks/tron/stake", {"amount": "5", "resource": "ENERGY"}, 201, key=admin)
     journey.read_everything(
         {

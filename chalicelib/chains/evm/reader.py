@@ -177,7 +177,10 @@ class EvmReader:
     def _token_balances(self, addresses: Sequence[str], number: int, block_hash: str, contract: str) -> list[int]:
         calls = [{"to": contract, "data": "0x" + balance_call(address).hex()} for address in addresses]
         requests: list[Request] = [("eth_call", [call, hex(number)]) for call in calls]
-        return [told_balances(answer, 1)[0] for answer in self._at_block(requests, number, block_hash)]
+        code, *told = self._at_block([("eth_getCode", [contract, hex(number)]), *requests], number, block_hash)
+        if data(code, "a contract's code") == b"":
+            return [0] * len(addresses)  # where there is no contract, nobody has anything of it
+        return [told_balances(answer, 1)[0] for answer in told]
 
     def _at_block(self, requests: Sequence[Request], number: int, block_hash: str) -> list[Any]:
         """What the node answers about a block, and that it still has that very block."""

@@ -98,8 +98,16 @@ class TronReader:
 
         return self._sure(lambda: usage(self._node, addresses, contracts))
 
+    def solid(self) -> int:
+        """Number of the newest block that can not be undone. Balances of `wallet/` count what waits for a block; these do not."""
+        return self._sure(lambda: block_number(self._node.call("walletsolidity/getblock", _HEAD)))
+
+    def solid_balance(self, address: str, contract: str | None = None) -> int:
+        """As `balance`, at the newest solid block."""
+        return self._sure(lambda: balance_of(self._node, address, contract, "walletsolidity"))
+
     def staked(self, address: str) -> int:
-        """Sun that are staked at the newest block (Stake 2.0), not counting what is being unstaked."""
+        """Sun that are staked at the newest solid block (Stake 2.0), not counting what is being unstaked."""
         return self._sure(lambda: staked_by(self._node, address))
 
     def has_code(self, address: str) -> bool:
@@ -200,15 +208,15 @@ def header_of(number: int) -> dict[str, Any]:
     return {"id_or_num": str(number), "detail": False}
 
 
-def constant_call(node: Node, owner: str, contract: str, call: bytes) -> dict[str, Any]:
-    """The answer to a call of `contract` that changes nothing, as if `owner` made it."""
+def constant_call(node: Node, owner: str, contract: str, call: bytes, family: str = "wallet") -> dict[str, Any]:
+    """The answer to a call of `contract` that changes nothing, as if `owner` made it. `family` is which state it is asked of."""
     request = {
         "owner_address": hex_address(owner),
         "contract_address": hex_address(contract),
         "data": call.hex(),
         "visible": False,
     }
-    return row(node.call("wallet/triggerconstantcontract", request), "a call's answer")
+    return row(node.call(f"{family}/triggerconstantcontract", request), "a call's answer")
 
 
 def call_failed(answer: Mapping[str, Any]) -> str | None:
@@ -237,12 +245,12 @@ def returned(answer: Mapping[str, Any]) -> bytes:
     return data(found[0], "a call's result") if found else b""
 
 
-def balance_of(node: Node, holder: str, contract: str | None) -> int:
-    """Units of TRX, or of the token `contract`."""
+def balance_of(node: Node, holder: str, contract: str | None, family: str = "wallet") -> int:
+    """Units of TRX, or of the token `contract`; `family` is "wallet", or "walletsolidity" for the newest solid block."""
     if contract is None:
-        account = row(node.call("wallet/getaccount", {"address": hex_address(holder), "visible": False}), "an account")
+        account = row(node.call(f"{family}/getaccount", {"address": hex_address(holder), "visible": False}), "an account")
         return whole(account.get("balance"), "a balance")
-    answer = constant_call(node, holder, contract, balance_call("0x" + hex_address(holder)[2:]))
+    answer = constant_call(node, holder, contract, balance_call("0x" + hex_address(holder)[2:]), family)
     found = returned(answer)
     if call_failed(answer) is not None or len(found) != 32:
         raise Garbled("there is no token contract at this address, or it knows no balanceOf")
@@ -250,8 +258,8 @@ def balance_of(node: Node, holder: str, contract: str | None) -> int:
 
 
 def staked_by(node: Node, holder: str) -> int:
-    """Sun that `holder` has staked, for whichever resource."""
-    account = row(node.call("wallet/getaccount", {"address": hex_address(holder), "visible": False}), "an account")
+    """Sun that `holder` has staked, for whichever resource, at the newest solid block."""
+    account = row(node.call("walletsolidity/getaccount", {"address": hex_address(holder), "visible": False}), "an account")
     parts = account.get("frozenV2", [])
     if not isinstance(parts, list):
         raise Garbled("what is staked is no list")

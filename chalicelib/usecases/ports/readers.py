@@ -116,11 +116,16 @@ class Usages(Protocol):
 
 
 @runtime_checkable
-class Vouching(Protocol):
-    """A reader that has several nodes, for balances that no block can prove."""
+class SolidBalances(Protocol):
+    """A reader whose nodes know what addresses had at the newest block that can not be undone (Tron). Of several nodes two have to
+    say the same."""
 
-    def vouched_balance(self, address: str, contract: str | None = None) -> int:
-        """As `ChainReader.balance`, where two nodes say the same. Raises Unavailable where no two do."""
+    def solid(self) -> int:
+        """Number of that block. Raises Unavailable."""
+        ...
+
+    def solid_balance(self, address: str, contract: str | None = None) -> int:
+        """Units of the native coin, or of the token `contract`. Raises Unavailable."""
         ...
 
 
@@ -129,7 +134,8 @@ class Stakes(Protocol):
     """A reader whose network can lock coins of an address (Tron)."""
 
     def staked(self, address: str) -> int:
-        """Units of the native coin that are locked at the newest block, not counting what is being unlocked. Raises Unavailable."""
+        """Units of the native coin that are locked, not counting what is being unlocked: at the newest block, or the newest solid
+        one. Raises Unavailable."""
         ...
 
 

@@ -1,0 +1,182 @@
+"""The ledger against real nodes of every family: what is on its way never shows, what somebody else moves always does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import boto3
+import pytest
+
+from chalicelib.custody.derived import derived_signer
+from chalicelib.custody.records import EncryptedSeed
+from chalicelib.custody.seed import SEED_ID
+from chalicelib.domain.addresses import Address
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.reconciliation import SECOND_LOOK_MS, Comparison, ComparisonReport
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.accounts import Payment
+from chalicelib.usecases.ports.coins import Unspent
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.wiring import services
+from infra.bootstrap import NodeInfo
+from infra.local.aws import LocalAws
+from infra.local.nodes import deploy_token
+from tests.nodes.conftest import send_token
+from tests.nodes.grounds import EvmGround, Ground, ground_of
+from tests.nodes.merchants import Merchant, open_shop
+
+pytestmark = pytest.mark.nodes
+
+USDT = 10**6
+
+
+class TokenGround(EvmGround):
+    """With a token that returns nothing, as the best known one."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(slug)
+        self.usdt = deploy_token(self.node.rpc, "USDT", "Tether USD", 6, returns_nothing=True)
+
+    @property
+    def info(self) -> NodeInfo:
+        return NodeInfo(self.node.url, {"usdt": self.usdt})
+
+
+@pytest.fixture(scope="module", params=["ethereum", "litecoin", "tron"])
+def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
+    made = TokenGround("ethereum") if request.param == "ethereum" else ground_of(request.param)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def merchant(ground: Ground, aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Merchant]:
+    made = open_shop(aws, ground, monkeypatch)
+    yield made
+    assert audit(services().store) == []
+
+
+def suspected(merchant: Merchant) -> list[Any]:
+    """What one look at everything finds, in a run that is thrown away."""
+    store, name = services().store, merchant.network.id
+    run = begun(merchant)
+    while (state := store.get(Comparison, network=name)) is not None and state.phase in ("before", "walk"):
+        assert run.step() == "on", store.get(Comparison, network=name)
+    assert state is not None
+    store.commit([Save(replace(state, phase="done", suspects=(), version=state.version + 1))])
+    return [(s.address, s.asset, s.difference) for s in state.suspects]
+
+
+def begun(merchant: Merchant) -> Any:
+    services().clock.shift_ms += 1000
+    services().reconciliations.order("live", None)
+    run = services().reconciliation_run(services().catalogue("live").networks[merchant.slug])
+    assert run.begin()
+    return run
+
+
+def compared(merchant: Merchant) -> ComparisonReport:
+    run = begun(merchant)
+    for _ in range(40):
+        step = run.step()
+        if step == "idle":
+            break
+        if step == "waits":
+            services().clock.shift_ms += SECOND_LOOK_MS
+            merchant.ground.mine()
+            merchant.run()
+    found = services().store.get(ComparisonReport, network=merchant.network.id)
+    assert found is not None and step == "idle"
+    return found
+
+
+def steal(merchant: Merchant, address: str, units: int) -> None:
+    """Whoever has the seed moves coins of a deposit address, and the service knows nothing of it."""
+    store, network = services().store, services().catalogue("live").networks[merchant.slug]
+    (owner,) = (known for known in store.every(Address) if known.address == address)
+    seed = store.get(EncryptedSeed, id=SEED_ID)
+    assert seed is not None
+    with derived_signer(boto3.client("kms"), services().settings, seed) as signer:
+        if network.family == "utxo":
+            coins_payer = services().coin_payer(network)
+            coins = [
+                Unspent(f"{d.txid}:{d.position[4:]}", d.address, d.amount, d.block[0])
+                for d in store.every(Deposit)
+                if d.address == address
+            ]
+            plan = coins_payer.consolidate(merchant.ground.out, coins, coins_payer.fee_rate("normal")).unsigned
+            signatures = [signer.sign(owner.path, digest) for digest in coins_payer.digests(plan)]
+            coins_payer.broadcast(coins_payer.assemble(plan, signatures).raw)
+        else:
+            payer = services().payer(network)
+            made = payer.prepare(Payment(address, merchant.ground.out, None, units, payer.next_nonce(address)))
+            payer.broadcast(payer.assemble(made, signer.sign(owner.path, payer.digest(made))).raw)
+    merchant.ground.mine()
+
+
+def test_what_we_do_never_shows_and_what_others_do_does(
+    merchant: Merchant, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground = merchant.ground
+    bill = merchant.bill(30)
+    ground.pay(bill["address"], merchant.units(30))
+    ground.mine()
+    merchant.run()
+    assert suspected(merchant) == [], "seen, and not credited"
+    settle(merchant)
+    if isinstance(ground, TokenGround):
+        send_token(ground.node.rpc, ground.usdt, bill["address"], 40 * USDT)
+        merchant.confirm()
+    assert suspected(merchant) == []
+    name = merchant.withdraw(12)
+    merchant.run()
+    assert merchant.withdrawal(name)["status"] == "confirming"
+    assert suspected(merchant) == [], "signed"
+    ground.mine()
+    assert suspected(merchant) == [], "mined"
+    ground.mine(merchant.network.confirmations - 2)
+    assert suspected(merchant) == [], "deep, and not scanned"
+    settle(merchant)
+    assert merchant.withdrawal(name)["status"] == "confirmed"
+    found = compared(merchant)
+    assert found.clean and found.complete and found.looked
+    owed = {sums.asset.rsplit(":", 1)[1]: (sums.owed, sums.assets) for sums in found.sums}
+    assert owed[merchant.coin][0] == merchant.units(18)
+    assert "usdt" not in owed or slug_of(ground) != "ethereum" or owed["usdt"] == (40 * USDT, 40 * USDT)
+
+    steal(merchant, bill["address"], merchant.units(10))
+    settle(merchant)
+    (difference,) = compared(merchant).differences
+    lost = difference.expected - difference.held
+    assert difference.role == "user" and lost >= merchant.units(10)
+    assert difference.address.lower() == bill["address"].lower()
+    assert f"ALARM {merchant.network.id}: reconciliation found 1 places" in caplog.text
+
+    def away(*_: Any, **__: Any) -> Any:
+        raise Unavailable("no node answers")
+
+    monkeypatch.setattr(services().reader(services().catalogue("live").networks[merchant.slug]), "block_hash", away)
+    monkeypatch.setattr(services().reader(services().catalogue("live").networks[merchant.slug]), "balances_at", away, raising=False)
+    run = begun(merchant)
+    assert [run.step(1) for _ in range(2)][-1] == "waits"
+    services().clock.shift_ms += 1000
+    while run.step(1) != "idle":
+        services().clock.shift_ms += 1000
+    report = services().store.get(ComparisonReport, network=merchant.network.id)
+    assert report is not None and not report.complete and not report.clean and "no node answers" in str(report.trouble)
+
+
+def settle(merchant: Merchant) -> None:
+    """Confirmed, and on Tron solid as well."""
+    merchant.confirm()
+    merchant.ground.mine(30 if merchant.slug == "tron" else 1)
+    merchant.run()
+
+
+def slug_of(ground: Ground) -> str:
+    return ground.network.slug
