@@ -141,6 +141,27 @@ class CoinMove:
         return self.state == "dropped" and self.newest is None
 
     @property
+    def hash(self) -> str | None:
+        """As a `Move` tells it."""
+        return self.txid
+
+    @property
+    def source(self) -> str | None:
+        """The wallet that it takes from; None where that is many deposit addresses."""
+        return self.wallet
+
+    @property
+    def fee(self) -> int:
+        """In units: of the attempt that was mined, else of the newest."""
+        attempt = self.settled_attempt() or self.newest
+        return 0 if attempt is None else attempt.fee
+
+    @property
+    def transaction_status(self) -> Literal["pending", "confirmed", "failed"]:
+        """How transactions call its state."""
+        return "confirmed" if self.state == "settled" else "failed" if self.state == "dead" else "pending"
+
+    @property
     def outpoints(self) -> tuple[str, ...]:
         return tuple(coin.outpoint for coin in self.inputs)
 

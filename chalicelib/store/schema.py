@@ -138,10 +138,7 @@ def _move_lists(r: Any) -> dict[str, str | None]:
 
 def _coin_move_lists(r: Any) -> dict[str, str | None]:
     """The same, by whichever of its transactions it is shown by."""
-    if r.txid is None:
-        return {}
-    status = {"settled": "confirmed", "dead": "failed"}.get(r.state, "pending")
-    return _transaction_lists(r, status, r.recipient, r.txid)
+    return {} if r.txid is None else _transaction_lists(r, r.transaction_status, r.recipient, r.txid)
 
 
 def _collection_lists(r: Any) -> dict[str, str | None]:

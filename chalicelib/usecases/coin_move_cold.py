@@ -198,7 +198,7 @@ class ColdCoins:
             now, now, state="built",
         )  # fmt: skip
         made = attempt_of(self._payer, self._rules, self._network, move, plan.unsigned)
-        move = replace(move, newest=made, amount=made.amount)
+        move = replace(move, newest=made, amount=made.amount + (0 if made.change else made.fee))
         news = News(now)
         news.command(coin_move_command(move))
         changes: list[Change] = [Save(move), Save(held.reserve(move.id, move.outpoints).next()), Open(coin_move_work(move))]

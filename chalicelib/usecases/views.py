@@ -9,6 +9,7 @@ from typing import Any
 from chalicelib.domain.addresses import Address
 from chalicelib.domain.approvals import withdrawal_text
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
 from chalicelib.domain.invoices import Invoice, Payment, Quote
@@ -28,9 +29,11 @@ def without_none(record: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in record.items() if value is not None}
 
 
-def transaction_id(record: Deposit | Withdrawal | Stake | Move) -> str:
+def transaction_id(record: Deposit | Withdrawal | Stake | Move | CoinMove) -> str:
     """The id of a transaction: a deposit's own, another's with another prefix (`wd_x` is paid by `txw_x`, `stk_x` by `txs_x`,
-    `mov_x` by `txm_x`)."""
+    `mov_x` by `txm_x`, `cmv_x` by `txc_x`)."""
+    if isinstance(record, CoinMove):
+        return f"txc_{record.id.removeprefix('cmv_')}"
     if isinstance(record, Move):
         return f"txm_{record.id.removeprefix('mov_')}"
     if isinstance(record, Stake):
@@ -58,6 +61,11 @@ def _risk(withdrawal: Withdrawal) -> dict[str, Any] | None:
 def move_of(transaction: str) -> str | None:
     """The move that a transaction with this id makes; None where it makes none."""
     return f"mov_{transaction.removeprefix('txm_')}" if transaction.startswith("txm_") else None
+
+
+def coin_move_of(transaction: str) -> str | None:
+    """The same on networks of coins."""
+    return f"cmv_{transaction.removeprefix('txc_')}" if transaction.startswith("txc_") else None
 
 
 class Views:
@@ -214,7 +222,7 @@ class Views:
             "confirmedAt": iso(stake.confirmed_at) if stake.confirmed_at is not None else None,
         }
 
-    def move(self, move: Move) -> dict[str, Any]:
+    def move(self, move: Move | CoinMove) -> dict[str, Any]:
         """A move between the operator's places, once it is signed, in the form of `deposit`. It is shown in its block once it is
         final there."""
         coin = self._coin(move.asset)
@@ -227,13 +235,13 @@ class Views:
             "coin": coin.slug,
             "symbol": coin.symbol,
             "contractAddress": coin.contract,
-            "type": transaction_type(move),
+            "type": "collection" if isinstance(move, CoinMove) else transaction_type(move),
             "address": move.recipient,
             "from": move.source,
             "to": move.recipient,
             "amount": format_units(move.amount, coin.decimals),
             "fee": format_units(move.fee, native.decimals),
-            "status": transaction_state(move),
+            "status": move.transaction_status if isinstance(move, CoinMove) else transaction_state(move),
             "confirmations": confirmations(network, move.state == "settled", 0),
             "requiredConfirmations": network.confirmations,
             "blockNumber": move.block_number,

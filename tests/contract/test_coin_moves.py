@@ -163,6 +163,18 @@ def treasury(anew: Callable[[], Treasury]) -> Treasury:
 TOTAL = sum(COIN // 2 + n for n in range(9))
 
 
+def listed(treasury: Treasury, move: CoinMove) -> None:
+    """For keys of the level admin, and for nobody else."""
+    admin = treasury.stack.keys["admin_live"]
+    (shown,) = treasury.stack.call("GET", "/v1/transactions", admin, query={"type": "collection"}).json["data"]
+    assert (shown["hash"], shown["to"], shown["from"], shown["status"]) == (move.mined, treasury.hot, None, "confirmed")
+    assert (shown["amount"], shown["fee"]) == ("4.50000036", f"0.{move.fee:08d}")
+    for name in (shown["id"], shown["hash"]):
+        assert treasury.stack.call("GET", f"/v1/transactions/{name}", admin).json["data"] == shown
+        assert treasury.stack.call("GET", f"/v1/transactions/{name}", treasury.key).status == 404
+    assert treasury.stack.call("GET", "/v1/transactions", treasury.key, query={"type": "collection"}).json["data"] == []
+
+
 def test_many_deposits_become_one_coin(treasury: Treasury) -> None:
     before = len(list(services().store.every(Deposit)))
     had, available = treasury.booked(treasury.hot), treasury.available()
@@ -177,6 +189,7 @@ def test_many_deposits_become_one_coin(treasury: Treasury) -> None:
     assert len(list(services().store.every(Deposit))) == before, "nobody is credited"
     assert treasury.available() == available, "the fee is the operator's"
     assert f"{move.mined}:0" in {coin.outpoint for coin in treasury.held().free}
+    listed(treasury, move)
     assert treasury.hints() == 9, "until no reorganisation reaches it"
     treasury.whole()
     treasury.deepen()

@@ -25,7 +25,8 @@ class Transaction(CamelRecord):
     id: Annotated[
         str,
         Field(
-            description="`tx_…` of a deposit, `txw_…` of a withdrawal, `txs_…` of a stake, `txm_…` of a move.",
+            description="`tx_…` of a deposit, `txw_…` of a withdrawal, `txs_…` of a stake, `txm_…` of a move, `txc_…` of one on "
+            "live bitcoin or litecoin.",
             examples=["tx_3k9x7m2p5q8r1t4v6w0y3z5a7b"],
         ),
     ]

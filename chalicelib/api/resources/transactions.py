@@ -13,6 +13,7 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.addresses import RetiredWallet, Wallet
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Cursor
+from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, place_in_time
@@ -21,10 +22,10 @@ from chalicelib.domain.moves import Move, operators, transaction_state, transact
 from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import Withdrawal, transaction_status
 from chalicelib.usecases.ports.store import Listed
-from chalicelib.usecases.views import move_of, stake_of, transaction_id, withdrawal_of
+from chalicelib.usecases.views import coin_move_of, move_of, stake_of, transaction_id, withdrawal_of
 from chalicelib.usecases.wallet_lookup import ROLES
 
-Transaction = Deposit | Withdrawal | Stake | Move
+Transaction = Deposit | Withdrawal | Stake | Move | CoinMove
 TYPES = ("deposit", "withdrawal", "collection", "topup", "stake")
 STATUSES = ("pending", "confirmed", "failed", "orphaned")
 
@@ -32,23 +33,27 @@ STATUSES = ("pending", "confirmed", "failed", "orphaned")
 def _type(r: Transaction, _: Any) -> str:
     if isinstance(r, Move):
         return transaction_type(r)
+    if isinstance(r, CoinMove):
+        return "collection"
     return "deposit" if isinstance(r, Deposit) else "stake" if isinstance(r, Stake) else "withdrawal"
 
 
 def _status(r: Transaction, _: Any) -> str:
     if isinstance(r, Move):
         return transaction_state(r)
+    if isinstance(r, CoinMove):
+        return r.transaction_status
     return transaction_status(r.status) if isinstance(r, Withdrawal) else r.status
 
 
 def _address(r: Transaction, _: Any) -> str:
-    if isinstance(r, Move):
+    if isinstance(r, Move | CoinMove):
         return r.recipient
     return r.address if isinstance(r, Deposit) else r.wallet if isinstance(r, Stake) else r.to_address
 
 
 def _from(r: Transaction, _: Any) -> str | None:
-    if isinstance(r, Move):
+    if isinstance(r, Move | CoinMove):
         return r.source
     return r.sender if isinstance(r, Deposit) else r.wallet if isinstance(r, Stake) else r.from_address
 
@@ -56,13 +61,13 @@ def _from(r: Transaction, _: Any) -> str | None:
 def _fee(r: Transaction, catalogue: Any) -> Any:
     if isinstance(r, Deposit):
         return None
-    if isinstance(r, Move):
+    if isinstance(r, Move | CoinMove):
         return in_coin_units(r.fee, catalogue.native(slug_of(r.network)).asset, catalogue)
     return in_coin_units(r.fee, r.asset if isinstance(r, Stake) else r.fee_asset, catalogue)
 
 
 def _hash(r: Transaction, _: Any) -> str | None:
-    return r.hash if isinstance(r, Move) else r.txid
+    return r.hash if isinstance(r, Move | CoinMove) else r.txid
 
 
 def _operators(ctx: Ctx) -> list[TenantId]:
@@ -122,7 +127,7 @@ def list_transactions(ctx: Ctx, query: ListQuery) -> Answer:
 def get_transaction(ctx: Ctx) -> Answer:
     """Where several movements to the merchant share a hash, the newest is shown; `GET /transactions?hash=` lists them all."""
     name = ctx.param("txId")
-    found = _by_id(ctx, name) if name.startswith(("tx_", "txw_", "txs_", "txm_")) else _by_hash(ctx, name)
+    found = _by_id(ctx, name) if name.startswith(("tx_", "txw_", "txs_", "txm_", "txc_")) else _by_hash(ctx, name)
     if found is None or not _mine(ctx, found):
         raise NotFound(f"No transaction {name[:80]}", {"txId": name[:80]})
     return Answer(_shown(ctx, [found])[0])
@@ -193,7 +198,10 @@ def _found(transaction: Transaction | None, ctx: Ctx) -> list[Transaction]:
 def _by_id(ctx: Ctx, name: str) -> Transaction | None:
     stake_id, withdrawal_id, move_id = stake_of(name), withdrawal_of(name), move_of(name)
     if move_id is not None:
-        return _move(ctx, move_id)
+        return _move(ctx, Move, move_id)
+    coin_move_id = coin_move_of(name)
+    if coin_move_id is not None:
+        return _move(ctx, CoinMove, coin_move_id)
     if stake_id is not None:
         return ctx.services.store.get(Stake, network=ctx.catalogue.networks["tron"].id, id=stake_id)
     return ctx.services.store.get(Deposit, id=name) if withdrawal_id is None else _payment_of(ctx, withdrawal_id)
@@ -204,12 +212,12 @@ def _payment_of(ctx: Ctx, withdrawal_id: str) -> Transaction | None:
     return None if found is None or found.txid is None else found
 
 
-def _move(ctx: Ctx, move_id: str) -> Transaction | None:
+def _move(ctx: Ctx, kind: type[Move | CoinMove], move_id: str) -> Transaction | None:
     """One that is signed. Its id does not tell its network: all are asked for at once."""
     if not _operators(ctx):
         return None
-    wanted = [(Move, {"network": network.id, "id": move_id}) for network in ctx.catalogue.networks.values()]
-    found: list[Move | None] = ctx.services.store.get_many(wanted)
+    wanted = [(kind, {"network": network.id, "id": move_id}) for network in ctx.catalogue.networks.values()]
+    found: list[Move | CoinMove | None] = ctx.services.store.get_many(wanted)
     return next((move for move in found if move is not None and move.hash is not None), None)
 
 
@@ -228,7 +236,7 @@ def _shown(ctx: Ctx, transactions: list[Transaction]) -> list[dict[str, Any]]:
 
 
 def _view(ctx: Ctx, one: Transaction, tip: int | None) -> dict[str, Any]:
-    if isinstance(one, Move):
+    if isinstance(one, Move | CoinMove):
         return ctx.views.move(one)
     if isinstance(one, Withdrawal):
         return ctx.views.payment(one)
