@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Cursor
+from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.coins_held import HeldCoins
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.moves import operators
 from chalicelib.domain.reconciliation import Place, Seen
 from chalicelib.domain.withdrawals import PaymentOrder
 from chalicelib.usecases.addresses import watched_key
@@ -41,6 +44,17 @@ class CoinWitness(Protocol):
         ...
 
 
+@dataclass
+class _Way:
+    """By address (storage form): what has to be there beside the ledger's, what is in flight from there, what of that has left, and
+    the outpoints of change that the wallet does not hold yet."""
+
+    more: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    in_flight: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    leaving: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    change: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+
 class LooksAtCoins:
     """The port Looks for live networks of coins."""
 
@@ -48,6 +62,7 @@ class LooksAtCoins:
 
     def __init__(self, network: Network, reader: ChainReader, witness: CoinWitness, store: Store, rules: AddressRules) -> None:
         self._network, self._reader, self._witness, self._store, self._rules = network, reader, witness, store, rules
+        self.unspent: Sequence[str] = ()
 
     def block(self) -> int:
         return self._reader.tip()
@@ -63,20 +78,28 @@ class LooksAtCoins:
         if self._reader.block_hash(cursor.number) != cursor.hash:
             raise Unavailable(f"{self._network.id}: the chain is not on the branch that was scanned")
         tip = self._reader.tip()
-        more, in_flight, leaving, change = self._bundles()
-        coins = {place.key: [*self._coins(place), *change.get(place.address, [])] for place in places}
+        way = self._bundles()
+        self._moves(way)
+        coins = {place.key: [*self._coins(place), *way.change.get(place.address, [])] for place in places}
         names = list(dict.fromkeys(name for known in coins.values() for name in known))
         told = dict(zip(names, self._witness.vouched_unspent(names), strict=True))
         keys: list[tuple[type[Any], dict[str, str]]] = [
             (WalletBalance, {"network": self._network.id, "address": p.address, "asset": p.asset}) for p in places
         ]
         ledger: list[WalletBalance | None] = self._store.get_many(keys) if keys else []
+        self.unspent = [
+            deposit_id(self._network.id, name.split(":")[0], f"out:{name.split(':')[1]}")
+            for place in places
+            if place.role == "user" and not way.in_flight.get(place.address)
+            for name in coins[place.key]
+            if told[name] is not None
+        ]
         seen = []
         for place, wallet in zip(places, ledger, strict=True):
             units = 0 if wallet is None else wallet.units
             held = sum(coin.amount for name in set(coins[place.key]) if (coin := told[name]) is not None)
-            flight, left = in_flight.get(place.address, 0), leaving.get(place.address, 0)
-            seen.append(Seen(place, units, flight, units + more.get(place.address, 0), held, left, tip))
+            flight, left = way.in_flight.get(place.address, 0), way.leaving.get(place.address, 0)
+            seen.append(Seen(place, units, flight, units + way.more.get(place.address, 0), held, left, tip))
         return seen
 
     def _coins(self, place: Place) -> list[str]:
@@ -86,7 +109,12 @@ class LooksAtCoins:
             held = self._store.get(HeldCoins, network=self._network.id, wallet=address)
             return [] if held is None else [coin.outpoint for coin in held.coins if not coin.gone]
         watched: Watched | None = self._store.get(Watched, **watched_key(self._network, place.address)[1])
-        owner = f"own:{self._network.realm}" if watched is None or watched.tenant is None else watched.tenant
+        if watched is not None and watched.tenant is not None:
+            return self._listed(watched.tenant, address)
+        # What came to the cold wallet from others, and what we have brought there.
+        return [*self._listed(f"own:{self._network.realm}", address), *self._listed(operators(self._network.realm), address)]
+
+    def _listed(self, owner: str, address: str) -> list[str]:
         found: list[str] = []
         after: str | None = None
         while True:
@@ -99,35 +127,48 @@ class LooksAtCoins:
             after = listed.places[-1].position
 
     def _arrived(self, record: object, address: str) -> str | None:
-        """The outpoint of a credited deposit; lists of an address also have payments to it."""
+        """The outpoint of a credited deposit, or of a coin move that is settled; lists of an address also have payments to it."""
+        if isinstance(record, CoinMove):
+            return f"{record.mined}:0" if record.state == "settled" and record.recipient == address else None
         if not isinstance(record, Deposit) or record.status != "confirmed":
             return None
         if (record.network, record.address) != (self._network.id, address) or not record.position.startswith("out:"):
             return None
         return f"{record.txid}:{record.position.removeprefix('out:')}"
 
-    def _bundles(self) -> tuple[dict[str, int], dict[str, int], dict[str, int], dict[str, list[str]]]:
-        """By the hot wallets' addresses: what has to be there beside the ledger's, what is in flight, what of that has left, and
-        the outpoints of change that the wallet does not hold yet."""
-        more: dict[str, int] = defaultdict(int)
-        in_flight: dict[str, int] = defaultdict(int)
-        leaving: dict[str, int] = defaultdict(int)
-        change: dict[str, list[str]] = defaultdict(list)
+    def _bundles(self) -> _Way:
+        """What payments make of it."""
+        way = _Way()
         for bundle in self._open_bundles():
             home = self._rules.storage_form(self._network.slug, bundle.wallet)
             mined = next((built for built in bundle.signed if built.txid and self._reader.receipt(built.txid)), None)
             if mined is not None and mined.change is not None and bundle.state != "settled":
-                change[home].append(f"{mined.txid}:{mined.change.removeprefix('out:')}")
+                way.change[home].append(f"{mined.txid}:{mined.change.removeprefix('out:')}")
             keys = [(PaymentOrder, {"id": order_of(payout.tenant, payout.withdrawal)}) for payout in bundle.payouts]
             for payout, order in zip(bundle.payouts, self._store.get_many(keys) if keys else [], strict=True):
                 state = "built" if order is None else order.state
                 if state == "signed":
-                    in_flight[home] += payout.amount
-                    leaving[home] += payout.amount if mined is not None else 0
-                    more[home] += payout.amount if mined is None else -bundle.share(payout.withdrawal, mined.fee)
+                    way.in_flight[home] += payout.amount
+                    way.leaving[home] += payout.amount if mined is not None else 0
+                    way.more[home] += payout.amount if mined is None else -bundle.share(payout.withdrawal, mined.fee)
                 elif state == "built" and mined is not None:
-                    more[home] -= payout.amount + bundle.share(payout.withdrawal, mined.fee)
-        return more, in_flight, leaving, change
+                    way.more[home] -= payout.amount + bundle.share(payout.withdrawal, mined.fee)
+        return way
+
+    def _moves(self, way: _Way) -> None:
+        """The same of coin moves. What they bring back to us counts nowhere until they are settled: it is on its way."""
+        for works in pages_of(self._store, "coinmove", self._network.id):
+            for move in self._store.get_many([(CoinMove, {"network": self._network.id, "id": work.id}) for work in works]):
+                if move is None or not move.in_flight:
+                    continue
+                mined = next((made for made in move.signed if made.txid and self._reader.receipt(made.txid)), None)
+                for number, coin in enumerate(move.inputs[: move.booked]):
+                    home = self._rules.storage_form(self._network.slug, coin.address)
+                    way.in_flight[home] += coin.amount
+                    if mined is None:
+                        way.more[home] += coin.amount
+                    else:
+                        way.leaving[home] += coin.amount - (0 if number else mined.fee)
 
     def _open_bundles(self) -> Iterable[Bundle]:
         """Those that are signed and not settled, and those some of whose payments are not: payments settle one by one."""

@@ -34,9 +34,11 @@ TRIES = 3
 
 
 class Looks(Protocol):
-    """How the places of one network are compared. `everywhere`: also where the ledger knows of nothing, since asking is cheap."""
+    """How the places of one network are compared. `everywhere`: also where the ledger knows of nothing, since asking is cheap.
+    `unspent` has the merchants' deposits of which the last look found the coins, on networks of coins."""
 
     everywhere: bool
+    unspent: Sequence[str]
 
     def block(self) -> int:
         """The block that a look would be about now. Raises Unavailable."""
@@ -53,6 +55,8 @@ class Looks(Protocol):
 
 class _Accounts:
     """What both ways have in common."""
+
+    unspent: Sequence[str] = ()
 
     def __init__(self, network: Network, reader: ChainReader, store: Store, rules: AddressRules) -> None:
         self._network, self._reader, self._store, self._rules = network, reader, store, rules

@@ -30,7 +30,7 @@ from chalicelib.domain.reconciliation import (
 )
 from chalicelib.usecases.addresses import family_key
 from chalicelib.usecases.changes import Change, Conflict, Save
-from chalicelib.usecases.collect_hints import hint
+from chalicelib.usecases.collect_hints import hint, open_hint
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Halted, Unavailable
@@ -170,10 +170,12 @@ class ReconciliationRun:
     def _hint(self, seen: Sequence[Seen]) -> None:
         """What lies at deposit addresses may have to be collected: each run asks anew, whatever became of older hints."""
         network = self._network
-        if pays_from_coins(network):
-            return
         coins = {coin.asset for coin in self._store.catalogue(network.realm).coins_of(network.slug) if collects(coin)}
-        for each in seen:
+        if not coins:
+            return
+        for deposit in self._looks.unspent:
+            open_hint(self._store, network.id, deposit)
+        for each in seen if not pays_from_coins(network) else ():
             place = each.place
             if place.role == "user" and place.asset in coins and each.units > 0:
                 hint(self._store, network, WalletBalance(network.id, place.address, place.asset, each.units))

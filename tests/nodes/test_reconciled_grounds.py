@@ -145,6 +145,13 @@ def test_what_we_do_never_shows_and_what_others_do_does(
     assert owed[merchant.coin][0] == merchant.units(18)
     assert "usdt" not in owed or slug_of(ground) != "ethereum" or owed["usdt"] == (40 * USDT, 40 * USDT)
 
+    if ground.network.family == "utxo":
+        gathers(merchant)
+        bill = merchant.bill(30)
+        ground.pay(bill["address"], merchant.units(30))
+        ground.mine()
+        settle(merchant)
+        assert suspected(merchant) == []
     steal(merchant, bill["address"], merchant.units(10))
     settle(merchant)
     (difference,) = compared(merchant).differences
@@ -172,6 +179,26 @@ def settle(merchant: Merchant) -> None:
     merchant.confirm()
     merchant.ground.mine(30 if merchant.slug == "tron" else 1)
     merchant.run()
+
+
+def gathers(merchant: Merchant) -> None:
+    """What lies on deposit addresses is consolidated into the hot wallet, and compared at every step of that."""
+    what = {"coin": merchant.coin, "network": merchant.slug, "collectThreshold": "0"}
+    merchant.operator("PUT", "/v1/coins", 200, json=what)
+    services().store.forget_catalogue()
+    run = services().reconciliation_run(services().catalogue("live").networks[merchant.slug])
+    assert run._walked(Comparison(merchant.network.id, "rec_x", 0, 0, phase="walk")).suspects == ()
+    merchant.run("collect")
+    assert any(work.kind == "coinmove" for work in services().store.every_work())
+    assert suspected(merchant) == [], "signed"
+    merchant.ground.mine()
+    merchant.run("collect")
+    assert suspected(merchant) == [], "mined"
+    settle(merchant)
+    assert not any(work.kind == "coinmove" for work in services().store.every_work())
+    assert suspected(merchant) == [], "settled"
+    merchant.operator("PUT", "/v1/coins", 200, json=what | {"collectThreshold": "1000000"})
+    services().store.forget_catalogue()
 
 
 def slug_of(ground: Ground) -> str:
