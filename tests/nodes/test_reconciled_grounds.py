@@ -8,16 +8,22 @@ from typing import Any
 import boto3
 import pytest
 
+from chalicelib.chains.answers import Garbled
+from chalicelib.chains.evm.reader import EvmReader
+from chalicelib.chains.providers import Health
+from chalicelib.chains.rpc import RpcError
+from chalicelib.chains.several import Seen, SeveralReaders
 from chalicelib.custody.derived import derived_signer
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID
 from chalicelib.domain.addresses import Address
 from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.reconciliation import SECOND_LOOK_MS, Comparison, ComparisonReport
+from chalicelib.domain.reconciliation import SECOND_LOOK_MS, Comparison, ComparisonReport, Place
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.reconciliation_looks import LooksAtABlock
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
@@ -128,6 +134,7 @@ def test_what_we_do_never_shows_and_what_others_do_does(
     if isinstance(ground, TokenGround):
         send_token(ground.node.rpc, ground.usdt, bill["address"], 40 * USDT)
         merchant.confirm()
+        asked_together(merchant, ground, bill["address"].lower())
     assert suspected(merchant) == []
     name = merchant.withdraw(12)
     merchant.run()
@@ -172,6 +179,38 @@ def test_what_we_do_never_shows_and_what_others_do_does(
         services().clock.shift_ms += 1000
     report = services().store.get(ComparisonReport, network=merchant.network.id)
     assert report is not None and not report.complete and not report.clean and "no node answers" in str(report.trouble)
+
+
+class Liar:
+    """One of two nodes, that says of each balance a unit more."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def balances_at(self, *asked: Any) -> list[int]:
+        return [units + 1 for units in self._real.balances_at(*asked)]
+
+
+def asked_together(merchant: Merchant, ground: TokenGround, address: str) -> None:
+    """Units of a token of many addresses, by one program that the node runs. Nothing is believed that two nodes tell differently."""
+    network = services().catalogue("live").networks[merchant.slug]
+    reader, cursor = services().reader(network), merchant.cursor()
+    assert isinstance(reader, EvmReader)
+    number = cursor.number - network.confirmations + 1
+    block = (number, cursor.recent[str(number)], ground.usdt.lower())
+    others = [f"0x{n:040x}" for n in range(1, 600)]
+    assert reader._together([*others, address], *block) == [0] * 599 + [40 * USDT]
+    assert reader.balances_at([address], *block) == [40 * USDT]
+    with pytest.raises((RpcError, Garbled)):
+        reader._together([*others, address], *block[:2], "0x" + "ee" * 20)
+    assert reader.balances_at(others, *block[:2], "0x" + "ee" * 20) == [0] * 599, "there is no contract"
+    several = SeveralReaders(network, [Seen(reader, Health(1)), Seen(Liar(reader), Health(2))])  # type: ignore[arg-type]
+    looks = LooksAtABlock(network, several, services().store, services().rules)
+    with pytest.raises(Unavailable, match="no two nodes"):
+        looks.look([Place(address, "user", services().catalogue("live").native(merchant.slug).asset)])
 
 
 def settle(merchant: Merchant) -> None:
