@@ -13,6 +13,7 @@ from chalicelib.chains.sandbox.ledger import Tx
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.moves import Move
 from chalicelib.domain.reconciliation import SECOND_LOOK_MS, Comparison, ComparisonReport
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
@@ -160,6 +161,32 @@ def test_what_is_on_its_way_shows_as_no_difference(shop: Shop) -> None:
     shop.mine()
     shop.turn()
     assert compared(shop).clean
+
+
+def test_collections_show_at_no_step(shop: Shop) -> None:
+    """A token's way from a deposit address to the hot wallet, with coins for its fee sent there before."""
+    shop.credit("5000", "usdt")
+    asked = {"coin": "usdt", "network": "ethereum", "collectThreshold": "0"}
+    answer = shop.stack.call("PUT", "/v1/coins", shop.stack.keys["admin_test"], json=asked)
+    assert answer.status == 200, answer.body
+    services().store.forget_catalogue()
+    assert suspected(shop) == [], "and what lies there is to be collected"
+    kinds: set[str] = set()
+    for _ in range(12):
+        done = shop.stack.drain(only=("poll_ethereum", "relay", "payout", "collect"), hurry=True, rounds=1)
+        kinds |= {move.kind for move in services().store.every(Move)}
+        assert suspected(shop) == [], (done, kinds)
+        shop.mine(5)
+        shop.wait(60)
+        assert suspected(shop) == [], "and mined"
+        if kinds >= {"topup", "sweep"} and not services().store.open_work("move", shop.realm_network().id):
+            break
+    else:
+        raise AssertionError(kinds)
+    shop.mine()
+    shop.turn("collect")
+    found = compared(shop)
+    assert found.clean and sums(found, "usdt").owed == 5000 * USDT
 
 
 def test_a_reorganisation_is_waited_for(shop: Shop) -> None:

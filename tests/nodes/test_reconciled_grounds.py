@@ -195,7 +195,7 @@ class Liar:
 
 
 def asked_together(merchant: Merchant, ground: TokenGround, address: str) -> None:
-    """Units of a token of many addresses, by one program that the node runs. Nothing is believed that two nodes tell differently."""
+    """Units of a token of many addresses, by one program that the node runs. Two nodes have to say the same."""
     network = services().catalogue("live").networks[merchant.slug]
     reader, cursor = services().reader(network), merchant.cursor()
     assert isinstance(reader, EvmReader)
