@@ -85,14 +85,16 @@ class MoveChecks:
         }
         if move.kind == "topup":
             facts["kind"] = (move.contract, None)
-            facts["top-up"] = (move.amount <= self._most_topup(network), True)
+            # Twice what it may be when it is built: fees that fall in between must leave no nonce that nobody may use.
+            facts["top-up"] = (move.amount <= 2 * self.most_topup(network), True)
         wrong = [name for name, (found, ordered) in facts.items() if found != ordered]
         if wrong or rests_on is None:
             log.error("ALARM %s: move %s differs from what may be signed in %s", network.id, move.id, ", ".join(wrong))
             raise OrderMismatch(f"move {move.id} differs from what may be signed in {', '.join(wrong)}")
         return rests_on
 
-    def _most_topup(self, network: Network) -> int:
+    def most_topup(self, network: Network) -> int:
+        """The most that a top-up may be, in units of the native coin. Raises Unavailable while nobody knows."""
         quote = self._store.get(FeeQuote, network=network.id)
         dearest = 0 if quote is None else max(quote.fees.values(), default=0)
         most = max(TOPUP_TIMES * dearest, TOPUP_LEAST.get(network.family, 0))

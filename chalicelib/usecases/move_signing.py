@@ -107,6 +107,9 @@ class MoveSigning:
         if rests_on is None:
             self._drop(before, "the recipient is no place of ours that it may go to now")
             return None
+        if before.kind == "topup" and before.amount > self._checks.most_topup(network):
+            self._drop(before, f"a top-up of {before.amount} is more than any transfer costs")
+            return None
         counter = self._counter(network, before.source)
         payer = self._payer_of(network)
         try:

@@ -233,7 +233,8 @@ def test_a_recipient_that_is_no_wallet_by_now_drops_what_was_only_planned(shop: 
         ("sweep", address, THIEF), ("cold", shop.hot().address, THIEF), ("distribution", shop.hot().address, address.address),
         ("topup", shop.hot().address, THIEF), ("drain", shop.hot().address, THIEF),
     )  # fmt: skip
-    made = [plan(shop, kind, "eth", source, to, "0.1") for kind, source, to in kinds]  # type: ignore[arg-type]
+    made = [plan(shop, kind, "eth", source, to, "0.01") for kind, source, to in kinds]  # type: ignore[arg-type]
+    made.append(plan(shop, "topup", "eth", shop.hot().address, address.address, "0.5"))  # more than any fee
     shop.turn()
     assert {(move_of(shop, each).state, move_of(shop, each).nonce) for each in made} == {("dropped", None)}
 

@@ -15,6 +15,7 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
+from chalicelib.domain.moves import Move
 from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.audit import audit
@@ -28,6 +29,7 @@ from infra.local.aws import LocalAws
 from infra.local.tron.process import TronNode
 from tests.support.shop import Kms
 from tests.support.stack import Stack, first_stack
+from tests.support.treasury import address_of, plan_units
 from tests.support.tron_chain import SOLID, TRX, USDT, stranger
 
 pytestmark = pytest.mark.nodes
@@ -134,6 +136,32 @@ def test_paid_in_trx_and_usdt_and_paid_out(shop: Shop):
     assert (shop.on_chain(to), shop.on_chain(to, USDT)) == (25 * TRX, 20_500_000)
     assert shop.booked("usdt") == shop.on_chain(shop.hot(), USDT) == 979_500_000
     assert shop.booked() < 99_975 * TRX
+
+
+def test_usdt_is_swept_after_its_top_up_and_built_anew_after_its_end(shop: Shop):
+    coins = services().catalogue("live").coins
+    trx, usdt = coins["tron", "trx"], coins["tron", "usdt"]
+    made = shop.call("POST", "/v1/invoices", json={"currency": "usdt", "amount": "5", "network": "tron"})
+    shop.node.faucet(made["address"], "5", "USDT")
+    shop.confirm()
+    address = address_of(made["address"])
+    topup = plan_units(trx, "topup", shop.hot(), address.address, 40 * TRX)
+    shop.run("collect")
+    shop.confirm()
+    assert shop.on_chain(address.address) == 40 * TRX
+    shop.node.call("dev/drop", count=1)
+    sweep = plan_units(usdt, "sweep", address, shop.hot(), 5_000_000)
+    assert shop.stack.drain(only=("relay", "collect")).settled
+    first = services().store.get(Move, network=TRON, id=sweep)
+    shop.expire()
+    shop.run("collect")
+    shop.confirm()
+    moves = {name: services().store.get(Move, network=TRON, id=name) for name in (topup, sweep)}
+    assert first is not None and [m.state for m in moves.values() if m is not None] == ["settled", "settled"]
+    swept = moves[sweep]
+    assert swept is not None and [attempt.txid for attempt in swept.earlier] == [first.txid]
+    assert (shop.on_chain(address.address, USDT), shop.on_chain(address.address)) == (0, 40 * TRX - swept.fee)
+    assert shop.booked("usdt") == shop.on_chain(shop.hot(), USDT)
 
 
 def test_a_withdrawal_that_the_node_forgot_is_rebuilt_after_its_end_and_paid_once(shop: Shop):

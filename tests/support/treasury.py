@@ -7,6 +7,8 @@ from itertools import count
 from typing import Any
 
 from chalicelib.domain.addresses import Address, Role, Wallet
+from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import parse_units
 from chalicelib.domain.moves import Move, MoveKind, move_id
@@ -46,20 +48,21 @@ def address_of(text: str) -> Address:
     return found
 
 
-def plan(
-    shop: Shop, kind: MoveKind, coin: str, source: Address | str, recipient: str, amount: str, *, bare: bool = False, **more: Any
-) -> str:
+def plan(shop: Shop, kind: MoveKind, coin: str, source: Address | str, recipient: str, amount: str, *, bare: bool = False) -> str:
     """Plan a move of `amount` coin units; its id. Nothing of it is done yet."""
-    wired, found = services(), shop.coin(coin)
-    news = News(wired.clock_of("test").now_ms())
-    owner = f"test {next(_numbers)}"
+    found = shop.coin(coin)
+    return plan_units(found, kind, source, recipient, parse_units(amount, found.decimals), bare=bare)
+
+
+def plan_units(coin: Coin, kind: MoveKind, source: Address | str, recipient: str, amount: int, *, bare: bool = False) -> str:
+    """The same, in units of `coin`, on its network."""
+    wired, owner = services(), f"test {next(_numbers)}"
+    news = News(wired.clock_of(network_parts(coin.network)[0]).now_ms())
     move = Move(
-        id=move_id(owner, kind, 1), network=found.network, kind=kind, asset=found.asset, contract=found.contract,
+        id=move_id(owner, kind, 1), network=coin.network, kind=kind, asset=coin.asset, contract=coin.contract,
         source=source if isinstance(source, str) else source.address, path=None if isinstance(source, str) else source.path,
-        recipient=recipient, amount=parse_units(amount, found.decimals), owner=owner, created_at=news.at, updated_at=news.at,
-        bare=bare,
+        recipient=recipient, amount=amount, owner=owner, created_at=news.at, updated_at=news.at, bare=bare,
     )  # fmt: skip
-    move = replace(move, **more)
     wired.store.commit([*planned(news, move), *news.emit()])
     return move.id
 
