@@ -178,7 +178,7 @@ def _in_flight_agrees(sums: Mapping[tuple[Book, str, AssetId], int], books: Book
         if found != expected:
             yield f"order {order.id} is {order.state} and {found} is in flight, not {expected}"
     for move in books.moves:
-        expected = move.amount if move.state == "signed" else 0
+        expected = move.units if move.state == "signed" else 0
         found = booked.pop(in_flight(move.id), 0)
         if found != expected:
             yield f"move {move.id} is {move.state} and {found} is in flight, not {expected}"

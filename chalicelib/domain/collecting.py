@@ -24,10 +24,11 @@ are on their way; `parked`: it failed for good or must not go on, until an opera
 is nothing (any more) that should be collected; `rejected`: an operator said no."""
 Ending = Literal["swept", "dropped", "rejected"]
 STATES: tuple[str, ...] = get_args(CollectionState)
-WaitReason = Literal["fee_share", "no_rate", "liquidity", "no_wallet", "other_coin", "failed"]
+WaitReason = Literal["fee_share", "no_rate", "liquidity", "no_wallet", "other_coin", "energy", "failed"]
 """`fee_share`: the fee is too large a part of what would be moved; `no_rate`: a threshold is in USD, or the fee's share can not be
 told, and there is no fresh rate; `liquidity`: the hot wallet can not pay the top-up; `no_wallet`: no wallet to collect to;
-`other_coin`: another coin of the address is moved with the native coins there; `failed`: a step failed, and is tried again."""
+`other_coin`: another coin of the address is moved with the native coins there; `energy`:
+(Tron) the hot wallet's stake has used up its energy, and has it again within a day; `failed`: a step failed, and is tried again."""
 ParkReason = Literal["held", "grey_listed", "refused", "reverted", "failed", "topups"]
 """`held`: money from the grey list is there; `grey_listed`: the address itself is on it; `refused`: the node says that the sweep
 would fail (frozen by the token's issuer, a paused token); `reverted`: it did, on the chain; `failed`: tried too often;
@@ -42,7 +43,7 @@ MOST_TOPUPS = 3
 MARGIN_PERCENT = 25
 """What a top-up has beyond the fee of now, for fees that rise before it is there."""
 FIRST_WAIT_MS = 60_000
-LONGEST_WAIT_MS: Mapping[str, int] = {"fee_share": 6 * 3_600_000, "other_coin": 60_000}
+LONGEST_WAIT_MS: Mapping[str, int] = {"fee_share": 6 * 3_600_000, "other_coin": 60_000, "energy": 3_600_000}
 LONGEST_MS = 15 * 60_000
 
 _EXACT = Context(prec=120)

@@ -14,10 +14,12 @@ from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, derived_i
 from chalicelib.domain.withdrawals import Attempt, Usurped
 from chalicelib.domain.work import Command, Work, time_order
 
-MoveKind = Literal["topup", "sweep", "distribution", "cold", "drain"]
+MoveKind = Literal["topup", "sweep", "distribution", "cold", "drain", "delegation", "undelegation"]
 """`topup`: native coins for the fee of what shall leave an address; `sweep`: from a deposit address to a service wallet;
 `distribution`: from the collector to the hot wallet; `cold`: from a service wallet to the cold one; `drain`: from a hot wallet
-that was replaced to the one in its place."""
+that was replaced to the one in its place; `delegation` and `undelegation` (Tron): the energy of a stake is lent to an address, and
+taken back. These two are transactions like the others and move no coins."""
+LOANS: frozenset[MoveKind] = frozenset({"delegation", "undelegation"})
 MoveState = Literal["planned", "built", "signed", "settled", "failed", "dropped"]
 """`planned`: nothing is allotted; `built`: it has a nonce and its exact bytes; `signed`: it can reach the chain at any time;
 `settled`: the chain has it; `failed`: the chain has it, and it moved nothing; `dropped`: refused before anything was signed."""
@@ -35,6 +37,8 @@ class Move:
     a collection's id, or what else planned it; whoever planned looks there what became of it. `bare` asks to send everything that
     the source has of the native coin, less the fee: `amount` then is what was asked for at most, and what is sent is fixed with the
     bytes. `arrived` is what the token's own log says arrived (a token may take a part), set when it is settled.
+
+    Of a loan `amount` is the stake, in units of the native coin, whose energy is lent.
 
     The exact bytes are in `unsigned`; `raw` and `txid` are set together before the first broadcast (money rule 5), `earlier` are
     the attempts that they replaced. `renew` asks for a replacement, which only the function that signs can make. `tried` counts the
@@ -74,6 +78,11 @@ class Move:
     usurped: Usurped | None = None
     round: int = 0
     version: int = 1
+
+    @property
+    def units(self) -> int:
+        """What it moves in the ledger: of a loan the stake stays where it is."""
+        return 0 if self.kind in LOANS else self.amount
 
     @property
     def tenant(self) -> TenantId:

@@ -31,12 +31,14 @@ from chalicelib.domain.collecting import (
     waited,
     went_on,
 )
+from chalicelib.domain.loans import TO_ACTIVATE
 from chalicelib.domain.moves import Move, move_id
 from chalicelib.domain.work import Command
 from chalicelib.usecases.changes import Change, Close, Open, Save
 from chalicelib.usecases.collect_fees import MoveFees, Provision
 from chalicelib.usecases.collect_hints import place_id
 from chalicelib.usecases.grey_list import grey_listed
+from chalicelib.usecases.loans import Loans
 from chalicelib.usecases.move_planning import dropped, planned
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -53,8 +55,12 @@ _MOST_STEPS = 8
 class CollectSteps:
     """Of one network of accounts."""
 
-    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, fees: MoveFees) -> None:
+    def __init__(
+        self, network: Network, store: Store, rules: AddressRules, clock: Clock, fees: MoveFees, loans: Loans | None = None
+    ) -> None:
+        """`loans`: where energy can be lent in place of coins that are burnt (Tron)."""
         self._network, self._store, self._rules, self._clock, self._fees = network, store, rules, clock, fees
+        self._loans = loans
 
     def advance(self, collection_id: str) -> None:
         """Take every step that can be taken now. Safe at any time, twice, at once. Raises Conflict, Unavailable."""
@@ -157,6 +163,16 @@ class CollectSteps:
                 fees = self._fees.provided(coin, before.address, [(destination.address, before.amount)], hot)
         except Refused as refused:
             return self._park(before, "refused", str(refused))
+        stake = 0
+        if coin.contract is not None and self._loans is not None:
+            waited_ms = self._clock.now_ms() - before.created_at
+            way, stake, costs = self._loans.way(hot.address, before.address, fees.transfers, waited_ms)
+            if way == "wait":
+                return self._wait(before, "energy", f"the energy of a stake of {stake} units of {self._fees.native.slug}")
+            if way in ("lend", "activate"):
+                activates = TO_ACTIVATE if way == "activate" else 0
+                fees = Provision(activates, fees.topup_fee if activates else 0, costs)
+            stake = stake if way == "lend" else 0
         before = replace(before, fee=fees.fee)
         try:
             dear = self._fees.too_dear(coin, before.amount, fees.fee)
@@ -164,9 +180,21 @@ class CollectSteps:
             return self._wait(before, "no_rate", str(error))
         if dear or (coin.contract is None and fees.fee >= before.amount):
             return self._wait(before, "fee_share", f"a fee of {fees.fee} units of {self._fees.native.slug}")
+        if stake:
+            return self._lend(before, hot, stake)
         if fees.topup:
             return self._topup(before, hot, fees)
         return self._sweep(before, coin, destination)
+
+    def _lend(self, before: Collection, hot: Wallet, stake: int) -> bool:
+        """Energy in place of a top-up: it has a top-up's place in the collection, and comes back by itself."""
+        if self._loans is None or len(before.topups) >= MOST_TOPUPS:
+            return self._park(before, "topups", f"{len(before.topups)} top-ups were not enough")
+        news, number = News(self._clock.now_ms()), len(before.topups) + 1
+        lent = self._loans.lent(news, hot.address, before.address, stake, before.id, number)
+        after = went_on(before, "topup_sent", news.at)
+        after = replace(after, topups=(*before.topups, move_id(before.id, "delegation", number)))
+        return self._save(before, after, lent, news) and False
 
     def _topup(self, before: Collection, hot: Wallet, fees: Provision) -> bool:
         """Native coins for the fee, out of the hot wallet, which keeps its own floor."""

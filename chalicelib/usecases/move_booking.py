@@ -132,9 +132,11 @@ class MoveBooking:
         """What a move that is in the chain moved."""
         catalogue, slug = self._store.catalogue(self._network.realm), self._network.slug
         place = ledger.wallet(self._network.id, self._rules.storage_form(slug, move.source))
-        amount, fee = Amount(move.asset, move.amount), Amount(catalogue.native(slug).asset, move.fee)
+        amount, fee = Amount(move.asset, move.units), Amount(catalogue.native(slug).asset, move.fee)
         realm, now = self._network.realm, self._clock.now_ms()
         if move.state == "failed":
             return ledger.move_failed(move.id, move.round, now, realm, place, amount, fee)
         destination = ledger.wallet(self._network.id, self._rules.storage_form(slug, move.recipient))
-        return ledger.move_settled(move.id, move.round, now, realm, place, destination, amount, move.arrived or 0, fee)
+        return ledger.move_settled(
+            move.id, move.round, now, realm, place, destination, amount, min(move.arrived or 0, move.units), fee
+        )

@@ -7,7 +7,7 @@ import logging
 from chalicelib.domain.addresses import RetiredWallet, Role, Wallet, Watched
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.moves import Move, MoveKind
+from chalicelib.domain.moves import LOANS, Move, MoveKind
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.changes import Still
 from chalicelib.usecases.payouts import OrderMismatch
@@ -24,8 +24,11 @@ TO: dict[MoveKind, tuple[Role, ...]] = {
     "cold": ("cold",),
     "drain": ("hot", "collector"),
     "topup": ("collector",),
+    "delegation": (),
+    "undelegation": (),
 }
-"""The service wallets that each kind may go to. A top-up may go to a merchant's deposit address as well."""
+"""The service wallets that each kind may go to. A top-up may go to a merchant's deposit address as well, a
+loan of energy to nothing else."""
 TOPUP_TIMES = 10
 """A top-up is at most so many times what the dearest token transfer on its network costs now: who could plan moves at will could
 not carry the hot wallet off in top-ups."""
@@ -53,7 +56,7 @@ class MoveChecks:
         begun = retired is not None and move.state != "planned" and retired.role in TO[move.kind]
         if begun or (retired is not None and move.kind == "topup" and retired.role != "cold"):
             return []
-        if move.kind != "topup":
+        if move.kind != "topup" and move.kind not in LOANS:
             return None
         kind, key = watched_key(network, wanted or "")
         watched: Watched | None = self._store.get(kind, **key)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.moves import Move, move_command
+from chalicelib.domain.moves import Move, MoveKind, move_command
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.move_booking import MoveBooking
@@ -42,9 +42,12 @@ class MoveFollowing:
         verdicts: Verdicts,
         stuck: Stuck,
         booking: MoveBooking,
+        loans: Mapping[MoveKind, Stuck] | None = None,
     ) -> None:
+        """`loans`: what knows when a loan is stuck, by its kind, where the network has any."""
         self._network, self._reader, self._payer, self._verdicts = network, reader, payer, verdicts
         self._store, self._clock, self._stuck, self._booking = store, clock, stuck, booking
+        self._loans = loans or {}
         self.waits_for_scan = False
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
 
@@ -119,7 +122,7 @@ class MoveFollowing:
     def _renew(self, move: Move, scanned: Scanned) -> None:
         """Ask for a replacement where it is due: at every poll until it is done, since a command may be lost."""
         news = News(self._clock.now_ms())
-        standing = self._stuck.look(
+        standing = self._loans.get(move.kind, self._stuck).look(
             move.id, move, move.unsigned or "", move.txids, move.source, "normal", move.updated_at, news.at, scanned
         )
         after = replace(move, usurped=standing.usurped, renew=standing.replace or move.renew)

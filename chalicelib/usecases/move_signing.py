@@ -26,7 +26,7 @@ from chalicelib.domain.coins_held import OwnTransaction
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
-from chalicelib.domain.moves import WHOLE_TRANSACTION, Move, move_work
+from chalicelib.domain.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, move_work
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import Attempt, NonceCounter
 from chalicelib.usecases.changes import Change, Close, Post, Save, Still
@@ -62,10 +62,11 @@ class MoveSigning:
         renewals: RenewalRules,
         wallets: Signer | None = None,
         deposits: DepositKeys | None = None,
+        loans_of: Callable[[Network, MoveKind], ChainPayer] | None = None,
     ) -> None:
         self._store, self._rules, self._clock = store, rules, clock
         self._payer_of, self._reader_of, self._renewals = payer_of, reader_of, renewals
-        self._wallets, self._deposits = wallets, deposits
+        self._wallets, self._deposits, self._loans_of = wallets, deposits, loans_of
         self._checks = MoveChecks(store, rules)
 
     def advance(self, network: NetworkId, move_id: str) -> None:
@@ -92,6 +93,14 @@ class MoveSigning:
             # Signed bytes stay valid: whether the chain ever takes them, it alone decides. The poll sends them again.
             log.warning("%s: the node refuses move %s for now: %s", network.id, move.id, refused)
 
+    def _payer(self, network: Network, move: Move) -> ChainPayer:
+        """What builds and explains bytes of this kind: a loan's are no payment's, and no payment's are a loan's."""
+        if move.kind not in LOANS:
+            return self._payer_of(network)
+        if self._loans_of is None:
+            raise LookupError(f"this function lends nothing: {move.id}")
+        return self._loans_of(network, move.kind)
+
     def _ready(self, network: Network, move: Move) -> Move | None:
         """With signed bytes that can be sent; None where there are none to send now."""
         if move.state == "planned":
@@ -111,7 +120,7 @@ class MoveSigning:
             self._drop(before, f"a top-up of {before.amount} is more than any transfer costs")
             return None
         counter = self._counter(network, before.source)
-        payer = self._payer_of(network)
+        payer = self._payer(network, before)
         try:
             amount, unsigned = self._bytes(network, payer, before, counter.next)
         except InsufficientFunds as error:
@@ -137,6 +146,8 @@ class MoveSigning:
     def _bytes(self, network: Network, payer: ChainPayer, move: Move, nonce: int) -> tuple[int, str]:
         """Amount and unsigned bytes. Raises Refused, InsufficientFunds (by the chain's word, or the ledger's), Unavailable."""
         native = self._store.catalogue(network.realm).native(network.slug).asset
+        if move.kind in LOANS:
+            return move.amount, self._loan(network, payer, move, nonce)
         reader = self._reader_of(network)
         have = min(self._booked(network, move, move.asset), reader.balance(move.source, move.contract))
         payment = Payment(
@@ -158,6 +169,14 @@ class MoveSigning:
             # The chain may have it: what the ledger does not know is not spent.
             raise InsufficientFunds(f"{covered} of {fee} for the fee, by the ledger")
         return move.amount, payer.prepare(payment)
+
+    def _loan(self, network: Network, payer: ChainPayer, move: Move, nonce: int) -> str:
+        """No coin is needed but for its bytes. Raises as `_bytes` does."""
+        unsigned = payer.prepare(Payment(move.source, move.recipient, None, move.amount, nonce, reference=move.id))
+        fee, have = payer.explain(unsigned).fee, self._booked(network, move, move.asset)
+        if have < fee:
+            raise InsufficientFunds(f"{have} of {fee} for the fee, by the ledger")
+        return unsigned
 
     def _everything(self, payer: ChainPayer, payment: Payment, have: int, fee: int) -> tuple[int, str]:
         """Everything less the most that the fee can be, which is known once there are bytes."""
@@ -186,14 +205,14 @@ class MoveSigning:
             version=move.version + 1,
         )  # fmt: skip
         place = ledger.wallet(network.id, self._rules.storage_form(network.slug, move.source))
-        entry = ledger.move_signed(move.id, now, place, Amount(move.asset, move.amount))
+        entry = ledger.move_signed(move.id, now, place, Amount(move.asset, move.units))
         self._store.commit([Save(done), *self._ours(done, signed), Post(entry), *rests_on])
         return done
 
     def _renewed(self, network: Network, before: Move) -> Move | None:
         """With new bytes in place of those that no block takes, stored before anything is sent: with the same nonce, checked like
         the first. None while that can not be, or need not any more. What was replaced stays: the chain may take it."""
-        payer, reader = self._payer_of(network), self._reader_of(network)
+        payer, reader = self._payer(network, before), self._reader_of(network)
         if before.raw is None or before.txid is None or before.unsigned is None:
             return None
         # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
@@ -220,7 +239,7 @@ class MoveSigning:
 
     def _approved(self, network: Network, move: Move) -> tuple[Explained, list[Still]]:
         try:
-            does = self._payer_of(network).explain(move.unsigned or "")
+            does = self._payer(network, move).explain(move.unsigned or "")
         except ValueError as error:
             log.error("ALARM %s: move %s is no plain transfer: %s", network.id, move.id, error)
             raise OrderMismatch(f"move {move.id} is no plain transfer: {error}") from error
@@ -228,7 +247,7 @@ class MoveSigning:
 
     def _sign(self, network: Network, move: Move) -> Signed:
         """With the key of the source and no other. Raises OrderMismatch, Unavailable."""
-        payer = self._payer_of(network)
+        payer = self._payer(network, move)
         unsigned = move.unsigned or ""
         return payer.assemble(unsigned, self._signature(network, move, payer.digest(unsigned)))
 

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from chalicelib.chains.utxo.payer import UtxoPayer
     from chalicelib.domain.catalogue import Network
     from chalicelib.domain.ids import NetworkId
+    from chalicelib.domain.moves import MoveKind
     from chalicelib.domain.renewals import RenewalRules
     from chalicelib.settings import Settings
     from chalicelib.store.dynamo import DynamoStore
     from chalicelib.usecases.ports.accounts import ChainPayer
     from chalicelib.usecases.ports.clock import Clock
     from chalicelib.usecases.ports.coins import CoinPayer
+    from chalicelib.usecases.ports.delegating import DelegationNode
     from chalicelib.usecases.ports.readers import ChainReader, Mempool
     from chalicelib.usecases.ports.staking import StakingNode
     from chalicelib.usecases.ports.tokens import TokenReader
@@ -244,6 +246,21 @@ class ChainServices:
 
         each = [node.transport for node in self._nodes(network, impatient)]
         return TronStaking(network, self._rpc(network, impatient), self._tron_genesis(network), each)
+
+    def delegations(self, network: Network) -> DelegationNode:
+        """What lends the energy of a stake on the real Tron. Raises LookupError for any other network."""
+        if network.family != "tron" or network.simulated:
+            raise LookupError(f"{network.id} lends nothing")
+        from chalicelib.chains.tron.delegating import TronDelegating
+
+        each = [node.transport for node in self._nodes(network)]
+        return TronDelegating(network, self._rpc(network), self._tron_genesis(network), each)
+
+    def loan_payer(self, network: Network, kind: MoveKind) -> ChainPayer:
+        """What builds loans of energy. Raises LookupError for a network that has none."""
+        from chalicelib.usecases.loan_payer import LoanPayer
+
+        return LoanPayer(self.delegations(network), self.payer(network), kind, network.chain_id)
 
     def simulated_tokens(self, network_id: NetworkId) -> SandboxTokens:
         """The token contracts of a network of the test realm. Raises LookupError for any other."""

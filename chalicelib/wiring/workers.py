@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from chalicelib.chains.addresses import Rules
     from chalicelib.domain.catalogue import Network
     from chalicelib.domain.ids import Realm, TenantId
+    from chalicelib.domain.moves import MoveKind
     from chalicelib.domain.rates import Rates
     from chalicelib.store.queues import SqsQueues
     from chalicelib.usecases.balance_bookings import BalanceBooker
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.deposits import Deposits
     from chalicelib.usecases.distribution import Distributor
     from chalicelib.usecases.glimpses import Glimpses, Looks
+    from chalicelib.usecases.loans import Loans
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.move_signing import MoveSigning
     from chalicelib.usecases.observed import Observer
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.stake_following import StakeFollowing
     from chalicelib.usecases.stake_signing import StakeSigning
     from chalicelib.usecases.staking import Staker
+    from chalicelib.usecases.stuck import Stuck
     from chalicelib.usecases.verdicts import Verdicts
 
 
@@ -184,7 +187,8 @@ class WorkerServices(CoinMoveServices):
         clock, reader, verdicts = self.clock_of(network.realm), self.reader(network), self.verdicts(network)
         booking = MoveBooking(network, reader, self.store, self.rules, clock, verdicts)
         return MoveFollowing(
-            network, reader, self.payer(network), self.store, clock, verdicts, self.stuck(network), booking
+            network, reader, self.payer(network), self.store, clock, verdicts, self.stuck(network), booking,
+            self._stuck_loans(network),
         )  # fmt: skip
 
     def move_fees(self, network: Network) -> MoveFees:
@@ -203,7 +207,7 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.usecases.collect_steps import CollectSteps
 
         clock, fees = self.clock_of(network.realm), self.move_fees(network)
-        steps = CollectSteps(network, self.store, self.rules, clock, fees)
+        steps = CollectSteps(network, self.store, self.rules, clock, fees, self.loans(network))
         return CollectRun(network, self.store, clock, CollectPlanning(network, self.store, clock, fees), steps)
 
     def distributor(self, network: Network) -> Distributor:
@@ -212,6 +216,23 @@ class WorkerServices(CoinMoveServices):
 
         clock = self.clock_of(network.realm)
         return Distributor(network, self.store, self.rules, clock, self.move_fees(network))
+
+    def loans(self, network: Network) -> Loans | None:
+        """What lends the energy of the hot wallet's stake; None for a network that has none."""
+        if network.family != "tron" or network.simulated:
+            return None
+        from chalicelib.usecases.loans import Loans
+
+        return Loans(network, self.store, self.clock_of(network.realm), self.delegations(network))
+
+    def _stuck_loans(self, network: Network) -> dict[MoveKind, Stuck]:
+        from chalicelib.domain.moves import LOANS
+        from chalicelib.usecases.stuck import Stuck
+
+        if network.family != "tron" or network.simulated:
+            return {}
+        reader, renewals = self.reader(network), self.renewals
+        return {kind: Stuck(network, reader, self.loan_payer(network, kind), renewals) for kind in LOANS}
 
     def staker(self, network: Network) -> Staker:
         """Raises LookupError for a network that is not simulated."""
@@ -274,7 +295,7 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.usecases.move_signing import MoveSigning
 
         rules, clock = self.rules, self.realm_clock
-        return MoveSigning(self.store, rules, clock, self.payer, self.reader, self.renewals, wallets=self.signer)
+        return MoveSigning(self.store, rules, clock, self.payer, self.reader, self.renewals, self.signer, None, self.loan_payer)
 
     @cached_property
     def deposit_moves(self) -> MoveSigning:

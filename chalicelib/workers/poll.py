@@ -117,6 +117,8 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         if network.family == "evm" and not network.simulated:
             each.take("book balances", lambda: wired.balance_booker(network).work(more))
             each.take("go round", lambda: wired.balance_booker(network).go_round(more))
+        if (loans := wired.loans(network)) is not None:
+            each.take("loans", lambda: loans.take_back(more))
         if network.family == "tron":
             each.take("stake", lambda: (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more))
 

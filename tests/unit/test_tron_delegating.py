@@ -9,11 +9,13 @@ import pytest
 
 from chalicelib.chains.tron import protobuf
 from chalicelib.chains.tron.delegating import TronDelegating
+from chalicelib.chains.tron.fees import most_cost, size_of
 from chalicelib.chains.tron.payer import TronPayer
 from chalicelib.chains.tron.staking import TronStaking
 from chalicelib.chains.tron.transactions import Reference, Unsigned, decode, disassemble
 from chalicelib.domain.catalogue import default_networks
-from chalicelib.usecases.ports.delegating import ExplainedDelegation, Lendable
+from chalicelib.domain.loans import PATIENCE_MS, Lendable, way
+from chalicelib.usecases.ports.delegating import ExplainedDelegation
 from infra.local.tron.messages import CODEC, Signed
 from infra.local.tron.signatures import signer
 from tests.support.tron_chain import TronKey
@@ -63,7 +65,8 @@ LENDER = TronDelegating(NETWORK, NoNode(), None)  # type: ignore[arg-type]
 def test_published_ones_to_the_byte(direction: str, txid: str, raw: str) -> None:
     ours, signature = disassemble(raw)
     unsigned = ours.encode().hex()
-    assert LENDER.explain(unsigned) == ExplainedDelegation(direction, OWNER, RECEIVER, 1_000_000, "ENERGY", txid)  # type: ignore[arg-type]
+    fee = most_cost(size_of(bytes.fromhex(unsigned)), 0, makes_account=False)
+    assert LENDER.explain(unsigned) == ExplainedDelegation(direction, OWNER, RECEIVER, 1_000_000, "ENERGY", txid, fee)  # type: ignore[arg-type]
     assert LENDER.digest(unsigned).hex() == txid
     # The strict node's own encoder gives the same bytes, and its own recovery the same signer.
     told = CODEC.decode("Transaction", bytes.fromhex(raw))
@@ -140,5 +143,23 @@ def test_how_much_stake_gives_how_much() -> None:
     assert gives >= 65_000 > (stake // 10**6 - 1) * 180_000_000_000 // 19_500_000_000
     assert there.covers(65_000)
     assert not there.covers(74_000)
-    assert not replace(there, active=False).covers(1)
     assert there.for_(1) == 10**6  # the least that the chain lends
+
+
+@pytest.mark.parametrize(
+    ("free", "whole", "active", "energy", "waited", "expected"),
+    [
+        (8_000, 8_000, True, 65_000, 0, "lend"),
+        (5_000, 8_000, True, 65_000, 0, "wait"),  # a day later it is there, for nothing
+        (5_000, 8_000, True, 65_000, PATIENCE_MS, "burn"),
+        (5_000, 5_000, True, 65_000, 0, "burn"),  # it never suffices
+        (8_000, 8_000, False, 65_000, 0, "activate"),  # making the account is paid whichever way its coins come
+        (8_000, 8_000, True, 5_000, 0, "burn"),  # 0.5 TRX: lending and taking back cost more
+        (8_000, 8_000, True, 0, 0, "burn"),  # it has what it needs
+    ],
+)
+def test_coins_are_burnt_only_where_that_is_cheaper(
+    free: int, whole: int, active: bool, energy: int, waited: int, expected: str
+) -> None:
+    there = Lendable(free * 10**6, 180_000_000_000, 19_500_000_000 * 10**6, active, whole * 10**6, price=100, byte=1_000)
+    assert way(there, energy, waited) == expected

@@ -15,8 +15,9 @@ from chalicelib.chains.tron.reader import MAINNET, Node
 from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, whole
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.loans import Lendable
 from chalicelib.domain.stakes import Resource
-from chalicelib.usecases.ports.delegating import Direction, ExplainedDelegation, Lendable
+from chalicelib.usecases.ports.delegating import Direction, ExplainedDelegation
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -45,18 +46,22 @@ class TronDelegating:
         """What `wallet` could lend to `receiver` now. Raises Unavailable."""
 
         def ask() -> Lendable:
-            size, resources, account = self._node.batch(
+            asked = {"address": hex_address(wallet), "visible": False}
+            size, resources, owner, account, parameters = self._node.batch(
                 [
                     ("wallet/getcandelegatedmaxsize", {"owner_address": hex_address(wallet), "type": _TYPES[resource]}),
-                    ("wallet/getaccountresource", {"address": hex_address(wallet), "visible": False}),
+                    ("wallet/getaccountresource", asked),
+                    ("wallet/getaccount", asked),
                     ("wallet/getaccount", {"address": hex_address(receiver), "visible": False}),
+                    ("wallet/getchainparameters", {}),
                 ]
             )
             limit, weight = (whole(row(resources, "an account's resources").get(name), "a total") for name in _TOTALS[resource])
             if not limit or not weight:
                 raise Garbled("the node does not tell what a stake gives")
-            free = whole(row(size, "a size").get("max_size"), "a size")
-            return Lendable(free, limit, weight * _TRX, bool(row(account, "an account")))
+            free, prices = whole(row(size, "a size").get("max_size"), "a size"), fees.prices_of(parameters)
+            exists = bool(row(account, "an account"))
+            return Lendable(free, limit, weight * _TRX, exists, _staked(owner, resource), prices.energy, prices.byte)
 
         return self._sending.sure(ask)
 
@@ -102,13 +107,20 @@ class TronDelegating:
             raise Refused(f"{lent} sun are lent, not {amount}")
         return self._sending.sure(build)
 
+    def renewed(self, unsigned: str) -> str:
+        """The same with a new expiry. Raises as `prepare` and `explain` do."""
+        does = self.explain(unsigned)
+        sequence = self._decoded(unsigned).reference.timestamp % 1000
+        return self.prepare(does.direction, does.owner, does.receiver, does.amount, does.resource, sequence)
+
     def explain(self, unsigned: str) -> ExplainedDelegation:
         """Decode `unsigned`. Raises ValueError for anything but what this module builds."""
         decoded = self._decoded(unsigned)
         if decoded.recipient is None or decoded.resource is None or decoded.recipient == decoded.owner:
             raise ValueError("the transaction lends nothing to anybody")
         direction = _DIRECTIONS[decoded.kind]
-        return ExplainedDelegation(direction, decoded.owner, decoded.recipient, decoded.amount, decoded.resource, decoded.txid)
+        fee = fees.most_cost(fees.size_of(bytes.fromhex(unsigned)), 0, makes_account=False)
+        return ExplainedDelegation(direction, decoded.owner, decoded.recipient, decoded.amount, decoded.resource, decoded.txid, fee)
 
     def digest(self, unsigned: str) -> bytes:
         """The 32 bytes to sign: the id. Raises ValueError as `explain` does."""
@@ -133,3 +145,18 @@ class TronDelegating:
         if decoded.kind not in _DIRECTIONS:
             raise ValueError("the transaction is no delegation")
         return decoded
+
+
+def _staked(answer: object, resource: Resource) -> int:
+    """Sun that an account has staked for a resource: free, in use, and lent."""
+    account = row(answer, "an account")
+    frozen = account.get("frozenV2", [])
+    if not isinstance(frozen, list):
+        raise Garbled("the stakes are no list")
+    parts = [row(each, "a stake") for each in frozen]
+    # BANDWIDTH is the type that is left out.
+    own = sum(whole(part.get("amount"), "a stake") for part in parts if part.get("type", "BANDWIDTH") == resource)
+    if resource == "BANDWIDTH":
+        return own + whole(account.get("delegated_frozenV2_balance_for_bandwidth"), "a stake")
+    inner = row(account.get("account_resource", {}), "an account's resources")
+    return own + whole(inner.get("delegated_frozenV2_balance_for_energy"), "a stake")

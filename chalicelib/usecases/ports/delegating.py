@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from chalicelib.domain.loans import Lendable
 from chalicelib.domain.stakes import Resource
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -14,7 +15,7 @@ Direction = Literal["delegation", "undelegation"]
 @dataclass(frozen=True, slots=True)
 class ExplainedDelegation:
     """What a transaction about to be signed really does, decoded from its bytes. `amount`: units of the native coin whose stake is
-    lent or taken back; no coin moves."""
+    lent or taken back; no coin moves. `fee`: the most that its bytes can cost."""
 
     direction: Direction
     owner: str
@@ -22,32 +23,7 @@ class ExplainedDelegation:
     amount: int
     resource: Resource
     txid: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lendable:
-    """What there is to lend, and what it would do. Stakes in units of the native coin.
-
-    `stake`: of the wallet, free today. `per_unit` and `of`: a stake of `of` gives `per_unit` of the resource a day. `active`:
-    whether the receiver exists on the chain: to one that does not nothing can be lent, and it can send nothing.
-    """
-
-    stake: int
-    per_unit: int
-    of: int
-    active: bool
-
-    def for_(self, amount: int) -> int:
-        """The stake that gives `amount` of the resource, rounded up to whole coins as the chain counts them."""
-        coins = -(-amount * self.of // (self.per_unit * _COIN))
-        return max(1, coins) * _COIN
-
-    def covers(self, amount: int) -> bool:
-        return self.active and self.for_(amount) <= self.stake
-
-
-_COIN = 1_000_000
-"""Stakes count in whole TRX."""
+    fee: int
 
 
 class DelegationNode(Protocol):
@@ -63,6 +39,10 @@ class DelegationNode(Protocol):
 
     def prepare(self, direction: Direction, wallet: str, receiver: str, amount: int, resource: Resource, sequence: int) -> str:
         """The unsigned transaction, as hex. `sequence` makes equal ones differ. Raises InsufficientFunds, Refused, Unavailable."""
+        ...
+
+    def renewed(self, unsigned: str) -> str:
+        """The same with a new expiry. Raises as `prepare` and `explain` do."""
         ...
 
     def explain(self, unsigned: str) -> ExplainedDelegation:

@@ -1,0 +1,61 @@
+"""Loans of energy in the form in which moves are built, signed and followed: a `ChainPayer` that makes, and takes, nothing else."""
+
+from __future__ import annotations
+
+from chalicelib.domain.moves import MoveKind
+from chalicelib.domain.withdrawals import Priority
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.delegating import DelegationNode, Direction
+from chalicelib.usecases.ports.signing import Signature, Signed
+
+_DIRECTIONS: dict[MoveKind, Direction] = {"delegation": "delegation", "undelegation": "undelegation"}
+
+
+class LoanPayer:
+    """Implements `ChainPayer` for one direction. `amount` of a payment is the stake whose energy is lent or taken back.
+
+    `payer` is the network's own: for what is the same for every transaction.
+    """
+
+    def __init__(self, node: DelegationNode, payer: ChainPayer, kind: MoveKind, chain_id: int | None) -> None:
+        """Raises LookupError for a kind that is no loan."""
+        self._node, self._payer, self._direction, self._chain_id = node, payer, _DIRECTIONS[kind], chain_id
+
+    def next_nonce(self, address: str) -> int:
+        return self._payer.next_nonce(address)
+
+    def used_nonces(self, address: str) -> int:
+        return self._payer.used_nonces(address)
+
+    def estimate(self, payment: Payment) -> FeeEstimate:
+        return FeeEstimate(self.explain(self.prepare(payment)).fee)
+
+    def prepare(self, payment: Payment) -> str:
+        """Raises Refused, InsufficientFunds, Unavailable."""
+        return self._node.prepare(self._direction, payment.sender, payment.recipient, payment.amount, "ENERGY", payment.nonce)
+
+    def explain(self, unsigned: str) -> Explained:
+        """Raises ValueError for anything but a loan of energy in this direction, never locked."""
+        does = self._node.explain(unsigned)
+        if does.direction != self._direction or does.resource != "ENERGY":
+            raise ValueError(f"the transaction is a {does.direction} of {does.resource}, no {self._direction} of energy")
+        return Explained(self._chain_id, None, does.receiver, None, does.amount, does.owner, does.fee)
+
+    def digest(self, unsigned: str) -> bytes:
+        self.explain(unsigned)
+        return self._node.digest(unsigned)
+
+    def assemble(self, unsigned: str, signature: Signature) -> Signed:
+        self.explain(unsigned)
+        return self._node.assemble(unsigned, signature)
+
+    def broadcast(self, raw: str) -> None:
+        self._node.broadcast(raw)
+
+    def renew(self, unsigned: str, priority: Priority, sender: str) -> str:
+        """The same loan with a new expiry. Raises as `prepare` does, ValueError as `explain` does."""
+        self.explain(unsigned)
+        return self._node.renewed(unsigned)
+
+    def renewable(self, unsigned: str, txid: str) -> bool:
+        return self._node.renewable(unsigned, txid)
