@@ -24,7 +24,8 @@ reorganisation could still undo it; `rescan`: blocks that have to be looked at a
 `range`: blocks of a backlog that have to be scanned; `move`: coins that have to go from one place of ours to another; `moved`: ones
 that did, watched as long as what is settled; `coinmove`, `coinmoved`: the same on networks of coins; `collectable`: an address
 whose coins may have to be collected (of networks of coins: a deposit that is not spent); `collection`: one that is under way, found
-by when it is next looked at; `drain`: a wallet that was replaced and is not empty; `loan`: energy that was lent and is not back yet."""
+by when it is next looked at; `drain`: a wallet that was replaced and is not empty; `loan`: energy that was lent and is
+not back yet."""
 LANES = 8
 """Lanes of the kinds that belong to no network, so that no partition gets all writes."""
 

@@ -30,6 +30,9 @@ class LoanPayer:
     def estimate(self, payment: Payment) -> FeeEstimate:
         return FeeEstimate(self.explain(self.prepare(payment)).fee)
 
+    def cost(self, payment: Payment) -> FeeEstimate:
+        return self.estimate(payment)
+
     def prepare(self, payment: Payment) -> str:
         """Raises Refused, InsufficientFunds, Unavailable."""
         return self._node.prepare(self._direction, payment.sender, payment.recipient, payment.amount, "ENERGY", payment.nonce)

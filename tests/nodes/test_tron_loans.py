@@ -1,0 +1,140 @@
+"""A deposit of USDT is collected on energy that the hot wallet's stake lends: through the whole stack, on the strict Tron node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.collecting import Collection
+from chalicelib.domain.moves import Move, move_id, move_work
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.changes import Close, Save
+from chalicelib.usecases.move_planning import planned
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports.accounts import Payment
+from chalicelib.wiring import forget, services
+from infra.bootstrap import NodeInfo
+from infra.local.aws import LocalAws
+from infra.local.tron.process import TronNode
+from tests.nodes.test_tron_staking import CONFIRMATIONS, TRON, Shop
+from tests.support.stack import first_stack
+from tests.support.tron_chain import TRX, USDT, stranger
+
+pytestmark = pytest.mark.nodes
+
+
+@pytest.fixture(scope="module")
+def started(running_aws: LocalAws) -> Iterator[Shop]:
+    """A hot wallet whose stake gives energy for one transfer of USDT a day, and no more than one."""
+    with running_aws.active(), TronNode() as node:
+        made = Shop(first_stack(running_aws, {"tron": NodeInfo(node.url, {"usdt": USDT})}), node)
+        made.run("collect")
+        node.faucet(made.hot(), 12_000)
+        node.faucet(made.hot(), 10, "USDT")
+        made.confirm()
+        made.stake("9000")
+        made.run("collect")
+        made.confirm()
+        made.call("PUT", "/v1/coins", made.admin, json={"coin": "usdt", "network": "tron", "collectThreshold": "1"})
+        yield made
+        forget()
+
+
+@pytest.fixture
+def shop(started: Shop) -> Iterator[Shop]:
+    yield started
+    assert audit(services().store) == []
+    assert started.booked() == started.on_chain(started.hot())
+
+
+def go_on(shop: Shop, until: Callable[[], bool]) -> None:
+    """Blocks and time pass, and what is due is done, until it is so."""
+    for _ in range(8):
+        if until():
+            return
+        shop.node.mine(CONFIRMATIONS)
+        services().clock.shift_ms += 61_000
+        shop.run("collect")
+    raise AssertionError([(m.kind, m.state, m.reason) for m in services().store.every(Move)])
+
+
+def lent_now() -> bool:
+    return any(work.kind == "loan" for work in services().store.every_work())
+
+
+def of(address: str) -> Collection | None:
+    return next((c for c in services().store.every(Collection) if c.address == address), None)
+
+
+def moves(kind: str) -> list[Move]:
+    return sorted((m for m in services().store.every(Move) if m.kind == kind), key=lambda m: m.created_at)
+
+
+def paid(shop: Shop, usdt: int = 50) -> str:
+    made = shop.call("POST", "/v1/addresses", json={"network": "tron"})["address"]
+    shop.node.faucet(made, usdt, "USDT")
+    return str(made)
+
+
+def account(shop: Shop, address: str) -> Any:
+    return shop.node.call("wallet/getaccount", address=address, visible=True)
+
+
+def test_a_sweep_on_lent_energy_and_the_next_one_waits_for_it(shop: Shop) -> None:
+    address = paid(shop)
+    before = shop.on_chain(shop.hot(), USDT)
+    go_on(shop, lambda: bool(moves("undelegation")) and not lent_now())
+    (loan,), (sweep,), (back,) = moves("delegation"), moves("sweep"), moves("undelegation")
+    assert [each.state for each in (loan, sweep, back)] == ["settled"] * 3
+    assert (loan.recipient, loan.source, loan.amount) == (address, shop.hot(), back.amount)
+    assert sweep.fee == 0  # not one sun was burnt for it
+    assert shop.on_chain(shop.hot(), USDT) == before + 50 * 10**6
+    # The address had no account: it got a tenth of a TRX, and has it still.
+    (topup,) = moves("topup")
+    assert topup.amount == shop.on_chain(address) == TRX // 10
+    assert shop.frozen("ENERGY") == 9_000 * TRX
+    assert "acquired_delegated_frozenV2_balance_for_energy" not in account(shop, address)["account_resource"]
+    (one,) = services().store.every(Collection)
+    assert (one.state, one.topups) == ("swept", (topup.id, loan.id))
+    assert not [work for work in services().store.every_work() if work.kind in ("loan", "collection")]
+
+    second = paid(shop)
+    go_on(shop, lambda: (found := of(second)) is not None and found.state == "waiting")
+    waits = of(second)
+    assert waits is not None and waits.reason == "energy"
+    shop.node.call("dev/time", shift_seconds=86_400)
+    services().clock.shift_ms += 86_400_000
+    go_on(shop, lambda: len(moves("delegation")) == 2 and moves("delegation")[1].state == "signed")
+    assert moves("delegation")[1].recipient == second
+
+
+def test_a_loan_that_is_none_is_not_signed(shop: Shop) -> None:
+    """Whoever can write moves can neither lend to a stranger nor have a payment signed as a loan."""
+    ours = shop.call("POST", "/v1/addresses", json={"network": "tron"})["address"]
+    shop.node.faucet(ours, 1)
+    loans, store = services().loans(services().catalogue("live").networks["tron"]), services().store
+    assert loans is not None
+    news = News(services().clock_of("live").now_ms())
+    move = Move(
+        id=move_id("nobody", "delegation", 1), network=TRON, kind="delegation", asset=f"{TRON}:trx", contract=None,  # type: ignore[arg-type]
+        source=shop.hot(), path=None, recipient=stranger(), amount=TRX, owner="nobody", created_at=news.at, updated_at=news.at,
+    )  # fmt: skip
+    store.commit(planned(news, move))
+    services().wallet_moves.advance(TRON, move.id)
+    dropped = store.get(Move, network=TRON, id=move.id)
+    assert dropped is not None and dropped.state == "dropped"
+
+    fine = replace(move, id=move_id("somebody", "delegation", 1), recipient=ours, owner="somebody")
+    network = services().catalogue("live").networks["tron"]
+    payment = services().payer(network).prepare(Payment(shop.hot(), ours, None, TRX, 0))
+    store.commit(planned(news, replace(fine, state="built", nonce=0, unsigned=payment)))
+    with pytest.raises(OrderMismatch, match="no plain"):
+        services().wallet_moves.advance(TRON, fine.id)
+    left = store.get(Move, network=TRON, id=fine.id)
+    assert left is not None and left.raw is None
+    ended = replace(left, state="dropped", nonce=None, unsigned=None, version=left.version + 1)
+    store.commit([Save(ended), Close(move_work(left))])
