@@ -8,7 +8,7 @@ The transaction that replaces a wallet opens the obligation `drain`. Each look a
 * Nothing is left that is worth its fee, and nothing under way: the obligation ends. What arrives later opens it again.
 
 What is planned is in the wallet's record, and planned in its transaction: a look that dies plans nothing, or all of it. On networks
-of coins the moving is `coin_moves`'; here is only seen when it is done.
+of coins it is a coin move, planned when no payment of the old wallet is under way any more.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from chalicelib.domain.moves import AT_REST, Move, MoveKind, move_id
 from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.domain.work import Work, WorkKind
+from chalicelib.domain.work import WorkKind
 from chalicelib.usecases.bundle_parts import bundle_work
 from chalicelib.usecases.changes import Change, Close, Open, Save, Still
+from chalicelib.usecases.coin_move_parts import open_moves
 from chalicelib.usecases.hot_coins import coins_of, pays_from_coins
 from chalicelib.usecases.move_planning import planned
 from chalicelib.usecases.outbox import News
@@ -69,10 +70,18 @@ class Drains:
     """Of one network. Needs no key: it plans moves, and whoever has the key makes them."""
 
     def __init__(
-        self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, clock: Clock, rates_of: RatesOf
+        self,
+        network: Network,
+        reader: ChainReader,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        rates_of: RatesOf,
+        drain_coins: Callable[[Wallet], object],
     ) -> None:
+        """`drain_coins` plans what brings a hot wallet's coins to the one in its place, on networks of coins."""
         self._network, self._reader, self._store = network, reader, store
-        self._rules, self._clock, self._rates_of = rules, clock, rates_of
+        self._rules, self._clock, self._rates_of, self._drain_coins = rules, clock, rates_of, drain_coins
 
     def work(self, more: Callable[[], bool]) -> None:
         """Bring every open drain a step on; open again where something arrived. Raises Unavailable, Failures."""
@@ -282,7 +291,8 @@ class Drains:
     # Networks of coins
 
     def _see_coins(self, old: RetiredWallet) -> None:
-        """End the obligation once no coin is left and no transaction of it is under way. Raises Conflict, Unavailable."""
+        """Have the coins moved once no payment of the wallet is under way, and end the obligation once none is left that is worth
+        its fee. Raises Conflict, Unavailable."""
         held = coins_of(self._store, self._network, old.address)
         open_ones = 0
         for works in pages_of(self._store, "bundle", self._network.id):
@@ -296,12 +306,14 @@ class Drains:
                     self._store.commit([Save(dead), Save(replace(held, gathering=None).next()), Close(bundle_work(bundle))])
                     return
                 open_ones += 1
-        if open_ones or held.coins or self._open("coinmove") or self._pending(old) or self._worth_moving(old):
+        moves = any(move.wallet == old.address and move.state != "settled" for move in open_moves(self._store, self._network.id))
+        if open_ones or moves or self._pending(old):
+            return
+        if self._worth_moving(old):
+            if old.role == "hot":
+                self._drain_coins(old.wallet)
             return
         done = replace(old, drained_at=self._clock.now_ms(), version=old.version + 1)
         # Whoever books a coin there saves the same record of coins.
         kept = [Still(held)] if held.version else []
         self._store.commit([Save(done), *kept, Close(old.drain)])
-
-    def _open(self, kind: WorkKind) -> list[Work]:
-        return self._store.open_work(kind, self._network.id, limit=1)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from chalicelib.chains.addresses import Rules
+    from chalicelib.domain.addresses import Wallet
     from chalicelib.domain.catalogue import Network
     from chalicelib.domain.ids import Realm, TenantId
     from chalicelib.domain.moves import MoveKind
@@ -153,8 +154,12 @@ class WorkerServices(CoinMoveServices):
     def drains(self, network: Network) -> Drains:
         from chalicelib.usecases.rotation import Drains
 
-        clock = self.clock_of(network.realm)
-        return Drains(network, self.reader(network), self.store, self.rules, clock, self.deposits(network.realm).rates)
+        reader, clock, rates = self.reader(network), self.clock_of(network.realm), self.deposits(network.realm).rates
+
+        def drain_coins(wallet: Wallet) -> None:
+            self.cold_coins(network).drain(wallet)
+
+        return Drains(network, reader, self.store, self.rules, clock, rates, drain_coins)
 
     def verdicts(self, network: Network) -> Verdicts:
         from chalicelib.usecases.verdicts import Verdicts

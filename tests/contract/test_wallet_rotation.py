@@ -1,0 +1,251 @@
+"""A wallet takes the place of another one: what was begun is finished with the old key, everything new is done with the new one,
+and the old one is drained, however often it is replaced and wherever the functions die.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib import wiring
+from chalicelib.domain.addresses import Observed, RetiredWallet, Wallet
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.moves import Move
+from chalicelib.usecases.audit import audit
+from chalicelib.usecases.wallet_lookup import wallet_at
+from chalicelib.wiring import services
+from infra import cli
+from tests.support.cuts import Cutter, Died, install
+from tests.support.shop import PAYEE, Shop, open_shop
+from tests.support.stack import Response, Stack
+
+ETHEREUM, BITCOIN = NetworkId("test:ethereum"), NetworkId("test:bitcoin")
+
+
+@pytest.fixture
+def shop(stack: Stack) -> Iterator[Shop]:
+    with open_shop(stack) as opened:
+        yield opened
+
+
+@pytest.fixture
+def plain(stack: Stack) -> Iterator[Shop]:
+    """A shop where there is one coin."""
+    with open_shop(stack) as opened:
+        opened.network = "bitcoin"
+        yield opened
+
+
+def hot(network: NetworkId = ETHEREUM) -> Wallet:
+    found = services().store.get(Wallet, network=network, role="hot")
+    assert found is not None
+    return found
+
+
+def retired(address: str) -> RetiredWallet:
+    network = ETHEREUM if address.startswith("0x") else BITCOIN
+    found = services().store.get(RetiredWallet, network=network, address=address)
+    assert found is not None
+    return found
+
+
+def replace_hot(shop: Shop, **more: Any) -> Response:
+    body = {"network": shop.network, "type": "hot", "replace": True, **more}
+    return shop.stack.call("POST", "/v1/addresses/service-wallets", shop.stack.keys["admin_test"], body)
+
+
+def units(address: str, coin: str = "eth") -> int:
+    network = ETHEREUM if address.startswith("0x") else BITCOIN
+    asset = services().catalogue("test").coins[network.split(":")[1], coin].asset
+    found = services().store.get(WalletBalance, network=network, address=address.lower(), asset=asset)
+    return 0 if found is None else found.units
+
+
+def drain(shop: Shop, *addresses: str) -> None:
+    """Let blocks come until nothing is left at `addresses`."""
+    for _ in range(8):
+        shop.turn()
+        if all(retired(address).drained_at is not None for address in addresses):
+            return
+        shop.mine()
+    raise AssertionError([retired(address) for address in addresses])
+
+
+def test_what_was_begun_is_finished_with_the_old_key_and_the_rest_is_moved(shop: Shop) -> None:
+    old = hot()
+    shop.credit("3")
+    started = shop.withdraw("1")
+    shop.turn()
+    assert shop.withdrawal(started)["status"] == "confirming"
+    made = replace_hot(shop)
+    assert (made.status, made.json["custody"]) == (201, "envelope")
+    new = hot()
+    assert new.address == made.json["address"] != old.address
+    assert wallet_at(services().store, ETHEREUM, old.address) == old
+    fresh = shop.withdraw("0.5")
+    drain(shop, old.address)
+    shop.nudge(125)
+    shop.mine()
+    shop.turn()
+    done, later = shop.withdrawal(started), shop.withdrawal(fresh)
+    assert (done["status"], done["from_address"]) == ("confirmed", old.address)
+    assert (later["status"], later["from_address"]) == ("confirmed", new.address)
+    moved = {(m.asset.rsplit(":", 1)[1], m.kind, m.recipient) for m in services().store.every(Move)}
+    assert moved == {(coin, "drain", new.address) for coin in ("eth", "usdt", "usdc", "busd", "dai")}
+    assert (units(old.address, "usdt"), units(new.address, "usdt") > 0) == (0, True)
+    assert shop.stack.call("DELETE", f"/v1/addresses/{new.address}", shop.stack.keys["admin_test"]).status == 400
+
+
+def test_what_arrives_later_is_moved_too(plain: Shop) -> None:
+    old = hot(BITCOIN)
+    replace_hot(plain)
+    drain(plain, old.address)
+    before = units(hot(BITCOIN).address, "btc")
+    plain.pay(old.address, "2", "btc")
+    plain.mine()
+    plain.turn()
+    assert retired(old.address).drained_at is None, "it is open again"
+    drain(plain, old.address)
+    assert units(hot(BITCOIN).address, "btc") > before + 19 * 10**7
+
+
+def test_replaced_twice_at_once(plain: Shop) -> None:
+    first = hot(BITCOIN)
+    before = units(first.address, "btc")
+    second = replace_hot(plain).json["address"]
+    plain.turn()
+    third = replace_hot(plain).json["address"]
+    drain(plain, first.address, second)
+    assert hot(BITCOIN).address == third
+    assert units(third, "btc") > before * 99 // 100
+
+
+def test_an_address_that_was_replaced_does_not_come_back_and_nothing_to_replace_is_said(shop: Shop) -> None:
+    key = "2".rjust(64, "0")
+    replace_hot(shop, privateKey=key)
+    same = replace_hot(shop, privateKey=key)
+    assert (same.status, same.json["error"]["details"]["field"]) == (400, "address")
+    replace_hot(shop)
+    back = replace_hot(shop, privateKey=key)
+    assert (back.status, back.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+    none = replace_hot(shop, type="collector")
+    assert (none.status, none.json["error"]["details"]["field"]) == (400, "replace")
+    assert replace_hot(shop, type="cold", address=PAYEE).status == 400
+
+
+def test_a_service_wallets_address_is_not_archived_while_it_has_something(plain: Shop) -> None:
+    admin = plain.stack.keys["admin_test"]
+    bootstrapped = hot(BITCOIN).address
+    first = replace_hot(plain).json["address"]
+    path = f"/v1/addresses/{first}"
+    assert plain.stack.call("DELETE", path, admin).json["error"]["code"] == "VALIDATION_ERROR"
+    drain(plain, bootstrapped)
+    replace_hot(plain)
+    assert "not empty" in str(plain.stack.call("DELETE", path, admin).json)
+    drain(plain, first)
+    assert plain.stack.call("DELETE", path, admin).json["archived"] is True
+
+
+def test_a_cold_wallet_and_a_collector_are_replaced_too(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    admin = shop.stack.keys["admin_test"]
+    for body in ({"type": "cold", "address": PAYEE}, {"type": "collector"}):
+        assert shop.stack.call("POST", "/v1/addresses/service-wallets", admin, {"network": "ethereum", **body}).status == 201
+    collector = services().store.get(Wallet, network=ETHEREUM, role="collector")
+    assert collector is not None
+    shop.pay(collector.address, "40", "usdt")
+    shop.mine()
+    shop.turn()
+    words = ["--stage", "local", "rotate", "ethereum", "--realm", "test", "--type"]
+    assert cli.main([*words, "cold", "--address", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"]) == 0
+    assert cli.main([*words, "tokens_collector"]) == 0
+    assert "privateKey" not in capsys.readouterr().out
+    assert cli.main([*words, "cold"]) == 1
+    assert "required" in capsys.readouterr().err
+    assert retired(PAYEE).drained_at is not None, "its owner moves what it has"
+    drain(shop, collector.address)
+    new = services().store.get(Wallet, network=ETHEREUM, role="collector")
+    assert new is not None and units(new.address, "usdt") == 40 * 10**6
+    kinds = {move.kind for move in services().store.every(Move)}
+    assert kinds == {"topup", "drain"}, "the collector had nothing for the fee"
+
+
+def test_what_the_chain_has_is_shown_beside_the_ledger(shop: Shop) -> None:
+    shop.turn()
+    read = shop.get("/v1/addresses/hot-wallet/ethereum")
+    assert read["custody"] == "native" and read["observedAt"] is not None
+    assert all(balance["onChainBalance"] == balance["balance"] for balance in read["balances"])
+    shop.pay(hot().address, "1.5")
+    shop.wait(30)
+    shop.turn()
+    assert services().store.get(Observed, network=ETHEREUM).version == 1, "once a minute"  # type: ignore[union-attr]
+    shop.wait(31)
+    shop.turn()
+    ether = next(b for b in shop.get("/v1/addresses/hot-wallet/ethereum")["balances"] if b["coin"] == "eth")
+    assert float(ether["onChainBalance"]) == float(ether["balance"]) + 1.5
+
+
+class Writes(Cutter):
+    """Counts transactions of the store alone."""
+
+    def around(self, name: str, call: Callable[[], Any], error: Exception) -> Any:
+        return super().around(name, call, error) if name == "TransactWriteItems" else call()
+
+
+def test_wherever_a_rotation_dies_everything_is_moved_and_paid_once(
+    plain: Shop, monkeypatch: pytest.MonkeyPatch, stack: Stack
+) -> None:
+    """A payment is signed and not mined while its wallet is replaced; each write of what follows is the last of its process."""
+    old = hot(BITCOIN)
+    plain.credit("3", "btc")
+    paid = plain.withdraw("1", "btc", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4")
+    plain.turn()
+    there = units(old.address, "btc")
+    begun, cutter = stack.snapshot(), Writes()
+    shift = services().clock.shift_ms
+    install(cutter, monkeypatch)
+
+    def survive(step: Callable[[], Any]) -> Any:
+        for _ in range(2):
+            try:
+                with cutter.arm():
+                    return step()
+            except Died:
+                wiring.forget()
+                services().clock.shift_ms = shift
+        raise AssertionError("died twice of one cut")
+
+    def rotate() -> None:
+        headers = {"Idempotency-Key": "rotate"}
+        body = {"network": "bitcoin", "type": "hot", "replace": True}
+        path, key = "/v1/addresses/service-wallets", stack.keys["admin_test"]
+        answer = survive(lambda: stack.call("POST", path, key, body, headers=headers))
+        assert answer.status == 201
+        for _ in range(4):
+            survive(lambda: plain.turn(failures="count"))
+            plain.mine()
+
+    def check() -> None:
+        drain(plain, old.address)
+        assert len(list(services().store.every(RetiredWallet))) == 1
+        shown = plain.withdrawal(paid)
+        assert (shown["status"], shown["from_address"]) == ("confirmed", old.address)
+        fees = there - units(old.address, "btc") - units(hot(BITCOIN).address, "btc")
+        moves = list(services().store.every(Move))
+        assert sum(m.arrived or 0 for m in moves) == units(hot(BITCOIN).address, "btc")
+        assert 0 <= fees < 10**6
+        assert audit(services().store) == []
+
+    rotate()
+    check()
+    count = len(cutter.trace)
+    assert count >= 8
+    for at in range(1, count + 1):
+        stack.restore(begun)
+        services().clock.shift_ms = shift
+        cutter.set(at, "death", "after" if at % 2 else "before")
+        rotate()
+        assert cutter.fired
+        check()
