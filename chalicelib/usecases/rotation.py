@@ -8,7 +8,7 @@ The transaction that replaces a wallet opens the obligation `drain`. Each look a
 * Nothing is left that is worth its fee, and nothing under way: the obligation ends. What arrives later opens it again.
 
 What is planned is in the wallet's record, and planned in its transaction: a look that dies plans nothing, or all of it. On networks
-of coins it is a coin move, planned when no payment of the old wallet is under way any more.
+of coins it is a coin move (`coin_move_cold`); here its end is seen.
 """
 
 from __future__ import annotations
@@ -77,11 +77,9 @@ class Drains:
         rules: AddressRules,
         clock: Clock,
         rates_of: RatesOf,
-        drain_coins: Callable[[Wallet], object],
     ) -> None:
-        """`drain_coins` plans what brings a hot wallet's coins to the one in its place, on networks of coins."""
         self._network, self._reader, self._store = network, reader, store
-        self._rules, self._clock, self._rates_of, self._drain_coins = rules, clock, rates_of, drain_coins
+        self._rules, self._clock, self._rates_of = rules, clock, rates_of
 
     def work(self, more: Callable[[], bool]) -> None:
         """Bring every open drain a step on; open again where something arrived. Raises Unavailable, Failures."""
@@ -117,6 +115,12 @@ class Drains:
         keys = [(WalletBalance, {"network": self._network.id, "address": place, "asset": coin.asset}) for coin in coins]
         found: list[WalletBalance | None] = self._store.get_many(keys)
         return {balance.asset: balance for balance in found if balance is not None}
+
+    def _fee(self) -> int | None:
+        """What the dearest plain payment costs, in units of the native coin; None where nobody knows."""
+        quote = self._store.get(FeeQuote, network=self._network.id)
+        native = self._store.catalogue(self._network.realm).native(self._network.slug)
+        return None if quote is None or native.slug not in quote.fees else max([1, *quote.fees.values()])
 
     def _worth_moving(self, old: RetiredWallet) -> list[Coin]:
         """The coins of which the ledger has more there than moving it costs, the native one last; without a fee quote none."""
@@ -203,7 +207,7 @@ class Drains:
         if moves:
             after = replace(after, moves=(*after.moves, *(move.id for move in moves)), planned=old.planned + len(moves))
         elif not worth and not under_way.count and not after.moves and not self._pending(old):
-            if self._store.get(FeeQuote, network=self._network.id) is None:
+            if self._fee() is None:
                 return
             after = replace(after, drained_at=now, tries=0, next_at=0)
             log.info("%s: the replaced wallet %s is drained", self._network.id, old.address)
@@ -237,12 +241,11 @@ class Drains:
     def _wanted(
         self, old: RetiredWallet, target: Wallet, worth: list[Coin], under_way: UnderWay, open_ones: list[Move]
     ) -> list[Move]:
-        quote = self._store.get(FeeQuote, network=self._network.id)
+        fee = self._fee()
         busy = {move.asset for move in open_ones}
-        if quote is None or any(move.kind == "topup" for move in open_ones):
+        if fee is None or any(move.kind == "topup" for move in open_ones):
             return []
         booked = self._booked(old.address)
-        fee = max([1, *quote.fees.values()])
         tokens = [coin for coin in worth if coin.contract is not None]
         found: list[Move] = []
         for coin in tokens:
@@ -291,8 +294,8 @@ class Drains:
     # Networks of coins
 
     def _see_coins(self, old: RetiredWallet) -> None:
-        """Have the coins moved once no payment of the wallet is under way, and end the obligation once none is left that is worth
-        its fee. Raises Conflict, Unavailable."""
+        """End the obligation once no coin is left that is worth its fee, and nothing of the wallet is under way. Raises Conflict,
+        Unavailable."""
         held = coins_of(self._store, self._network, old.address)
         open_ones = 0
         for works in pages_of(self._store, "bundle", self._network.id):
@@ -307,11 +310,7 @@ class Drains:
                     return
                 open_ones += 1
         moves = any(move.wallet == old.address and move.state != "settled" for move in open_moves(self._store, self._network.id))
-        if open_ones or moves or self._pending(old):
-            return
-        if self._worth_moving(old):
-            if old.role == "hot":
-                self._drain_coins(old.wallet)
+        if open_ones or moves or self._pending(old) or self._worth_moving(old) or self._fee() is None:
             return
         done = replace(old, drained_at=self._clock.now_ms(), version=old.version + 1)
         # Whoever books a coin there saves the same record of coins.

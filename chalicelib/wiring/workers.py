@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from chalicelib.chains.addresses import Rules
-    from chalicelib.domain.addresses import Wallet
     from chalicelib.domain.catalogue import Network
     from chalicelib.domain.ids import Realm, TenantId
     from chalicelib.domain.moves import MoveKind
@@ -155,11 +154,7 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.usecases.rotation import Drains
 
         reader, clock, rates = self.reader(network), self.clock_of(network.realm), self.deposits(network.realm).rates
-
-        def drain_coins(wallet: Wallet) -> None:
-            self.cold_coins(network).drain(wallet)
-
-        return Drains(network, reader, self.store, self.rules, clock, rates, drain_coins)
+        return Drains(network, reader, self.store, self.rules, clock, rates)
 
     def verdicts(self, network: Network) -> Verdicts:
         from chalicelib.usecases.verdicts import Verdicts

@@ -13,7 +13,7 @@ from chalicelib.domain.chain import Cursor
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.realm_time import in_realm
 from chalicelib.usecases.trying import Each
-from chalicelib.usecases.wallet_lookup import retired_wallets
+from chalicelib.usecases.wallet_lookup import quoted_for, retired_wallets
 from chalicelib.wiring import services
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
     def quote_fees() -> None:
         hot = wired.store.get(Wallet, network=network.id, role="hot")
         if hot is not None:
-            wired.settlement(network).quote_fees(hot.address)
+            wired.settlement(network).quote_fees(quoted_for(wired.store, hot))
 
     following: dict[str, Settlement | BundleSettlement | CoinMoveFollowing | MoveFollowing] = {}
     """What was last followed: something of it may be final as soon as it is scanned."""
