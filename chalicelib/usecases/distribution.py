@@ -132,6 +132,8 @@ class Distributor:
 
     def _floor(self, coin: Coin, hot: Wallet, units: int) -> None:
         """An alarm once for each fall: withdrawals wait by themselves where the coins do not suffice."""
+        if "hotFloor" not in coin.settings:
+            return
         try:
             floor = self._fees.limit(coin, "hotFloor")
         except NoFreshRate:
