@@ -111,8 +111,10 @@ class Move:
         return self.state in AT_REST
 
 
-def transaction_type(move: Move) -> Literal["topup", "collection"]:
-    """What it is called where transactions are listed."""
+def transaction_type(move: Move) -> Literal["topup", "collection", "stake"]:
+    """What it is called where transactions are listed. A loan is of a stake, and moves nothing."""
+    if move.kind in LOANS:
+        return "stake"
     return "topup" if move.kind == "topup" else "collection"
 
 

@@ -114,4 +114,4 @@ class MoveFees:
         wanted = [(Move, {"network": self._network.id, "id": work.id}) for work in works]
         moves: list[Move | None] = self._store.get_many(wanted) if wanted else []
         mine = [m for m in moves if m is not None and m.state in ("planned", "built") and m.source == hot.address]
-        return sum(move.amount for move in mine if move.asset == coin.asset)
+        return sum(move.units for move in mine if move.asset == coin.asset)

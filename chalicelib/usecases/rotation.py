@@ -165,7 +165,7 @@ class Drains:
             for move in self._moves([work.id for work in works]):
                 if move.source == old.address and move.state not in AT_REST and move.id not in old.moves:
                     number += 1
-                    needed[move.asset] += move.amount if move.state != "signed" else 0
+                    needed[move.asset] += move.units if move.state != "signed" else 0
         return UnderWay(number, needed)
 
     def _withdrawals(self, kind: WorkKind) -> Iterator[Withdrawal]:

@@ -40,8 +40,8 @@ class Collection(CamelRecord):
         Field(
             description=(
                 "Waiting: `fee_share` (the fee is too large a part), `no_rate`, `liquidity` (of the hot wallet, for the fee), "
-                "`no_wallet`, `other_coin` (of the same address), `failed`. Parked: `held`, `grey_listed`, `refused`, `reverted`, "
-                "`failed`, `topups`."
+                "`no_wallet`, `other_coin` (of the same address), `energy` (Tron: a day at most), `failed`. "
+                "Parked: `held`, `grey_listed`, `refused`, `reverted`, `failed`, `topups`."
             ),
             examples=["fee_share"],
         ),
