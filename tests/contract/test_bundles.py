@@ -19,6 +19,7 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.ids import network_id
+from chalicelib.domain.risk import RiskRules
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.encoding import base58check
 from chalicelib.store.dynamo import DynamoStore
@@ -755,4 +756,22 @@ def test_no_altered_bundle_is_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch
     shop.confirm()
     assert {shop.status(p.withdrawal) for p in bundle.payouts} == {"confirmed"}
     assert [shop.paid(n) for n in range(3)] == [COIN, 2 * COIN, 0]
+    shop.whole()
+
+
+def test_what_is_suspicious_keeps_no_others_of_its_bundle_waiting(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three that join at once, each is judged with those before it counted."""
+    monkeypatch.setattr(services().risk, "_rules", RiskRules(per_hour=2))
+    ids = [shop.withdraw("1", n) for n in range(3)]
+    shop.run()
+    assert [shop.status(i) for i in ids] == ["confirming", "confirming", "pending"]
+    (bundle,) = shop.bundles()
+    assert len(bundle.payouts) == 2
+    record = shop.stack.call("GET", f"/v1/withdrawals/{ids[2]}", shop.key).json["data"]
+    assert record["pending_reason"] == "risk" and "velocity" in [f["name"] for f in record["risk"]["findings"]]
+    admin = shop.stack.keys["admin_live"]
+    assert shop.stack.call("PUT", "/v1/withdrawals/request/accept", admin, json={"id": ids[2]}).status == 200
+    shop.run()
+    shop.confirm()
+    assert {shop.status(i) for i in ids} == {"confirmed"}
     shop.whole()

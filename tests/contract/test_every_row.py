@@ -873,4 +873,6 @@ def test_every_route_is_in_a_row() -> None:
         ("GET", "/whitelist/addresses/{id}"),
         ("PUT", "/whitelist/addresses/{id}"),
         ("DELETE", "/whitelist/addresses/{id}"),
+        ("GET", "/withdrawals/switch"),
+        ("PUT", "/withdrawals/switch"),
     }

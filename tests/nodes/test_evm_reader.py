@@ -220,6 +220,7 @@ def test_balances(chain: Chain, stranger: str) -> None:
     send_token(chain.rpc, chain.usdt, stranger, 42)
     assert chain.reader.balance(stranger) == 10**18 + 1
     assert chain.reader.balance(stranger, chain.usdt) == 42
+    assert chain.reader.has_code(chain.usdt) and not chain.reader.has_code(stranger)
     with pytest.raises(Unavailable):
         chain.reader.balance(stranger, stranger)
 

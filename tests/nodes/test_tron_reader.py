@@ -33,6 +33,7 @@ def test_trx_and_tokens_are_seen_and_proven(tron: TronChain):
     assert tron.proven_to(to, height) == found
     assert tron.reader.balance(to) == 1_500_000
     assert tron.reader.balance(to, USDT) == 2_000_000
+    assert tron.reader.has_code(USDT) and not tron.reader.has_code(to)
     assert tron.reader.balance(stranger()) == 0
 
 
