@@ -314,10 +314,11 @@ def test_a_deposit_that_is_double_spent_takes_its_move_with_it(treasury: Treasur
     move = treasury.plan()
     lost = move.inputs[0]
     treasury.chain.drop(CONFIRMATIONS, lose=[lost.outpoint.split(":")[0]])
-    for _ in range(3):
-        treasury.chain.mine(REORG // 2)
-        treasury.run()
-        treasury.run()
+    treasury.run()
+    treasury.chain.mine(REORG + 1)
+    treasury.run()
+    treasury.run()
+    treasury.run()
     assert treasury.moves()[0].state == "dead" and treasury.booked(lost.address) == 0
     treasury.whole()
     second = treasury.plan()

@@ -10,10 +10,11 @@ import pytest
 
 from chalicelib import wiring
 from chalicelib.domain.addresses import Wallet, Watched
-from chalicelib.domain.coin_moves import CoinMove
+from chalicelib.domain.coin_moves import CoinMove, MovedCoin
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import asset_id
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.reconciliation import Comparison
 from chalicelib.encoding.public_keys import p2wpkh_address, spelling
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save
@@ -54,6 +55,14 @@ class Treasury(Shop):
         self.run(f"poll_{self.slug}", "relay")
         return made
 
+    def suspected(self) -> list[tuple[str, int]]:
+        """What one look at every place finds that the chain has otherwise than the ledger."""
+        run = services().reconciliation_run(services().catalogue("live").networks[self.slug])
+        state = Comparison(self.network, "rec_x", 0, 0, phase="walk")
+        while state.phase == "walk":
+            state = run._walked(state)
+        return [(s.address, s.difference) for s in state.suspects]
+
     def moves(self) -> list[CoinMove]:
         return sorted(services().store.every(CoinMove), key=lambda move: move.id)
 
@@ -81,15 +90,19 @@ def test_deposits_become_one_coin_whatever_the_chain_does(shop: Treasury) -> Non
     (move,) = shop.moves()
     assert move.state == "signed" and move.newest is not None and len(move.inputs) == len(AMOUNTS)
     assert shop.node.mempool() == [move.newest.txid] and shop.paid(str(move.txid)) == {shop.hot: sum(AMOUNTS) - move.newest.fee}
+    assert shop.suspected() == []
     if shop.slug == "litecoin":  # bcoin replaces nothing
         shop.minutes += 3 * 24 * 60
         shop.run()
         (move,) = shop.moves()
         assert len(move.earlier) == 1 and shop.node.mempool() == [move.txid]
-    shop.confirm()
+    shop.node.mine()
+    shop.run()
+    assert shop.moves()[0].state == "signed" and shop.suspected() == []
+    shop.node.mine(CONFIRMATIONS - 1)
     shop.run()
     (move,) = shop.moves()
-    assert move.state == "settled" and move.newest is not None
+    assert move.state == "settled" and move.newest is not None and shop.suspected() == []
     assert shop.held() == [sum(AMOUNTS) - move.newest.fee] == [shop.booked(shop.hot)]
     assert [shop.booked(address) for address in addresses] == [0] * len(AMOUNTS) and shop.available() == merchants
     assert not [d for d in services().store.every(Deposit) if d.tenant is None and d.network == shop.network]
@@ -101,11 +114,10 @@ def test_deposits_become_one_coin_whatever_the_chain_does(shop: Treasury) -> Non
     shop.confirm()
     assert shop.moves()[0].state == "settled" and shop.held() == [shop.booked(shop.hot)]
     if shop.slug == "litecoin":
-        _somebody_has_the_seed(shop)
-        _above_the_ceiling(shop)
+        _above_the_ceiling(shop, _somebody_has_the_seed(shop))
 
 
-def _somebody_has_the_seed(shop: Treasury) -> None:
+def _somebody_has_the_seed(shop: Treasury) -> MovedCoin:
     """A coin is spent with the seed before ours is mined: ours dies, the other coins go with the next."""
     shop.receive([COIN, COIN // 2])
     shop.run()
@@ -125,6 +137,7 @@ def _somebody_has_the_seed(shop: Treasury) -> None:
     shop.confirm()
     last = shop.moves()[-1]
     assert last.state == "settled" and last.newest is not None and shop.booked(shop.hot) == had + COIN // 2 - last.newest.fee
+    return stolen
 
 
 def _spent_with_the_seed(shop: Treasury, move: CoinMove, outpoint: str) -> str:
@@ -138,7 +151,7 @@ def _spent_with_the_seed(shop: Treasury, move: CoinMove, outpoint: str) -> str:
     return payer.assemble(plan.unsigned, signatures).raw
 
 
-def _above_the_ceiling(shop: Treasury) -> None:
+def _above_the_ceiling(shop: Treasury, stolen: MovedCoin) -> None:
     cold = p2wpkh_address(spelling(shop.slug, "regtest").segwit, os.urandom(33))
     wallet = Wallet(shop.network, "cold", cold, "none", "", "", 1)
     services().store.commit([Save(wallet), Save(Watched("live", "utxo", cold, "cold", (shop.slug,)))])
@@ -151,3 +164,4 @@ def _above_the_ceiling(shop: Treasury) -> None:
     assert shop.moves()[-1].state == "settled" and shop.booked(cold) == move.amount
     assert sum(shop.held()) == shop.booked(shop.hot) < COIN * 3 // 10
     assert not [deposit for deposit in services().store.every(Deposit) if deposit.address == cold]
+    assert shop.suspected() == [(stolen.address, -stolen.amount)], "the thief's, and nothing of ours"
