@@ -17,7 +17,7 @@ from chalicelib.usecases.audit import audit
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
-from infra.local.nodes import UtxoNode
+from infra.local.nodes import Bcoin, UtxoNode
 from infra.local.utxo import units_of
 from tests.support.stack import Stack, first_stack
 
@@ -126,6 +126,8 @@ def test_several_are_paid_by_one_transaction_through_reorganisation_and_replacem
     assert {shop.status(i) for i in ids} == {"confirmed"} and shop.held() == before
     if shop.slug == "litecoin":  # bcoin replaces nothing
         _stuck_and_replaced(shop)
+    else:
+        _sent_again_when_forgotten(shop)
     _given_back_when_its_coin_is_spent_twice(shop)
 
 
@@ -139,6 +141,20 @@ def _stuck_and_replaced(shop: Shop) -> None:
     assert (earlier,) == known and shop.node.mempool() == [newest]
     shop.confirm()
     assert shop.status(withdrawal) == "confirmed" and shop.bundles()[-1].mined == newest
+
+
+def _sent_again_when_forgotten(shop: Shop) -> None:
+    """bcoin alone is told to forget: litecoind keeps what it took."""
+    withdrawal = shop.withdraw("0.1", shop.node.new_address())
+    shop.run()
+    (txid,) = shop.bundles()[-1].txids
+    assert isinstance(shop.node, Bcoin)
+    shop.node.evict(txid)
+    assert shop.node.mempool() == []
+    shop.run()
+    assert shop.node.mempool() == [txid]
+    shop.confirm()
+    assert (shop.status(withdrawal), shop.bundles()[-1].mined) == ("confirmed", txid)
 
 
 def _given_back_when_its_coin_is_spent_twice(shop: Shop) -> None:

@@ -6,17 +6,22 @@ from collections.abc import Iterator
 
 import pytest
 
+from chalicelib.domain.ledger import BURNT, Book, JournalEntry, totals
 from chalicelib.domain.withdrawals import PaymentOrder
 from chalicelib.usecases.audit import audit
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import services
 from infra.local.nodes import mine
 from tests.nodes.conftest import send_native, send_token
-from tests.nodes.test_main_job import CONFIRMATIONS, ETHER, OUT, Shop
+from tests.nodes.test_main_job import CONFIRMATIONS, ETHER, OUT, Shop, hot_wallet
 from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
+from tests.support.shop import Kms
 
 pytestmark = pytest.mark.nodes
 
 GWEI = 10**9
+REVERTS, LOOPS = "0x60006000fd", "0x5b600056"
+"""Contracts that give up at once, and never."""
 QUARTER = ETHER // 4
 STUCK_MS = 185_000
 
@@ -141,3 +146,48 @@ def test_replaced_and_reverted_has_failed(slow: Shop) -> None:
     assert shown(slow, withdrawal) == ("failed", order.txid)
     slow.node.rpc.call("anvil_setCode", [slow.usdt, code])
     assert slow.available() == {"eth": "1", "usdt": "30"}
+
+
+def test_failed_on_the_chain_gives_back_and_burns_the_fee(slow: Shop) -> None:
+    """Reverted by the contract, and out of gas: by the receipt alone."""
+    rpc, native = slow.node.rpc, services().catalogue("live").native("arbitrum").asset
+    code = rpc.call("eth_getCode", [slow.usdt, "latest"])
+    for now in (REVERTS, LOOPS):
+        block_at(slow, 10)  # its fees are those of this block
+        withdrawal = withdraw(slow, "usdt", "12.5")
+        rpc.call("anvil_setCode", [slow.usdt, now])
+        block_at(slow, 10)
+        slow.confirm()
+        status, txid = shown(slow, withdrawal)
+        receipt = rpc.call("eth_getTransactionReceipt", [txid])
+        limit = int(rpc.call("eth_getTransactionByHash", [txid])["gas"], 16)
+        assert (status, receipt["status"], int(receipt["gasUsed"], 16) == limit) == ("failed", "0x0", now == LOOPS)
+        fee = int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16)
+        (entry,) = (
+            e for e in services().store.every(JournalEntry) if e.ref.get("withdrawal") == withdrawal and "bounced" in e.kind
+        )
+        assert totals([entry])[Book.WHERE, BURNT, native] == fee
+        rpc.call("anvil_setCode", [slow.usdt, code])
+    assert slow.available() == {"eth": "1", "usdt": "30"}
+
+
+def test_refused_by_the_node_until_it_can_be_paid(slow: Shop) -> None:
+    """Signed bytes that no node takes wait for one that does: never others, and never twice."""
+    rpc, before, hot = slow.node.rpc, slow.on_chain(OUT)[0], hot_wallet()
+    kms = pytest.MonkeyPatch()
+    with kms.context() as patch:
+        Kms(patch).away = True
+        withdrawal = withdraw(slow)
+    funds = int(rpc.call("eth_getBalance", [hot, "latest"]), 16)
+    rpc.call("anvil_setBalance", [hot, "0x1"])
+    with in_realm("live"):
+        assert services().payouts.pay(order_of(withdrawal).tenant, withdrawal) == "waiting"
+    order = order_of(withdrawal)
+    assert (shown(slow, withdrawal)[0], order.state, known(slow, order.txid)) == ("broadcasting", "signed", False)
+    slow.run()
+    assert shown(slow, withdrawal)[0] == "broadcasting"
+    rpc.call("anvil_setBalance", [hot, hex(funds)])
+    slow.run()
+    block_at(slow, 10)
+    slow.confirm()
+    assert (shown(slow, withdrawal), slow.on_chain(OUT)[0]) == (("confirmed", order.txid), before + QUARTER)

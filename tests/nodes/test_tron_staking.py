@@ -355,6 +355,27 @@ def test_nothing_but_the_approved_payment_is_signed(shop: Shop, monkeypatch: pyt
     assert shop.on_chain(payee, USDT) == 10 * TRX
 
 
+def test_a_payment_that_the_token_refuses_has_failed(shop: Shop):
+    """Frozen by the issuer between the signature and the block, at a node that was busy first: by the receipt it has failed."""
+    invoice = shop.call("POST", "/v1/invoices", json={"currency": "usdt", "amount": "25", "network": "tron"})
+    shop.node.faucet(invoice["address"], 25, "USDT")
+    shop.confirm()
+    before, to = shop.call("GET", "/v1/balances")["data"], stranger()
+    shop.node.call("dev/busy", count=1)
+    body = {"network": "tron", "coin": "usdt", "address": to, "amount": "10"}
+    withdrawal = shop.call("POST", "/v1/withdraws", json=body)["id"]
+    shop.stack.drain(only=("relay", "payout"), failures="count", rounds=1)
+    assert shop.call("GET", f"/v1/withdrawals/{withdrawal}")["data"]["status"] == "broadcasting"
+    shop.node.call("dev/blacklist", contract=USDT, address=shop.hot())
+    shop.run("housekeeping")
+    shop.confirm()
+    shop.node.call("dev/blacklist", contract=USDT, address=shop.hot(), on=False)
+    shown = shop.call("GET", f"/v1/withdrawals/{withdrawal}")["data"]
+    assert (shown["status"], shop.on_chain(to, USDT)) == ("failed", 0)
+    assert shop.call("GET", "/v1/balances")["data"] == before
+    assert shop.booked("usdt") == shop.on_chain(shop.hot(), USDT)
+
+
 def test_what_can_not_be_staked_live(shop: Shop):
     too_much = shop.stack.call("POST", "/v1/networks/tron/stake", shop.admin, json={"amount": "500100", "resource": "ENERGY"})
     assert (too_much.status, too_much.json["error"]["code"]) == (400, "INSUFFICIENT_BALANCE")
