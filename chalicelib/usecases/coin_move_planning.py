@@ -29,6 +29,7 @@ from chalicelib.domain.coin_moves import (
 from chalicelib.domain.coin_settings import NoFreshRate, collects, limit_units
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import new_id
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.rates import RatesOf
 from chalicelib.usecases.bundle_parts import same_place
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save, Still
@@ -154,7 +155,7 @@ class CoinMovePlanning:
 
     def _planned(self, hot: str, coins: list[MovedCoin], scanned: Scanned) -> tuple[CoinPlan | None, str | None]:
         """The transaction that is due, or what is in its way."""
-        known = self._known(coins[:MOST_INPUTS], scanned)
+        known = self._known(coins, scanned)
         if not known:
             return None, "nothing of it is known to the node as it is booked"
         rate = self._payer.fee_rate("low")
@@ -167,19 +168,29 @@ class CoinMovePlanning:
             return None, f"fee: {plan.fee} units are more than {self._fee_percent} per cent of {value}"
         return plan, None
 
-    def _known(self, coins: list[MovedCoin], scanned: Scanned) -> list[MovedCoin]:
-        """Those that the node knows too, in a block."""
-        network = self._network
+    def _known(self, every: list[MovedCoin], scanned: Scanned) -> list[MovedCoin]:
+        """Those of the largest that the node knows too, in a block."""
+        network, coins = self._network, every[:MOST_INPUTS]
         known: list[MovedCoin] = []
         for coin, seen in zip(coins, self._payer.unspent([c.outpoint for c in coins]), strict=True):
             if seen is None and coin.height <= scanned.height - network.reorg_depth and self._payer.denied([coin.outpoint]):
-                log.error("ALARM %s: %s of %s is spent, and not by us: its key is known to others", network.id, *_named(coin))
+                if self._moved_before(coin, every):
+                    log.info("%s: %s was asked for late: it is moved", network.id, coin.outpoint)
+                else:
+                    log.error("ALARM %s: %s of %s is spent, and not by us: its key is known to others", network.id, *_named(coin))
                 self._forget(coin.deposit or "", None)
             elif seen is None or seen.amount != coin.amount or not same_place(self._rules, network, seen.address, coin.address):
                 log.error("ALARM %s: the node does not know %s of %s as it is booked", network.id, *_named(coin))
             elif seen.height > 0:  # else its block has just fallen out
                 known.append(coin)
         return known
+
+    def _moved_before(self, coin: MovedCoin, every: list[MovedCoin]) -> bool:
+        """Whether the ledger has less at its address than hints say: a hint may come again when its deposit is spent long since."""
+        place = self._rules.storage_form(self._network.slug, coin.address)
+        asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
+        booked = self._store.get(WalletBalance, network=self._network.id, address=place, asset=asset)
+        return (0 if booked is None else booked.units) < sum(c.amount for c in every if c.address == coin.address)
 
     def _store_move(
         self, coin: Coin, hot: str, coins: Sequence[MovedCoin], plan: CoinPlan, looked: CoinCollection

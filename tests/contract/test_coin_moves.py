@@ -23,6 +23,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases import coin_move_planning
 from chalicelib.usecases.changes import Open, Save
+from chalicelib.usecases.collect_hints import open_hint
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.signing import Signature
@@ -175,7 +176,7 @@ def listed(treasury: Treasury, move: CoinMove) -> None:
     assert treasury.stack.call("GET", "/v1/transactions", treasury.key, query={"type": "collection"}).json["data"] == []
 
 
-def test_many_deposits_become_one_coin(treasury: Treasury) -> None:
+def test_many_deposits_become_one_coin(treasury: Treasury, caplog: pytest.LogCaptureFixture) -> None:
     before = len(list(services().store.every(Deposit)))
     had, available = treasury.booked(treasury.hot), treasury.available()
     move = treasury.plan()
@@ -195,6 +196,10 @@ def test_many_deposits_become_one_coin(treasury: Treasury) -> None:
     treasury.deepen()
     assert treasury.hints() == 0 and not [w for w in services().store.every_work() if w.kind in ("coinmove", "coinmoved")]
     treasury.whole()
+    treasury.settle_for(collectThreshold="0")
+    open_hint(services().store, NETWORK, move.inputs[0].deposit or "")
+    assert treasury.plan() == treasury.moves()[0] and treasury.hints() == 0, "a hint that comes late is no theft"
+    assert "not by us" not in caplog.text
 
 
 def step(shop: Shop) -> None:
