@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses import RetiredWallet, Wallet
 from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.risk import RiskRules
@@ -774,4 +775,34 @@ def test_what_is_suspicious_keeps_no_others_of_its_bundle_waiting(shop: Shop, mo
     shop.run()
     shop.confirm()
     assert {shop.status(i) for i in ids} == {"confirmed"}
+    shop.whole()
+
+
+def test_a_transaction_of_several_payments_is_finished_with_the_old_key(shop: Shop) -> None:
+    """Signed and stuck while the wallet is replaced: its replacement is signed by the old key, later ones are paid by the new."""
+    first = shop.withdraw("1", 0, run=True)
+    old = services().store.get(Wallet, network=NETWORK, role="hot")
+    assert old is not None
+    with in_realm("live"):
+        network = services().catalogue("live").networks["litecoin"]
+        new = services().wallets.register(None, network, "hot", replace=True).wallet
+    later = shop.withdraw("2", 1, run=True)
+    assert (shop.status(first), shop.status(later)) == ("confirming", "pending")
+    shop.chain.mine(2, take=False)
+    shop.chain.rate = 9_000
+    shop.later(180)
+    shop.run()
+    shop.run()
+    (bundle,) = shop.bundles()
+    assert (bundle.wallet, len(bundle.earlier)) == (old.address, 1)
+    for _ in range(4):
+        shop.confirm()
+        for move in services().store.every(CoinMove):
+            with in_realm("live"):
+                services().wallet_coin_moves.advance(NETWORK, move.id)
+    assert (shop.status(first), shop.status(later)) == ("confirmed", "confirmed")
+    assert (shop.paid(0), shop.paid(1)) == (COIN, 2 * COIN)
+    assert [b.wallet for b in shop.bundles()] == [old.address, new.address]
+    done = services().store.get(RetiredWallet, network=NETWORK, address=old.address)
+    assert done is not None and done.drained_at is not None
     shop.whole()

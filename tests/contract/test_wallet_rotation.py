@@ -19,6 +19,7 @@ from chalicelib.usecases.audit import audit
 from chalicelib.usecases.wallet_lookup import wallet_at
 from chalicelib.wiring import services
 from infra import cli
+from tests.contract.test_renewed_payouts import STUCK, decide
 from tests.support.cuts import Cutter, Died, install
 from tests.support.shop import PAYEE, Shop, open_shop
 from tests.support.stack import Response, Stack
@@ -186,6 +187,27 @@ def test_what_the_chain_has_is_shown_beside_the_ledger(shop: Shop) -> None:
     shop.turn()
     ether = next(b for b in shop.get("/v1/addresses/hot-wallet/ethereum")["balances"] if b["coin"] == "eth")
     assert float(ether["onChainBalance"]) == float(ether["balance"]) + 1.5
+
+
+def test_a_stuck_payment_is_replaced_with_the_old_key(shop: Shop) -> None:
+    """What no fee will need is with the new wallet long before; the rest follows when the payment is in a block."""
+    old = hot()
+    shop.credit("1")
+    stuck = shop.withdraw("0.25")
+    decide(shop, stuck, "stick")
+    shop.turn()
+    new = replace_hot(shop).json["address"]
+    shop.wait(STUCK)
+    shop.turn()
+    order = shop.order(stuck)
+    assert (order.wallet, len(order.earlier)) == (old.address, 1)
+    drains = [move for move in services().store.every(Move) if move.asset.endswith(":eth")]
+    assert [(move.bare, move.recipient) for move in drains] == [(False, new)]
+    decide(shop, stuck, "confirm")
+    shop.turn()
+    drain(shop, old.address)
+    shown = shop.withdrawal(stuck)
+    assert (shown["status"], shown["from_address"]) == ("confirmed", old.address)
 
 
 class Writes(Cutter):
