@@ -10,6 +10,7 @@ import pytest
 
 from chalicelib.domain.approvals import rejection_text
 from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.encoding import base58check
 from chalicelib.wiring import services
 from tests.concurrency.conftest import Crowd, at_once
 from tests.support.shop import ETHER, PAYEE
@@ -18,7 +19,7 @@ from tests.support.stack import Response, Stack
 
 pytestmark = pytest.mark.nodes
 
-TRON_PAYEE = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+TRON_PAYEE = base58check.encode(b"\x41" + bytes(range(20)))
 LITECOIN_PAYEE = "ltc1qw508d6qejxtdg4y5r3zarvary0c5xw7kgmn4n9"  # BIP-173's program
 
 
@@ -99,10 +100,12 @@ def test_polls_at_once_credit_a_deposit_once(on_dynamodb: Stack) -> None:
 
 
 def test_signatures_at_once_open_one_payout(on_dynamodb: Stack) -> None:
-    shop = crowd(on_dynamodb, "tron", "trx", "9")
+    shop = crowd(on_dynamodb, "tron", "trx", "90")
     enabled(lambda body: on_dynamodb.call("PUT", "/v1/merchant/settings", shop.key, json=body))
-    body = {"network": "tron", "coin": "trx", "address": TRON_PAYEE, "amount": "5"}
-    made = on_dynamodb.call("POST", "/v1/withdraws", shop.key, json=body).json["id"]
+    body = {"network": "tron", "coin": "trx", "address": TRON_PAYEE, "amount": "50"}
+    answer = on_dynamodb.call("POST", "/v1/withdraws", shop.key, json=body)
+    assert answer.status == 201, answer.body
+    made = answer.json["id"]
     text = shop.withdrawal(made)["approval"]["signing_text"]
 
     def sign(signer: Signer, what: str) -> Response:
@@ -115,7 +118,7 @@ def test_signatures_at_once_open_one_payout(on_dynamodb: Stack) -> None:
     shop.turn()
     shop.mine()
     shop.turn()
-    assert (shop.withdrawal(made)["status"], shop.paid(TRON_PAYEE, "trx")) == ("confirmed", 5_000_000)
+    assert (shop.withdrawal(made)["status"], shop.paid(TRON_PAYEE, "trx")) == ("confirmed", 50_000_000)
     assert len(orders(shop)) == 1
 
 
