@@ -364,3 +364,26 @@ def test_two_coins_of_one_address_do_not_take_each_others_fee(shop):
     assert {c["coin"]: c["status"] for c in listed(shop)} == {"usdt": "swept", "eth": "swept"}
     assert same(shop, address, "usdt") == 0 and same(shop, address, "eth") == 0
     assert audit(services().store) == []
+
+
+def test_a_reorganisation_takes_deposit_and_sweep_and_the_books_stay_whole(shop):
+    settings(shop, "usdt", collectThreshold="0")
+    hot = shop.hot().address
+    before = booked(shop, hot, "usdt")
+    address = pay(shop, "500")
+    settle(shop, 2)
+    assert only(shop)["status"] == "swept" and booked(shop, hot, "usdt") == before + 500 * USDT
+    shop.reorg(40)
+    shop.turn(failures="count")
+    assert shop.available("usdt") == "0"
+    for _ in range(3):
+        shop.wait(61)
+        settle(shop)
+    assert audit(services().store) == []
+    # The sweep can not be made any more. What is paid anew is collected like anything else.
+    shop.pay(address, "500", "usdt")
+    for _ in range(4):
+        shop.wait(61)
+        settle(shop)
+    assert same(shop, hot, "usdt") == before + 500 * USDT and same(shop, address, "usdt") == 0
+    assert shop.available("usdt") == "500"
