@@ -21,6 +21,7 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.usecases.idempotency import StoredAnswer
 from infra import cli
+from tests.deploy.rights import recording, refused
 from tests.support.cuts import Cutter, Died, install
 from tests.support.edge import PREPARED, Edge
 from tests.support.stack import Response
@@ -163,6 +164,15 @@ def test_a_native_registration_that_dies_anywhere_goes_on_where_it_died(native: 
         left_behind += [(cutter.trace[-1], when)] * (len(mine) - 1)
     assert left_behind == [("CreateKey", "after"), ("CreateAlias", "before")]
     assert len(list(store.every(Wallet))) == 1 + len(cases)
+
+
+def test_the_api_has_the_rights_that_making_and_replacing_a_wallet_need(native: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = recording(monkeypatch)
+    assert register(native).status == 201
+    assert register(native, replace=True).status == 201
+    assert refused(recorder.calls) == []
+    used = {action for _, action, _ in recorder.calls if action.startswith("kms:")}
+    assert used == {"kms:CreateKey", "kms:TagResource", "kms:CreateAlias", "kms:GetPublicKey"}
 
 
 def test_keys_that_nobody_uses_are_listed(native: Edge, capsys: pytest.CaptureFixture[str]) -> None:

@@ -265,7 +265,7 @@ def test_wherever_a_rotation_dies_everything_is_moved_and_paid_once(
     check()
     count = len(cutter.trace)
     assert count >= 8
-    every = 1 if os.environ.get("SWEEP") == "full" else count // 4
+    every = 1 if os.environ.get("SWEEP") == "full" else count // 3 + 1
     for at in range(1, count + 1, every):
         stack.restore(begun)
         services().clock.shift_ms = shift
