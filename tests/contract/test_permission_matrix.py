@@ -14,6 +14,7 @@ import pytest
 
 from chalicelib.api import resources
 from chalicelib.api.routes import ROUTES, Route
+from chalicelib.domain.collecting import Collection
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import asset_id, network_id, tenant_id
 from chalicelib.domain.merchants import PERMISSIONS, PRESETS, Level
@@ -240,10 +241,15 @@ def owned(house: House) -> dict[str, str]:
         deposit_id(network, txid, "native"), network, asset_id(network, "eth"), tenant_id(edge.shop, "test"), txid, "native",
         payee, address["address"], 10**9, 1, "0x" + "cd" * 32, 1, 1,
     )  # fmt: skip
-    edge.services.store.commit([Save(deposit)])
+    collection = Collection(
+        "col_01kab7n3q2w8z5r6t4y1v9c0x3", network, deposit.asset, address["address"], "m/0",
+        tenant_id(edge.shop, "test"), 10**9, 1, 1, 1,
+    )  # fmt: skip
+    edge.services.store.commit([Save(deposit), Save(collection)])
     return {
         "/addresses": address["id"],
         "/api-keys": key["key_id"],
+        "/collections": collection.id,
         "/events": sent["eventId"],
         "/invoices": invoice["id"],
         "/sandbox/withdrawals": withdrawal["id"],
