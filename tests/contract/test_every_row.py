@@ -867,8 +867,13 @@ def test_every_route_is_in_a_row() -> None:
     beyond = {(route.method, route.path) for route in ROUTES} - {(one.method, one.path) for one in ROWS}
     assert beyond == {
         ("GET", "/api-keys/{id}"),
+        ("GET", "/collections"),
+        ("GET", "/collections/{id}"),
+        ("PUT", "/collections/{id}"),
         ("GET", "/networks/tron/stake"),
         ("GET", "/openapi/{file}"),
+        ("GET", "/reconciliation"),
+        ("POST", "/reconciliation"),
         ("GET", "/whitelist/addresses"),
         ("GET", "/whitelist/addresses/{id}"),
         ("PUT", "/whitelist/addresses/{id}"),
