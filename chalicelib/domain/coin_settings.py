@@ -35,7 +35,7 @@ MEANING = {
     "maxValueDaily": "The most that may be withdrawn within 24 hours.",
     "minDepositAmount": "The least that is credited: a deposit of less is recorded and flagged.",
     "hotCeiling": "The most that stays on the hot wallet: what is above it goes to the cold wallet.",
-    "hotFloor": "The least that the hot wallet should have: below it there is an alarm.",
+    "hotFloor": "The least that stays on the hot wallet: below it there is an alarm, and withdrawals that would go below it wait.",
 }
 """Of each setting, in the words that the interface's description has."""
 

@@ -114,7 +114,8 @@ class BundleGathering:
     def _covered(
         self, network: Network, wallet: Wallet, held: HeldCoins, bundle: Bundle | None, wanted: list[Withdrawal]
     ) -> tuple[list[Withdrawal], int]:
-        """Those that the wallet's coins suffice for, by the ledger and by the chain, and the fee of paying all of them.
+        """Those that the wallet's coins suffice for, by the ledger (of which its floor stays) and by the chain, and the fee of
+        paying all of them.
 
         What the chain would refuse fails; what has to wait for liquidity says so.
         """
@@ -124,14 +125,15 @@ class BundleGathering:
         place = self._rules.storage_form(network.slug, wallet.address)
         asset = wanted[0].asset
         booked = self._store.get(WalletBalance, network=network.id, address=place, asset=asset)
-        units = 0 if booked is None else booked.units
+        floor = self._checks.floor(catalogue_views(self._store, wanted[0])[0].native(network.slug))
+        units = 0 if booked is None or floor is None else booked.units - floor
         outputs = [] if bundle is None else [Output(p.recipient, p.amount) for p in bundle.payouts]
 
         def planned(more: Sequence[Withdrawal]) -> int:
             together = [*outputs, *(Output(w.to_address, w.amount) for w in more)]
             plan = payer.plan(wallet.address, coins, together, rate)
             if sum(output.amount for output in together) + plan.fee > units:
-                raise InsufficientFunds("the ledger has less in the hot wallet than its coins are worth")
+                raise InsufficientFunds("the ledger has less in the hot wallet than its coins are worth, or its floor has to stay")
             return plan.fee
 
         try:

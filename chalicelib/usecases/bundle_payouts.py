@@ -24,6 +24,7 @@ from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.money import Amount
+from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import FINAL, PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_building import BundleBuilding
@@ -62,9 +63,10 @@ class BundlePayouts:
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
         risk: Risk,
+        rates_of: RatesOf,
     ) -> None:
         self._store, self._rules, self._clock, self._payer_of = store, rules, clock, payer_of
-        checks = PayoutChecks(store, rules, clock, risk)
+        checks = PayoutChecks(store, rules, clock, risk, rates_of)
         self._building = BundleBuilding(store, rules, clock, payer_of, reader_of, renewals)
         self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building)
         self._signing = BundleSigning(store, rules, clock, signer, payer_of, checks)

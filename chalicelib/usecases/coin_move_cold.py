@@ -82,12 +82,14 @@ class ColdCoins:
         booked, stored_away = self._booked(coin, hot.address), self._booked(coin, cold.address)
         try:
             ceiling = self._ceiling(coin, booked + stored_away)
-            least = limit_units(coin, "collectServiceToColdThreshold", self._rates(network.realm), self._clock.now_ms()) or 1
+            rates, now = self._rates(network.realm), self._clock.now_ms()
+            least = limit_units(coin, "collectServiceToColdThreshold", rates, now) or 1
+            floor = limit_units(coin, "hotFloor", rates, now) or 0  # withdrawals leave it
         except NoFreshRate as reason:
             log.warning("%s: nothing goes to the cold wallet: %s", network.id, reason)
             return None
         free, awaited = sum(c.amount for c in held.free), self._awaited()
-        excess = min(booked - ceiling, free - awaited)
+        excess = min(booked - ceiling, free - awaited - floor)
         if excess < least:
             return None
         coins = self._known(hot, held)

@@ -123,7 +123,8 @@ class Distributor:
         if needed is None or taken is None:
             log.info("%s: too much is open: nothing goes to the cold wallet now", self._network.id)
             return
-        above = units - taken - max(ceiling, needed)
+        floor = self._fees.limit(coin, "hotFloor") or 0  # withdrawals leave it
+        above = units - taken - max(ceiling, needed + floor)
         if coin.contract is None and above > 0:
             above -= self._fees.cost(coin, held.hot.address, held.cold.address, above)
         least = self._fees.limit(coin, "collectServiceToColdThreshold")

@@ -6,8 +6,11 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
+from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import Balance
+from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.domain.withdrawals import PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Save
@@ -25,8 +28,8 @@ log = logging.getLogger(__name__)
 class PayoutChecks:
     """Each step is one transaction. Raises Conflict, Unavailable."""
 
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock, risk: Risk) -> None:
-        self._store, self._rules, self._clock, self._risk = store, rules, clock, risk
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, risk: Risk, rates_of: RatesOf) -> None:
+        self._store, self._rules, self._clock, self._risk, self._rates_of = store, rules, clock, risk, rates_of
 
     def stopped(self, network: Network, before: Withdrawal) -> bool:
         """Whether something has to happen with a withdrawal first that is pending, or between bundles; the record says what.
@@ -70,6 +73,18 @@ class PayoutChecks:
         if withdrawal.approval is not None and "grey_list" in withdrawal.approval.reasons:
             return False  # and has an answer, or it would not have come here
         return grey_listed(self._store, self._rules, withdrawal.network, withdrawal.to_address)
+
+    def floor(self, coin: Coin) -> int | None:
+        """Units of the coin that payments leave on the hot wallet (its `hotFloor`): 0 where none is set, None while nobody knows
+        what one in USD is worth, and then nothing is left to pay with. Rates are read only where they are needed."""
+        if amount_text(coin, "hotFloor") == "0":
+            return 0
+        rates = self._rates_of(network_parts(coin.network)[0]) if in_usd(coin) else Rates()
+        try:
+            return limit_units(coin, "hotFloor", rates, self._clock.now_ms()) or 0
+        except NoFreshRate as reason:
+            log.warning("%s: payments of %s wait: %s", coin.network, coin.slug, reason)
+            return None
 
     def wait_for_liquidity(self, network: Network, before: Withdrawal) -> None:
         """Note on a withdrawal that is pending, or between bundles, that the hot wallet has too little for it."""

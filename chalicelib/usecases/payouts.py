@@ -29,6 +29,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
+from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Close, Open, Post, Save, Still
@@ -94,10 +95,11 @@ class Payouts:
         renewals: RenewalRules,
         from_coins: FromCoins,
         risk: Risk,
+        rates_of: RatesOf,
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
         self._payer_of, self._reader_of = payer_of, reader_of
-        self._checks = PayoutChecks(store, rules, clock, risk)
+        self._checks = PayoutChecks(store, rules, clock, risk, rates_of)
         self._renewals, self._from_coins = renewals, from_coins
 
     def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
@@ -198,19 +200,29 @@ class Payouts:
 
     def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:
         """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
-        by the chain."""
+        by the chain, and keeps its floors: that of the coin, and that of the native coin, which the fee is paid in."""
         coin = self._coin(withdrawal)
-        place = self._rules.storage_form(network.slug, wallet.address)
-        booked = self._store.get(WalletBalance, network=network.id, address=place, asset=withdrawal.asset)
+        native = catalogue_views(self._store, withdrawal)[0].native(network.slug)
+        floor, floor_of_fees = self._checks.floor(coin), self._checks.floor(native)
+        if floor is None or floor_of_fees is None:
+            return False
+        booked = self._booked(network, wallet, coin)
         quote = self._store.get(FeeQuote, network=network.id)
         fee = max(1, quote.fees.get(coin.slug, 0)) if quote is not None else 1
         needed = withdrawal.amount + (fee if coin.contract is None else 0)
-        if booked is None or booked.units < needed:
+        if booked < needed + floor:
+            return False
+        if coin.contract is not None and floor_of_fees and self._booked(network, wallet, native) < fee + floor_of_fees:
             return False
         reader = self._reader_of(network)
         if reader.balance(wallet.address, coin.contract) < needed:
             return False
         return coin.contract is None or reader.balance(wallet.address) >= fee
+
+    def _booked(self, network: Network, wallet: Wallet, coin: Coin) -> int:
+        place = self._rules.storage_form(network.slug, wallet.address)
+        found = self._store.get(WalletBalance, network=network.id, address=place, asset=coin.asset)
+        return 0 if found is None else found.units
 
     def _next_nonce(self, network: Network, wallet: Wallet) -> int:
         counter = self._store.get(NonceCounter, network=network.id, wallet=wallet.address)

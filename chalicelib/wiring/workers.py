@@ -267,7 +267,16 @@ class WorkerServices(CoinMoveServices):
 
         renewals, together = self.renewals, self.bundle_payouts
         return Payouts(
-            self.store, self.rules, self.realm_clock, self.signer, self.payer, self.reader, renewals, together, self.risk
+            self.store,
+            self.rules,
+            self.realm_clock,
+            self.signer,
+            self.payer,
+            self.reader,
+            renewals,
+            together,
+            self.risk,
+            self.rates,
         )
 
     @cached_property
@@ -280,8 +289,8 @@ class WorkerServices(CoinMoveServices):
     def bundle_payouts(self) -> BundlePayouts:
         from chalicelib.usecases.bundle_payouts import BundlePayouts
 
-        rules, clock = self.rules, self.realm_clock
-        return BundlePayouts(self.store, rules, clock, self.signer, self.coin_payer, self.reader, self.renewals, self.risk)
+        rules, clock, payer, reader = self.rules, self.realm_clock, self.coin_payer, self.reader
+        return BundlePayouts(self.store, rules, clock, self.signer, payer, reader, self.renewals, self.risk, self.rates)
 
     @cached_property
     def stake_signing(self) -> StakeSigning:

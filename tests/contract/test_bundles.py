@@ -20,6 +20,7 @@ from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.ids import network_id
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.risk import RiskRules
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.encoding import base58check
@@ -204,6 +205,24 @@ def test_several_withdrawals_are_one_transaction(shop: Shop) -> None:
     shop.confirm(REORG)
     shop.run()  # depth counts in what the poll before has scanned
     assert not [work for work in services().store.every_work() if work.kind == "bundle"]
+    shop.whole()
+
+
+def test_the_floor_of_the_hot_wallet_stays_whatever_joins(shop: Shop) -> None:
+    body = {"coin": "ltc", "network": "litecoin", "hotFloor": "10"}  # of 17
+    assert shop.stack.call("PUT", "/v1/coins", shop.stack.keys["admin_live"], json=body).status == 200
+    ids = [shop.withdraw("4.5", 0), shop.withdraw("3", 1), shop.withdraw("2", 2)]
+    shop.run()
+    (bundle,) = shop.bundles()
+    waiting = [w for w in services().store.every(Withdrawal) if w.pending_reason == "liquidity"]
+    assert [w.id for w in waiting] == [ids[1]] and {p.withdrawal for p in bundle.payouts} == {ids[0], ids[2]}
+    shop.chain.pay(shop.hot, 3 * COIN)
+    shop.confirm()
+    shop.run()
+    shop.confirm()
+    assert [shop.status(i) for i in ids] == ["confirmed"] * 3
+    left = services().store.get(WalletBalance, network=NETWORK, address=shop.hot, asset=waiting[0].asset)
+    assert left is not None and left.units >= 10 * COIN
     shop.whole()
 
 
@@ -629,7 +648,8 @@ def _dishonest(wired: Services) -> BundlePayouts:
     def payer(network: Any) -> Any:
         return _Dishonest(wired.coin_payer(network))
 
-    return BundlePayouts(wired.store, wired.rules, wired.realm_clock, wired.signer, payer, wired.reader, wired.renewals, wired.risk)
+    rules, clock, signer = wired.rules, wired.realm_clock, wired.signer
+    return BundlePayouts(wired.store, rules, clock, signer, payer, wired.reader, wired.renewals, wired.risk, wired.rates)
 
 
 @pytest.mark.parametrize("moment", ["first", "signing", "sending"])

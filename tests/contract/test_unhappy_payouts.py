@@ -16,8 +16,10 @@ import pytest
 from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.errors import InsufficientBalance
 from chalicelib.domain.ledger import BURNT, Book, WalletBalance, totals
+from chalicelib.domain.rates import no_rates
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.store import commit
+from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.payout_sweep import ASKED_AT_ONCE
 from chalicelib.usecases.ports.failures import Refused, Unavailable
@@ -123,6 +125,50 @@ def test_too_little_in_the_hot_wallet_waits_and_goes_on_by_itself(shop: Shop, km
     assert shop.withdrawal(withdrawal)["status"] == "confirmed"
     assert shop.paid() == 1_000_000 * ETHER + ETHER // 2
     assert shop.available() == "0.5"
+
+
+def floor(shop: Shop, text: str, **more: Any) -> None:
+    body = {"coin": "eth", "network": shop.network, "hotFloor": text, **more}
+    assert shop.stack.call("PUT", "/v1/coins", shop.stack.keys["admin_test"], json=body).status == 200
+
+
+def reasons(shop: Shop, *withdrawals: str) -> list[Any]:
+    return [shop.withdrawal(w).get("pending_reason") for w in withdrawals]
+
+
+def test_the_floor_of_the_hot_wallet_holds_back_what_would_go_below_it(shop: Shop, kms: Kms) -> None:
+    floor(shop, "999999.5")  # of 1,000,000
+    large, small = shop.withdraw("0.6"), shop.withdraw("0.4")
+    shop.turn()
+    assert reasons(shop, large, small) == ["liquidity", None]
+    assert (shop.withdrawal(small)["status"], kms.calls["Sign"]) == ("confirming", 1)
+    shop.nudge(THIRST)
+    assert reasons(shop, large) == ["liquidity"]
+    shop.pay(shop.hot().address, "0.6")
+    confirm(shop)
+    shop.nudge(THIRST)
+    confirm(shop)
+    assert [shop.withdrawal(w)["status"] for w in (large, small)] == ["confirmed", "confirmed"]
+    assert audit(services().store) == []
+
+
+def test_the_fee_of_a_tokens_payment_leaves_the_native_floor_and_one_in_usd_needs_a_rate(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.credit("50", "usdt")
+    shop.pay(shop.hot().address, "50", "usdt")
+    confirm(shop)
+    floor(shop, "1000000")
+    withdrawal = shop.withdraw("20", "usdt")
+    shop.turn()
+    assert reasons(shop, withdrawal) == ["liquidity"]
+    floor(shop, "1", useUsdLimits=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(services().payouts._checks, "_rates_of", no_rates)
+        shop.nudge(THIRST)
+        assert reasons(shop, withdrawal) == ["liquidity"]
+    shop.nudge(THIRST)
+    assert shop.withdrawal(withdrawal)["status"] == "confirming"
 
 
 def test_one_that_waits_for_liquidity_can_be_cancelled(shop: Shop) -> None:
