@@ -287,6 +287,15 @@ def move_reversed(entry: JournalEntry, move: str, round_: int, at: int) -> Journ
     return JournalEntry(f"unsettle:{move}:{round_}", "move_reversed", at, _back(entry), entry.ref)
 
 
+def cold_spent(at: int, realm: Realm, network: NetworkId, address: str, amount: Amount, txid: str, reason: str) -> JournalEntry:
+    """The owner of a cold wallet has paid out of it: the coins are outside, and were the operator's, whose account may be negative
+    then. Once for each transaction, address and coin; what came of it to another place of ours is a deposit there.
+    """
+    id_ = f"cold:{network}:{txid.removeprefix('0x')}:{address}:{amount.asset}"
+    moved = _both(wallet(network, address), OUTSIDE, operator(realm), OUTSIDE, amount)
+    return JournalEntry(id_, "cold_spent", at, moved, {"txid": txid, "reason": reason})
+
+
 def coins_signed(move: str, part: int, at: int, amounts: Mapping[str, Amount]) -> JournalEntry:
     """From now on a transaction of ours can spend coins of many places at any time. `amounts` by place; `part` numbers the entries
     of one move, since a transaction of the store has room for few places."""

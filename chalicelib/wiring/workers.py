@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.balance_bookings import BalanceBooker
     from chalicelib.usecases.bundle_payouts import BundlePayouts
     from chalicelib.usecases.bundle_settlement import BundleSettlement
+    from chalicelib.usecases.cold_adjusting import ColdAdjusting
     from chalicelib.usecases.collect_fees import MoveFees
     from chalicelib.usecases.collect_run import CollectRun
     from chalicelib.usecases.deliveries import Deliveries
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.queues import RangeQueue
     from chalicelib.usecases.ports.signing import Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
+    from chalicelib.usecases.reconciliation_looks import Looks as Comparing
     from chalicelib.usecases.reconciliation_run import ReconciliationRun
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner
@@ -133,17 +135,29 @@ class WorkerServices(CoinMoveServices):
         clock = self.clock_of(network.realm)
         return BalanceBooker(network, self.reader(network), self.store, self.scanner(network), self.rules, clock, page)
 
-    def reconciliation_run(self, network: Network) -> ReconciliationRun:
-        """Raises LookupError for a network that this deployment has no node of."""
+    def comparison(self, network: Network) -> Comparing:
+        """What compares places of a network with the chain. Raises LookupError where this deployment has no node of it."""
         from chalicelib.usecases.reconciliation_coins import LooksAtCoins
         from chalicelib.usecases.reconciliation_looks import LooksAtABlock, LooksAtNow
+
+        reader = self.reader(network)
+        if network.family == "utxo" and not network.simulated:
+            return LooksAtCoins(network, reader, self.coin_witness(network), self.store, self.rules)
+        looks = LooksAtNow if network.simulated or network.family == "tron" else LooksAtABlock
+        return looks(network, reader, self.store, self.rules)
+
+    def reconciliation_run(self, network: Network) -> ReconciliationRun:
+        """Raises LookupError for a network that this deployment has no node of."""
         from chalicelib.usecases.reconciliation_run import ReconciliationRun
 
-        reader, looks = self.reader(network), LooksAtNow if network.simulated or network.family == "tron" else LooksAtABlock
-        if network.family == "utxo" and not network.simulated:
-            coins = LooksAtCoins(network, reader, self.coin_witness(network), self.store, self.rules)
-            return ReconciliationRun(network, coins, self.store, self.clock)
-        return ReconciliationRun(network, looks(network, reader, self.store, self.rules), self.store, self.clock)
+        return ReconciliationRun(network, self.comparison(network), self.store, self.clock)
+
+    def cold_adjusting(self, network: Network) -> ColdAdjusting:
+        """Raises LookupError as above."""
+        from chalicelib.usecases.cold_adjusting import ColdAdjusting
+
+        looks, clock = partial(self.comparison, network), self.clock_of(network.realm)
+        return ColdAdjusting(network, self.reader(network), looks, self.store, self.rules, clock)
 
     def observer(self, network: Network) -> Observer:
         from chalicelib.usecases.observed import Observer

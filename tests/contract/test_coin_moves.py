@@ -23,6 +23,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases import coin_move_planning
 from chalicelib.usecases.changes import Open, Save
+from chalicelib.usecases.cold_adjusting import NotBooked
 from chalicelib.usecases.collect_hints import open_hint
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Unavailable
@@ -427,7 +428,7 @@ def test_nothing_is_signed_that_was_not_planned(anew: Callable[[], Treasury]) ->
 def store_away(treasury: Treasury, **settings: str) -> None:
     """A cold wallet is registered, and settings say what stays."""
     cold = Wallet(NETWORK, "cold", COLD, "none", "", "", 1)
-    services().store.commit([Save(cold), Save(Watched("live", "utxo", COLD, "cold", ("litecoin",)))])
+    services().store.commit([Save(cold), Save(Watched("live", "litecoin", COLD, "cold", ("litecoin",)))])
     treasury.settle_for(**settings)
 
 
@@ -451,6 +452,36 @@ def test_what_is_above_the_ceiling_goes_to_the_cold_wallet(treasury: Treasury) -
     assert treasury.chain.balance_of(COLD) == treasury.booked(COLD) == move.amount
     assert not [d for d in services().store.every(Deposit) if d.address == COLD], "it is no deposit"
     assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
+    treasury.whole()
+
+
+def test_of_what_left_the_cold_wallet_no_more_is_booked_than_is_missing(
+    treasury: Treasury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_away(treasury)
+    paid = treasury.chain.pay(COLD, 3 * COIN)
+    treasury.chain.pay(COLD, COIN)
+    treasury.confirm()
+    assert treasury.booked(COLD) == 4 * COIN
+    treasury.chain.steal(f"{paid}:0")
+    txid = treasury.chain.blocks[-1].transactions[0].txid
+    coin = services().catalogue("live").coins["litecoin", "ltc"]
+    network = services().catalogue("live").networks["litecoin"]
+
+    def book(amount: int) -> Any:
+        return services().cold_adjusting(network).book(coin, amount, txid, "paid the auditors")
+
+    with pytest.raises(NotBooked, match="deep"):
+        book(3 * COIN)
+    treasury.chain.mine(REORG)
+    treasury.run()
+    with pytest.raises(NotBooked, match="only 3 ltc less"):
+        book(4 * COIN)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(treasury.chain), "receipt", lambda self, txid: (_ for _ in ()).throw(Unavailable("no index")))
+        done = book(3 * COIN)
+    assert "in the chain for good" in str(done.word) and done.left == treasury.booked(COLD) == COIN
+    assert book(3 * COIN).again
     treasury.whole()
 
 

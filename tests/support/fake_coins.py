@@ -276,6 +276,9 @@ class FakeCoins:
             for outpoint, coin in zip(outpoints, found, strict=True)
         ]
 
+    def vouched_unspent(self, outpoints: Sequence[str]) -> list[Unspent | None]:
+        return self.unspent(outpoints, mempool=False)
+
     def denied(self, outpoints: Sequence[str]) -> bool:
         gone = [name for name, seen in zip(outpoints, self.unspent(outpoints), strict=True) if seen is None]
         return None in self.unspent(gone, mempool=False)

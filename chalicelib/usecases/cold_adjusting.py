@@ -1,0 +1,151 @@
+"""What the owner of a cold wallet has paid out of it: its key is not here, so nobody here books that unless an operator says so.
+
+An operator names the transaction. What it took from the wallet is read from the chain where blocks say so, and has to be what is
+booked. Where they do not (networks of coins; a contract that was not traced; the fee of a call) the operator's word counts,
+for no more than what the chain has less at the wallet than the ledger. One transaction is booked once for each coin.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chalicelib.domain import ledger
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import Cursor, Receipt
+from chalicelib.domain.ledger import JournalEntry, WalletBalance
+from chalicelib.domain.money import Amount, format_units
+from chalicelib.domain.reconciliation import Place
+from chalicelib.usecases.changes import Beside, Post
+from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.reconciliation_looks import Looks
+from chalicelib.usecases.wallet_lookup import wallet_at
+
+log = logging.getLogger(__name__)
+
+_TXID = re.compile(r"(0x)?[0-9a-f]{64}")
+_SENT_BY_ITSELF = ("native", "out:")
+"""Positions of what the wallet's own key sent, which pays the fee of it, too."""
+
+
+class NotBooked(Exception):
+    """It can not be booked as it was said. The message tells the operator why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adjusted:
+    """What was booked, or had been before (`again`); `word`: what of it nobody but the operator says. `left` in units."""
+
+    entry: JournalEntry
+    left: int
+    again: bool = False
+    word: str | None = None
+
+
+class ColdAdjusting:
+    """Of one network. `looks` gives what compares a place with the chain."""
+
+    def __init__(
+        self,
+        network: Network,
+        reader: ChainReader,
+        looks: Callable[[], Looks],
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+    ) -> None:
+        self._network, self._reader, self._looks = network, reader, looks
+        self._store, self._rules, self._clock = store, rules, clock
+
+    def book(self, coin: Coin, amount: int, reference: str, reason: str, address: str | None = None) -> Adjusted:
+        """Book that the transaction `reference` took `amount` units of `coin` from the cold wallet, or from one that it replaced.
+
+        Raises NotBooked, Unavailable; Conflict where something arrived there meanwhile.
+        """
+        wallet, txid = self._wallet(address), reference.strip().lower()
+        if amount <= 0 or not _TXID.fullmatch(txid):
+            raise NotBooked("an amount above zero and the id of a transaction are needed")
+        place = self._rules.storage_form(self._network.slug, wallet.address)
+        entry = ledger.cold_spent(
+            self._clock.now_ms(), self._network.realm, self._network.id, place, Amount(coin.asset, amount), txid, reason
+        )
+        held = self._store.get(WalletBalance, network=self._network.id, address=place, asset=coin.asset)
+        held = held or WalletBalance(self._network.id, place, coin.asset)
+        before = self._store.get(JournalEntry, id=entry.id)
+        if before is not None:
+            if before.postings != entry.postings:
+                raise NotBooked(f"{txid} is booked already, with another amount")
+            return Adjusted(before, held.units, again=True)
+        if amount > held.units:
+            raise NotBooked(f"the ledger has {self._text(coin, held.units)} there")
+        word = self._proven(coin, place, amount, txid)
+        as_read = Beside(self._network.id, place, coin.asset, only_if=(held.units, held.pending))
+        self._store.commit([Post(entry), as_read])
+        log.warning("%s: %d units of %s left the cold wallet by %s: %s", self._network.id, amount, coin.slug, txid, reason)
+        return Adjusted(entry, held.units - amount, word=word)
+
+    def _wallet(self, address: str | None) -> Wallet:
+        if address is None:
+            wallet = self._store.get(Wallet, network=self._network.id, role="cold")
+        else:
+            wallet = wallet_at(self._store, self._network.id, self._rules.normalize(self._network.slug, address))
+        if wallet is None or wallet.role != "cold":
+            raise NotBooked(f"{self._network.slug} has no such cold wallet")
+        return wallet
+
+    def _proven(self, coin: Coin, place: str, amount: int, txid: str) -> str | None:
+        """What nobody but the operator says; None where the chain says all of it. Raises NotBooked, Unavailable."""
+        from_coins = pays_from_coins(self._network)
+        try:
+            receipt = self._reader.receipt(txid)
+        except Unavailable:
+            if not from_coins:
+                raise
+            receipt = None  # a node without an index finds no transaction
+        if receipt is not None:
+            self._deep(receipt)
+        elif not from_coins:
+            raise NotBooked(f"{txid} is in no block")
+        if receipt is not None and not from_coins:
+            taken = self._taken(coin, place, receipt)
+            if taken == amount:
+                return None
+            if taken or coin.contract is not None:
+                raise NotBooked(f"{txid} took {self._text(coin, taken)} from there, by the chain")
+        (seen,) = self._looks().look([Place(place, "cold", coin.asset, self._form(coin.contract))])
+        if amount > -seen.difference:
+            raise NotBooked(f"the chain has only {self._text(coin, max(0, -seen.difference))} less than the ledger there")
+        return f"that {txid} is what took it" if receipt is not None else f"that {txid} took it, and is in the chain for good"
+
+    def _deep(self, receipt: Receipt) -> None:
+        """What is booked here is never undone, so that no reorganisation may reach it."""
+        cursor = self._store.get(Cursor, network=self._network.id)
+        depth = 0 if cursor is None else cursor.number - receipt.block_number + 1
+        if depth < self._network.reorg_depth or self._reader.block_hash(receipt.block_number) != receipt.block_hash:
+            raise NotBooked(f"it is {max(0, depth)} blocks deep, and has to be {self._network.reorg_depth}: try again later")
+
+    def _taken(self, coin: Coin, place: str, receipt: Receipt) -> int:
+        """Units of the coin that left the place by a transaction, with the fee where the wallet's own key sent native coins."""
+        if coin.contract is not None:
+            contract = self._form(coin.contract)
+            logged = zip(receipt.moved, receipt.amounts, strict=True)
+            return sum(units for (token, sender, _), units in logged if (token, sender) == (contract, place)) * receipt.success
+        (block,) = self._reader.blocks(receipt.block_number, receipt.block_number, ())
+        sent = [t for t in block.transfers if (t.txid, t.sender, t.contract) == (receipt.txid, place, None)]
+        sent = self._reader.proven(block, sent) if sent else []
+        own = any(transfer.position.startswith(_SENT_BY_ITSELF) for transfer in sent)
+        return sum(transfer.amount for transfer in sent) + ((receipt.fee or 0) if own else 0)
+
+    def _form(self, contract: str | None) -> str | None:
+        return None if contract is None else self._rules.storage_form(self._network.slug, contract)
+
+    def _text(self, coin: Coin, units: int) -> str:
+        return f"{format_units(units, coin.decimals)} {coin.slug}"
