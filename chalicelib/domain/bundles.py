@@ -12,18 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from chalicelib.domain.attempts import Attempts
 from chalicelib.domain.coins_held import HeldCoin
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.withdrawals import Priority
 
 MOST_PAYOUTS = 100
 """Payments of one transaction: about 4 kvB, and orders and withdrawals of all fit in two batch reads."""
-MOST_INPUTS = 80
-"""Coins that are offered to one transaction: six attempts of it, as text, stay within one item of 400 KB."""
-MOST_REPLACED = 5
-"""How often a bundle is replaced at the most, whatever is set for other payments: all of its attempts are in one item."""
-MOST_RATE = 1_000_000
-"""Units per 1,000 virtual bytes that nothing is signed above."""
 
 BundleState = Literal["gathering", "built", "signed", "settled", "dead"]
 
@@ -64,7 +59,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class Bundle(Attempts[Built]):
     """`newest` is the attempt that should be mined, `earlier` those it replaced, oldest first: whichever is in the chain has paid.
 
     `renew` says that the newest should be replaced, which only the function that signs can do. `mined` is the transaction that
@@ -93,16 +88,6 @@ class Bundle:
     version: int = 1
 
     @property
-    def signed(self) -> tuple[Built, ...]:
-        """Every attempt that may be in the chain, the newest first."""
-        newest = () if self.newest is None or self.newest.txid is None else (self.newest,)
-        return (*newest, *reversed(self.earlier))
-
-    @property
-    def txids(self) -> tuple[str, ...]:
-        return tuple(attempt.txid for attempt in self.signed if attempt.txid)
-
-    @property
     def total(self) -> int:
         return sum(payout.amount for payout in self.payouts)
 
@@ -111,13 +96,6 @@ class Bundle:
         """Everything that some attempt spends, by outpoint."""
         built = (*self.earlier, *((self.newest,) if self.newest else ()))
         return {coin.outpoint: coin for attempt in built for coin in attempt.inputs}
-
-    def attempt(self, txid: str) -> Built:
-        """Raises LookupError for a transaction that is not this bundle's."""
-        for built in self.signed:
-            if built.txid == txid:
-                return built
-        raise LookupError(f"{txid} is no transaction of {self.id}")
 
     def share(self, withdrawal: str, fee: int) -> int:
         """What a withdrawal bears of `fee` units: equal parts, the first ones one unit more where it does not divide."""

@@ -14,15 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from chalicelib.domain.attempts import Attempts
 from chalicelib.domain.coins_held import HeldCoin
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
 from chalicelib.domain.moves import operators
 from chalicelib.domain.work import Command, Work, time_order
 
-MOST_INPUTS = 80
-"""Coins of one transaction: six attempts of it, as text, stay within one item of 400 KB."""
-MOST_REPLACED = 5
-"""How often one is replaced at the most, whatever is set for payments: all of its attempts are in one item."""
 MOST_PLACES = 7
 """Addresses that are booked in one transaction: with the move, its journal entry and its obligation ten items."""
 
@@ -74,7 +71,7 @@ class CoinAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class CoinMove:
+class CoinMove(Attempts[CoinAttempt]):
     """`wallet` is the hot wallet whose coins it spends, None for a consolidation. `recipient` is in its public spelling. `amount`
     is what was asked to be moved at the most, in units, before the fee. `owner` is the id of the collection by which an operator
     approves it, its own where nobody has to; else what planned it.
@@ -121,16 +118,6 @@ class CoinMove:
         return sum(coin.amount for coin in self.inputs)
 
     @property
-    def signed(self) -> tuple[CoinAttempt, ...]:
-        """Every attempt that may be in the chain, the newest first."""
-        newest = () if self.newest is None or self.newest.txid is None else (self.newest,)
-        return (*newest, *reversed(self.earlier))
-
-    @property
-    def txids(self) -> tuple[str, ...]:
-        return tuple(attempt.txid for attempt in self.signed if attempt.txid)
-
-    @property
     def txid(self) -> str | None:
         """The one that it is shown by: what was mined, else the newest."""
         return self.mined or next(iter(self.txids), None)
@@ -169,13 +156,6 @@ class CoinMove:
     def in_flight(self) -> int:
         """Units that the ledger has in flight for it."""
         return sum(coin.amount for coin in self.inputs[: self.booked]) if self.state in ("signed", "dead") else 0
-
-    def attempt(self, txid: str) -> CoinAttempt:
-        """Raises LookupError for a transaction that is not this move's."""
-        for made in self.signed:
-            if made.txid == txid:
-                return made
-        raise LookupError(f"{txid} is no transaction of {self.id}")
 
     def settled_attempt(self) -> CoinAttempt | None:
         return None if self.state != "settled" or self.mined is None else self.attempt(self.mined)

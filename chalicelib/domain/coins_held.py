@@ -13,6 +13,11 @@ from chalicelib.domain.ids import NetworkId
 MOST_COINS = 1_800
 """About 190 bytes a coin at the most: what fits in one item of 400 KB, with room. Of more, the smallest are left out."""
 
+MOST_INPUTS = 80
+"""Coins that are offered to one transaction: six attempts of it, as text, stay within one item of 400 KB."""
+MOST_RATE = 1_000_000
+"""Units per 1,000 virtual bytes that nothing is signed above, on any network of coins."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldCoin:

@@ -17,6 +17,9 @@ counts."""
 LEAST_BLOCKS = 3
 """Where blocks are rare, chance alone keeps a payment that pays enough out of one or two."""
 
+MOST_TOGETHER = 5
+"""How often a transaction of coins is replaced at the most, whatever is set: all of its attempts are in one item of the store."""
+
 
 class Signed(Protocol):
     """What was signed, of a payment or of a move between our own places: see `PaymentOrder`."""
@@ -64,6 +67,10 @@ class RenewalRules:
     def exhausted(self, order: Signed, expires: bool) -> bool:
         """Whether it has been replaced as often as it may be. `expires`: its attempts have no nonce and expire."""
         return len(order.earlier) >= (self.most_expired if expires else self.most)
+
+    def worn_out(self, replaced: int) -> bool:
+        """The same of a transaction of coins that was `replaced` so often."""
+        return replaced >= min(self.most, MOST_TOGETHER)
 
     def affordable(self, order: Signed, fee: int) -> bool:
         """Whether a replacement of `order` may cost `fee`, in units of the native coin. The first attempt's fee is the measure."""

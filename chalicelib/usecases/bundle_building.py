@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import MOST_INPUTS, MOST_RATE, MOST_REPLACED, Built, Bundle, BundledPayout
+from chalicelib.domain.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.coins_held import MOST_INPUTS, MOST_RATE, HeldCoins
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.usecases.bundle_parts import members, most_urgent, same_place, spelled
 from chalicelib.usecases.changes import Conflict, Save
@@ -126,8 +126,7 @@ class BundleBuilding:
         payer, reader = self._payer_of(network), self._reader_of(network)
         now = self._clock.now_ms()
         as_it_is = replace(bundle, renew=False)
-        exhausted = len(bundle.earlier) >= min(self._renewals.most, MOST_REPLACED)
-        if exhausted or any(reader.receipt(txid) is not None for txid in bundle.txids):
+        if self._renewals.worn_out(len(bundle.earlier)) or any(reader.receipt(txid) is not None for txid in bundle.txids):
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)
         held = coins_of(self._store, network, wallet.address)

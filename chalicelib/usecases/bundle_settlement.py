@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.bundles import MOST_REPLACED, Built, Bundle
+from chalicelib.domain.bundles import Built, Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.renewals import RenewalRules
@@ -26,13 +26,13 @@ from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_parts import bundle_work, members
 from chalicelib.usecases.bundle_sent import SentTogether
 from chalicelib.usecases.changes import Change, Close, Save
+from chalicelib.usecases.coin_attempts import CoinAttempts
 from chalicelib.usecases.coins_standing import as_they_stand
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
@@ -59,9 +59,10 @@ class BundleSettlement:
         renewals: RenewalRules,
         verdicts: Verdicts,
     ) -> None:
-        self._network, self._reader, self._payer, self._sent = network, reader, payer, sent
+        self._network, self._reader = network, reader
         self._store, self._rules, self._clock, self._renewals = store, rules, clock, renewals
         self._verdicts = verdicts
+        self._attempts = CoinAttempts(network, reader, payer, verdicts, sent.broadcast)
         self.waits_for_scan = False
         """As in `Settlement`."""
 
@@ -99,55 +100,24 @@ class BundleSettlement:
     # In the chain, or not
 
     def _await(self, bundle: Bundle, scanned: Scanned) -> None:
-        in_some_block = False
-        for attempt in bundle.signed:
-            receipt = self._reader.receipt(attempt.txid or "")
-            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-                self._count(bundle, attempt, receipt, scanned)
-                return
-            in_some_block = in_some_block or receipt is not None
-        if in_some_block or not self._booked(bundle) or stopped(self._store, self._network.realm):
+        found, somewhere = self._attempts.mined(bundle.signed)
+        if found is not None:
+            self._count(bundle, *found, scanned)
             return
-        if self._accepted(bundle) or not self._impossible(bundle):
+        if somewhere or not self._booked(bundle) or stopped(self._store, self._network.realm):
+            return
+        needed = [coin.outpoint for coin in bundle.signed[-1].inputs]  # what each of its attempts spends
+        if self._attempts.accepted(bundle.signed) or not self._attempts.impossible(needed):
             self._ask_to_replace(self._doubt(bundle, None))
         elif bundle.doubtful_since is None:
             log.error("ALARM %s: %s spends a coin that is spent or gone, and is in no block", self._network.id, bundle.id)
             self._doubt(bundle, scanned.height)
-        elif scanned.height - bundle.doubtful_since >= self._network.reorg_depth and self._denied(bundle):
+        elif scanned.height - bundle.doubtful_since >= self._network.reorg_depth and self._attempts.denied(bundle, needed):
             self._die(bundle)
 
     def _booked(self, bundle: Bundle) -> bool:
         """Whether all of its payments are in flight. The function that signs goes on with what is not."""
         return all(order.state != "built" for _, order in members(self._store, bundle))
-
-    def _accepted(self, bundle: Bundle) -> bool:
-        """Whether the node has one of its attempts in its mempool, or takes it now."""
-        for attempt in bundle.signed:
-            try:
-                self._sent.broadcast(attempt.raw or "")
-            except Refused as refused:
-                log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, attempt.txid, refused)
-                continue
-            return True
-        return False
-
-    def _impossible(self, bundle: Bundle) -> bool:
-        """Whether a coin that each of its attempts spends is spent by others in a block, or was taken back by the chain.
-
-        Only what the node denies with its mempool and without it: a rival that waits there may lose against ours, and a coin that
-        waits there may be back in the next block.
-        """
-        needed = [coin.outpoint for coin in bundle.signed[-1].inputs]
-        denied = [name for name, found in zip(needed, self._payer.unspent(needed), strict=True) if found is None]
-        return bool(denied) and None in self._payer.unspent(denied, mempool=False)
-
-    def _denied(self, bundle: Bundle) -> bool:
-        """Whether every node says so: what dies is given back, and one node's word must not have it paid a second time."""
-        needed = [coin.outpoint for coin in bundle.signed[-1].inputs]
-        if self._verdicts.denied(bundle.txids) and self._payer.denied(needed):
-            return True
-        log.error("ALARM %s: %s can not be mined any more, and not every node says so", self._network.id, bundle.id)
-        return False
 
     def _doubt(self, bundle: Bundle, since: int | None) -> Bundle:
         if bundle.doubtful_since == since:
@@ -216,7 +186,7 @@ class BundleSettlement:
             replaced = len(bundle.earlier)
             if waited < self._renewals.patience(bundle.priority, self._network.block_time, replaced):
                 return
-            if replaced >= min(self._renewals.most, MOST_REPLACED):
+            if self._renewals.worn_out(replaced):
                 log.error("ALARM %s: %s was replaced %d times and is in no block", self._network.id, bundle.id, replaced)
                 return
             changes.append(Save(replace(bundle, renew=True).next(now)))

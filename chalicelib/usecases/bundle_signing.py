@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import MOST_RATE, Built, Bundle, BundledPayout
+from chalicelib.domain.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.coins_held import MOST_RATE, OwnTransaction
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_parts import members, spelled
 from chalicelib.usecases.changes import Save

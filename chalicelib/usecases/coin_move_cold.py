@@ -14,7 +14,6 @@ from dataclasses import replace
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.coin_moves import (
-    MOST_INPUTS,
     CoinMove,
     CoinMoveKind,
     MovedCoin,
@@ -24,7 +23,7 @@ from chalicelib.domain.coin_moves import (
     too_dear,
 )
 from chalicelib.domain.coin_settings import PERCENTAGE, NoFreshRate, limit_units
-from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.coins_held import MOST_INPUTS, HeldCoins
 from chalicelib.domain.ids import new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.rates import RatesOf

@@ -19,7 +19,6 @@ from chalicelib.domain import ledger
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.coin_moves import (
-    MOST_REPLACED,
     UNSIGNED,
     CoinAttempt,
     CoinMove,
@@ -33,6 +32,7 @@ from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.coin_attempts import CoinAttempts
 from chalicelib.usecases.coin_move_approval import closed, decided, sent
 from chalicelib.usecases.coin_move_parts import (
     amounts_at,
@@ -83,6 +83,7 @@ class CoinMoveFollowing:
     ) -> None:
         self._network, self._reader, self._payer, self._store = network, reader, payer, store
         self._rules, self._clock, self._renewals, self._verdicts = rules, clock, renewals, verdicts
+        self._attempts = CoinAttempts(network, reader, payer, verdicts, payer.broadcast)
         self.waits_for_scan = False
         """As in `Settlement`."""
 
@@ -173,49 +174,21 @@ class CoinMoveFollowing:
     # In the chain, or not
 
     def _await(self, move: CoinMove, scanned: Scanned) -> None:
-        in_some_block = False
-        for attempt in move.signed:
-            receipt = self._reader.receipt(attempt.txid or "")
-            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-                self._count(move, attempt, receipt, scanned)
-                return
-            in_some_block = in_some_block or receipt is not None
-        if in_some_block:
+        found, somewhere = self._attempts.mined(move.signed)
+        if found is not None:
+            self._count(move, *found, scanned)
+            return
+        if somewhere:
             return
         if move.booked < len(move.inputs):
             self._ask(move)  # nothing is sent before all of it is booked
-        elif self._accepted(move) or not self._impossible(move):
+        elif self._attempts.accepted(move.signed) or not self._attempts.impossible(move.outpoints):
             self._ask_to_replace(self._doubt(move, None))
         elif move.doubtful_since is None:
             log.error("ALARM %s: %s spends a coin that is spent or gone, and is in no block", self._network.id, move.id)
             self._doubt(move, scanned.height)
-        elif scanned.height - move.doubtful_since >= self._network.reorg_depth and self._denied(move):
+        elif scanned.height - move.doubtful_since >= self._network.reorg_depth and self._attempts.denied(move, move.outpoints):
             self._die(move)
-
-    def _accepted(self, move: CoinMove) -> bool:
-        """Whether the node has one of its attempts in its mempool, or takes it now."""
-        for attempt in move.signed:
-            try:
-                self._payer.broadcast(attempt.raw or "")
-            except Refused as refused:
-                log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, attempt.txid, refused)
-                continue
-            return True
-        return False
-
-    def _impossible(self, move: CoinMove) -> bool:
-        """Whether one of its inputs is spent by others in a block, or was taken back by the chain: the node denies it with its
-        mempool and without it."""
-        needed = list(move.outpoints)
-        denied = [name for name, found in zip(needed, self._payer.unspent(needed), strict=True) if found is None]
-        return bool(denied) and None in self._payer.unspent(denied, mempool=False)
-
-    def _denied(self, move: CoinMove) -> bool:
-        """Whether every node says so: one node's word must not have the coins spent a second time."""
-        if self._verdicts.denied(move.txids) and self._payer.denied(move.outpoints):
-            return True
-        log.error("ALARM %s: %s can not be mined any more, and not every node says so", self._network.id, move.id)
-        return False
 
     def _doubt(self, move: CoinMove, since: int | None) -> CoinMove:
         if move.doubtful_since == since:
@@ -235,7 +208,7 @@ class CoinMoveFollowing:
         replaced = len(move.earlier)
         if now - max(newest.signed_at, move.updated_at) < self._renewals.patience("low", self._network.block_time, replaced):
             return
-        if replaced >= min(self._renewals.most, MOST_REPLACED):
+        if self._renewals.worn_out(replaced):
             log.error("ALARM %s: %s was replaced %d times and is in no block", self._network.id, move.id, replaced)
             return
         self._ask(move, Save(replace(move, renew=True).next(now)))

@@ -17,7 +17,6 @@ from dataclasses import replace
 from chalicelib.domain.addresses import Address, Wallet
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.coin_moves import (
-    MOST_INPUTS,
     CoinCollection,
     CoinMove,
     MovedCoin,
@@ -27,6 +26,7 @@ from chalicelib.domain.coin_moves import (
     too_dear,
 )
 from chalicelib.domain.coin_settings import NoFreshRate, collects, limit_units
+from chalicelib.domain.coins_held import MOST_INPUTS
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import new_id
 from chalicelib.domain.ledger import WalletBalance

@@ -18,10 +18,9 @@ from typing import Literal
 
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Address
-from chalicelib.domain.bundles import MOST_RATE
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import MOST_REPLACED, CoinAttempt, CoinMove, CoinMoveKind, too_dear
-from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.coin_moves import CoinAttempt, CoinMove, CoinMoveKind, too_dear
+from chalicelib.domain.coins_held import MOST_RATE, OwnTransaction
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.usecases.changes import Change, Post, Save, Still
@@ -200,8 +199,7 @@ class CoinMoveSigning:
         payer, reader = self._payer_of(network), self._reader_of(network)
         if newest is None or newest.raw is None:
             return move
-        exhausted = len(move.earlier) >= min(self._renewals.most, MOST_REPLACED)
-        if exhausted or any(reader.receipt(txid) is not None for txid in move.txids):
+        if self._renewals.worn_out(len(move.earlier)) or any(reader.receipt(txid) is not None for txid in move.txids):
             return self._stored(as_it_is.next(now))
         home = move.wallet if newest.change and move.wallet is not None else move.recipient
         try:

@@ -30,19 +30,14 @@ GENESIS: dict[tuple[str, Chain], frozenset[str]] = {
 @dataclass(frozen=True, slots=True)
 class Policy:
     """`dust_rate`: an output that costs more than its worth to spend at this rate is not relayed. `relay_step`: by how much a
-    replacement pays more (BIP-125, rule 4). `least` and `most` bound what an estimate may say; `unknown` is the rate at the
-    priority normal while the node can not estimate."""
+    replacement pays more (BIP-125, rule 4). `least` and `most` bound what an estimate may say, replacements may climb to MOST_RATE;
+    `unknown` is the rate at the priority normal while the node can not estimate."""
 
     dust_rate: int
     relay_step: int
     least: int
     most: int
     unknown: int
-
-    @property
-    def most_signed(self) -> int:
-        """No transaction that pays more than this rate is signed. Replacements may climb above what estimates may say."""
-        return 2 * self.most
 
 
 # `most`: bitcoin's halving block of April 2024 cleared at about 1,800 units a vbyte for an hour; who waits pays far less. Blocks of

@@ -31,6 +31,7 @@ from chalicelib.chains.utxo.transactions import (
     without_witnesses,
 )
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coins_held import MOST_RATE
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.public_keys import Chain
 from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
@@ -137,7 +138,7 @@ class UtxoPayer:
         kinds = [kind for kind, _ in old.keys]
         lightest = old.weight - sum(_SHORTER[kind] for kind in kinds)
         rate = max(rate, -(-4_000 * old.fee // lightest) + 1)
-        if rate > self._policy.most_signed:
+        if rate > MOST_RATE:
             raise Refused("a replacement would cost more than any payment should")
         taken = {spent.outpoint for spent in old.inputs}
         more = [spent for coin in coins if coin.height > 0 and (spent := self._input(coin)).outpoint not in taken]
@@ -309,7 +310,7 @@ class UtxoPayer:
 
     def _decoded(self, unsigned: str) -> Unsigned:
         decoded = psbt.decode(unsigned)
-        if decoded.fee <= 0 or decoded.fee > fee_for(decoded.weight, self._policy.most_signed):
+        if decoded.fee <= 0 or decoded.fee > fee_for(decoded.weight, MOST_RATE):
             raise ValueError(f"the transaction pays {decoded.fee} units to the miners, which no payment costs")
         for output in decoded.outputs:
             self._address(output.script)
@@ -340,7 +341,7 @@ class UtxoPayer:
         return address_of(self._network.slug, script, self._chain)
 
     def _check_rate(self, rate: int) -> None:
-        if not 0 < rate <= self._policy.most_signed:
+        if not 0 < rate <= MOST_RATE:
             raise ValueError("a fee rate is above zero, and not above what is ever signed")
 
     def _knows(self, txid: str) -> bool:

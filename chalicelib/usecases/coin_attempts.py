@@ -1,0 +1,78 @@
+"""Whether an attempt of a transaction of coins is in the chain, or can ever be: asked of bundles and of coin moves alike."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Receipt
+from chalicelib.domain.coin_moves import CoinMove
+from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.verdicts import Verdicts
+
+log = logging.getLogger(__name__)
+
+
+class Attempted(Protocol):
+    """One transaction that was signed."""
+
+    @property
+    def txid(self) -> str | None: ...
+
+    @property
+    def raw(self) -> str | None: ...
+
+
+A = TypeVar("A", bound=Attempted)
+
+
+class CoinAttempts:
+    """Of one network of coins. `broadcast` hands bytes to the node, and raises Refused. Every method raises Unavailable."""
+
+    def __init__(
+        self, network: Network, reader: ChainReader, payer: CoinPayer, verdicts: Verdicts, broadcast: Callable[[str], None]
+    ) -> None:
+        self._network, self._reader, self._payer, self._verdicts = network, reader, payer, verdicts
+        self._broadcast = broadcast
+
+    def mined(self, attempts: Sequence[A]) -> tuple[tuple[A, Receipt] | None, bool]:
+        """The attempt that is in a block of the chain, with its receipt; and whether one is in any block at all."""
+        somewhere = False
+        for attempt in attempts:
+            receipt = self._reader.receipt(attempt.txid or "")
+            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+                return (attempt, receipt), True
+            somewhere = somewhere or receipt is not None
+        return None, somewhere
+
+    def accepted(self, attempts: Sequence[Attempted]) -> bool:
+        """Whether the node has one of them in its mempool, or takes it now."""
+        for attempt in attempts:
+            try:
+                self._broadcast(attempt.raw or "")
+            except Refused as refused:
+                log.warning("%s: %s is in no block and the node refuses it: %s", self._network.id, attempt.txid, refused)
+                continue
+            return True
+        return False
+
+    def impossible(self, needed: Sequence[str]) -> bool:
+        """Whether one of the coins (outpoints) is spent by others in a block, or was taken back by the chain.
+
+        Only what the node denies with its mempool and without it: a rival that waits there may lose against ours, and a coin that
+        waits there may be back in the next block.
+        """
+        denied = [name for name, found in zip(needed, self._payer.unspent(needed), strict=True) if found is None]
+        return bool(denied) and None in self._payer.unspent(denied, mempool=False)
+
+    def denied(self, record: Bundle | CoinMove, needed: Sequence[str]) -> bool:
+        """Whether every node says so: one node's word must not have the coins spent, or anybody paid, a second time."""
+        if self._verdicts.denied(record.txids) and self._payer.denied(needed):
+            return True
+        log.error("ALARM %s: %s can not be mined any more, and not every node says so", self._network.id, record.id)
+        return False
