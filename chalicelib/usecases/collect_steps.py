@@ -178,7 +178,11 @@ class CollectSteps:
             dear = self._fees.too_dear(coin, before.amount, fees.fee)
         except NoFreshRate as error:
             return self._wait(before, "no_rate", str(error))
-        if dear or (coin.contract is None and fees.fee >= before.amount):
+        worthless = coin.contract is None and fees.fee >= before.amount
+        if worthless and self._open_here(before).number > 1:
+            # What sweeps have left over of their fees. The next deposit asks again, and so does the daily reconciliation.
+            return self._end(before, "dropped")
+        if dear or worthless:
             return self._wait(before, "fee_share", f"a fee of {fees.fee} units of {self._fees.native.slug}")
         if stake:
             return self._lend(before, hot, stake)
