@@ -173,7 +173,7 @@ def _add(plan: _Plan, change: Change, kind: type[Any], key: Mapping[str, str], d
 def _open(plan: _Plan, change: Change, work: Any) -> None:
     model = plan.models.work
     pk, sk = work_key(work)
-    item = model(pk, sk, work_kind=work.kind, lane=work.lane, order=work.order, work_id=work.id)
+    item = model(pk, sk, work_kind=work.kind, lane=work.lane, order=work.order or None, work_id=work.id)
     plan.put(change, item, model.pk.does_not_exist())
 
 

@@ -168,7 +168,7 @@ class DynamoStore:
             )
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
-        return [Work(kind, item.lane, item.order, item.work_id) for item in items]
+        return [Work(kind, item.lane, item.order or "", item.work_id) for item in items]
 
     def reserve_indexes(self, pool: str, count: int) -> int:
         """Take `count` fresh address indexes out of `pool` for good; the first of them. Raises Unavailable."""
@@ -239,7 +239,7 @@ class DynamoStore:
         model = self.models.work
         try:
             for item in model.scan(model.lane.exists(), consistent_read=True):
-                yield Work(cast(WorkKind, item.work_kind), item.lane, item.order, item.work_id)
+                yield Work(cast(WorkKind, item.work_kind), item.lane, item.order or "", item.work_id)
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
 

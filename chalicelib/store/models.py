@@ -26,7 +26,7 @@ class WorkItem(Record):
 
     work_kind = UnicodeAttribute()
     lane = UnicodeAttribute()
-    order = UnicodeAttribute()
+    order = UnicodeAttribute(null=True)  # empty texts are left out: not every DynamoDB takes them (DynamoDB Local)
     work_id = UnicodeAttribute()
 
 

@@ -6,6 +6,7 @@ books of all of them must be whole.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +34,7 @@ from tests.support.stack import Stack, first_stack
 ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
 KEYS = 5
 """Of each merchant: one alone may not ask for 200 withdrawals an hour."""
-ROUNDS = 3
+ROUNDS = 2
 T = TypeVar("T")
 numbers = count(1)
 
@@ -69,10 +70,19 @@ class Crowd(Shop):
 
     def pay_out(self, withdrawal: str) -> None:
         """What one message to the payout function does, as its Lambda is called."""
-        (consumer,) = (c for c in queues.consumers(self.stack.app) if c.name == "payout")
-        body = f'{{"tenant": "{self.record(withdrawal).tenant}", "id": "{withdrawal}"}}'
-        record = {"messageId": "m", "receiptHandle": "r", "body": body, "attributes": {}, "eventSourceARN": "arn:aws:sqs:x:1:y"}
-        consumer.handler({"Records": [record]}, context("payout", 60))
+        self.message("payout", tenant=self.record(withdrawal).tenant, id=withdrawal)
+
+    def message(self, function: str, **body: str) -> None:
+        """What one message to a function does, as its Lambda is called."""
+        (consumer,) = (c for c in queues.consumers(self.stack.app) if c.name == function)
+        record = {
+            "messageId": "m",
+            "receiptHandle": "r",
+            "body": json.dumps(body),
+            "attributes": {},
+            "eventSourceARN": "arn:aws:sqs:x:1:y",
+        }
+        consumer.handler({"Records": [record]}, context(function, 60))
 
     def poll(self) -> None:
         (schedule,) = (s for s in queues.schedules(self.stack.app) if s.name == f"poll_{self.network}")

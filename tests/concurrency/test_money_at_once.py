@@ -9,7 +9,10 @@ from functools import partial
 import pytest
 
 from chalicelib.domain.approvals import rejection_text
-from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.collecting import Collection
+from chalicelib.domain.moves import Move
+from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder
 from chalicelib.encoding import base58check
 from chalicelib.wiring import services
 from tests.concurrency.conftest import Crowd, at_once
@@ -20,6 +23,7 @@ from tests.support.stack import Response, Stack
 pytestmark = pytest.mark.nodes
 
 TRON_PAYEE = base58check.encode(b"\x41" + bytes(range(20)))
+OTHER_PAYEE = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
 LITECOIN_PAYEE = "ltc1qw508d6qejxtdg4y5r3zarvary0c5xw7kgmn4n9"  # BIP-173's program
 
 
@@ -97,6 +101,52 @@ def test_polls_at_once_credit_a_deposit_once(on_dynamodb: Stack) -> None:
     assert {shop.status(invoice) for invoice in made} == {"completed"}
     assert shop.balance("bnb") == {"available": "1.5", "frozen": "0", "pending": "0"}
     assert all(shop.told(invoice["id"])["invoice.completed"] == 1 for invoice in made)
+
+
+def test_polls_and_functions_at_once_collect_once(on_dynamodb: Stack) -> None:
+    """One plan of many polls, one nonce each for a top-up and a payment, one signature of many, for whoever has the seed."""
+    shop = crowd(on_dynamodb, "ethereum")
+    settings = {"coin": "usdt", "network": "ethereum", "collectThreshold": "0"}
+    assert on_dynamodb.call("PUT", "/v1/coins", on_dynamodb.keys["admin_test"], json=settings).status == 200
+    network = shop.realm_network().id
+    address = shop.invoice("500", "usdt")["address"]
+
+    def moves(*kinds: str) -> list[Move]:
+        found = [m for m in services().store.every(Move) if address in (m.source, m.recipient)]
+        return [move for move in found if move.kind in kinds and move.network == network]
+
+    shop.pay(address, "500", "usdt")
+    shop.mine()
+    shop.poll()
+    on_dynamodb.drain(only=("relay",), rounds=1)
+    assert [w.kind for w in services().store.open_work("collectable", network)] == ["collectable"]
+    at_once([shop.poll] * 3)
+    assert [c.address for c in services().store.every(Collection)] == [address]
+    (topup,) = moves("topup")
+    withdrawal = on_dynamodb.call(
+        "POST", "/v1/withdraws", shop.key, json={"network": "ethereum", "coin": "eth", "address": OTHER_PAYEE, "amount": "0.5"}
+    ).json["id"]
+    pay, top_up = partial(shop.pay_out, withdrawal), partial(shop.message, "payout", move=topup.id, network=network)
+    for _ in range(2):
+        at_once([pay, top_up] * 3)
+    (topup,) = moves("topup")
+    order = shop.order(withdrawal)
+    assert (topup.state, order.state) == ("signed", "signed") and topup.nonce is not None
+    counter = services().store.get(NonceCounter, network=network, wallet=order.wallet)
+    assert counter is not None and sorted((topup.nonce, order.nonce)) == [counter.next - 2, counter.next - 1]
+    shop.mine()
+    at_once([shop.poll] * 2)
+    shop.poll()
+    (sweep,) = moves("sweep")
+    at_once([partial(shop.message, "collect", move=sweep.id, network=network)] * 4)
+    (sweep,) = moves("sweep")
+    own = [t.txid for t in services().store.every(OwnTransaction)]
+    assert (sweep.state, sweep.earlier, own.count(sweep.txid or "")) == ("signed", (), 1)
+    shop.mine()
+    shop.turn("collect")
+    assert [c.state for c in services().store.every(Collection)] == ["swept"]
+    assert (shop.paid(OTHER_PAYEE), shop.paid(address, "usdt")) == (ETHER // 2, 0)
+    assert len(moves("topup", "sweep")) == 2 and len(shop.journal("move_signed")) == 2
 
 
 def test_signatures_at_once_open_one_payout(on_dynamodb: Stack) -> None:
