@@ -34,7 +34,8 @@ from tests.support.stack import Stack, first_stack
 ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
 KEYS = 5
 """Of each merchant: one alone may not ask for 200 withdrawals an hour."""
-ROUNDS = 2
+ROUNDS = 1
+"""Of a poll, the relay and the payouts, in this order: what one leaves the next one finds."""
 T = TypeVar("T")
 numbers = count(1)
 

@@ -75,16 +75,16 @@ def test_fifty_times_one_idempotency_key(on_dynamodb: Stack) -> None:
 def test_many_functions_at_one_nonce(on_dynamodb: Stack) -> None:
     """The queue lets one at a time through for a wallet; nothing rests on that."""
     shop = crowd(on_dynamodb, "fantom", "ftm")
-    made = [ask(shop, shop.key, "0.01", "ftm").json["id"] for _ in range(5)]
-    at_once([partial(shop.pay_out, withdrawal) for withdrawal in made for _ in range(2)], threads=10)
-    for _ in range(2):
-        at_once([partial(shop.pay_out, withdrawal) for withdrawal in made])
-    assert [order.nonce for order in orders(shop)] == list(range(5))
+    made = [ask(shop, shop.key, "0.01", "ftm").json["id"] for _ in range(4)]
+    at_once([partial(shop.pay_out, withdrawal) for withdrawal in made for _ in range(2)])
+    for withdrawal in made:
+        shop.pay_out(withdrawal)  # what gave up is asked for again
+    assert [order.nonce for order in orders(shop)] == list(range(4))
     assert {order.state for order in orders(shop)} == {"signed"}
     shop.mine()
     shop.turn()
     assert {shop.withdrawal(withdrawal)["status"] for withdrawal in made} == {"confirmed"}
-    assert shop.paid(coin="ftm") == 5 * ETHER // 100
+    assert shop.paid(coin="ftm") == 4 * ETHER // 100
 
 
 def test_polls_at_once_credit_a_deposit_once(on_dynamodb: Stack) -> None:
@@ -163,7 +163,7 @@ def test_signatures_at_once_open_one_payout(on_dynamodb: Stack) -> None:
         sent = {"id": made, "signer_id": signer.name, "signature": signature}
         return on_dynamodb.call("PUT", f"/v1/withdrawals/request/{what}", shop.key, json=sent)
 
-    answers = at_once([partial(sign, signer, "accept") for signer in (ALICE, BOB, CAROL) * 3])
+    answers = at_once([partial(sign, signer, "accept") for signer in (ALICE, BOB, CAROL) * 2])
     assert set(statuses(answers)) <= {200, 400, 409}
     shop.turn()
     shop.mine()
@@ -174,7 +174,7 @@ def test_signatures_at_once_open_one_payout(on_dynamodb: Stack) -> None:
 
 def test_cancelled_or_paid_and_never_both(on_dynamodb: Stack) -> None:
     shop = crowd(on_dynamodb, "polygon", "matic")
-    made = [ask(shop, shop.key, "0.1", "matic").json["id"] for _ in range(4)]
+    made = [ask(shop, shop.key, "0.1", "matic").json["id"] for _ in range(3)]
     acts: list[Callable[[], object]] = []
     for withdrawal in made:
         cancel = partial(on_dynamodb.call, "POST", f"/v1/withdrawals/{withdrawal}/cancel", shop.key)
@@ -206,7 +206,7 @@ def test_batches_and_single_ones_share_a_balance(on_dynamodb: Stack) -> None:
         body = {"network": "litecoin", "coin": "ltc", "address": LITECOIN_PAYEE, "amount": "3"}
         return on_dynamodb.call("POST", "/v1/withdraws", shop.keys[2], json=body)
 
-    answers = at_once([batch, single] * 4)
+    answers = at_once([batch, single] * 3)
     assert set(statuses(answers)) == {201, 400}
     batches = sum(a.status == 201 for a in answers[::2] if isinstance(a, Response))
     singles = sum(a.status == 201 for a in answers[1::2] if isinstance(a, Response))
