@@ -111,7 +111,8 @@ FUNCTIONS: dict[str, Rights] = {
     ),
     "payout": Rights(
         {
-            "records": (*GET, *PUT),
+            # Query: what a merchant trusts, when it pays an address for the first time.
+            "records": (*READ, *PUT),
             "ledger": (*GET, *PUT, "UpdateItem"),
             # ConditionCheckItem: that a wallet is registered still, when a payment begins with it or coins are signed over to it,
             # and that the kill switch is not thrown.
@@ -124,6 +125,7 @@ FUNCTIONS: dict[str, Rights] = {
         log_names=("-payout",),
         sends=("relay",),
         consumes="payouts.fifo",
+        lists=("records",),
         signs=True,
         # Keys of wallets, never the seed.
         only={"custody": ("key#", ("GetItem",))},

@@ -39,6 +39,10 @@ class Judged:
     noted: tuple[Change, ...]
 
 
+PAGE, MOST_PAGES = 500, 10
+"""Whitelisted addresses that are looked through: of more, those beyond are known by the payments to them alone."""
+
+
 class Risk:
     """Reads and judges; stores nothing by itself."""
 
@@ -67,12 +71,15 @@ class Risk:
             ]
         )
         paid, failures = self._outcomes(withdrawal, payees, now)
+        payees = payees or Payees(tenant, network.id, mark)
         trusted: WhitelistEntry | None = entry if entry is not None and entry.removed_at is None else None
+        if trusted is None and payees.find(address) is None:
+            payees = self._with_whitelist(payees)
         case = Case(
             address=address,
             units=withdrawal.amount,
             history=history or PaymentHistory(tenant, withdrawal.asset),
-            payees=payees or Payees(tenant, network.id, mark),
+            payees=payees,
             large=self._large(network, withdrawal, now),
             trusted_since=None if trusted is None else trusted.created_at,
             paid=paid,
@@ -88,6 +95,22 @@ class Risk:
         noted = [Save(case.history.with_payment(now, withdrawal.amount, new))] + ([] if met is None else [Save(met)])
         asks = assessment.unaccepted >= self._rules.threshold
         return Judged(assessment if assessment.findings else None, asks, is_service(watched), tuple(noted))
+
+    def _with_whitelist(self, payees: Payees) -> Payees:
+        """With what the merchant trusts and was trusted before trusting noted it here. Asked for an address that is not known yet,
+        once: what is found is saved with its payment."""
+        after: str | None = None
+        for _ in range(MOST_PAGES):
+            page = self._store.page(WhitelistEntry, limit=PAGE, after=after, tenant=payees.tenant)
+            for entry in page.items:
+                if entry.removed_at is None and (entry.network, mark_of(entry.address)) == (payees.network, payees.mark):
+                    more = payees.with_trusted(entry.address)
+                    # Versions count what is stored: the payment's own step is the next one.
+                    payees = payees if more is None else replace(more, version=payees.version)
+            after = page.next
+            if after is None:
+                break
+        return payees
 
     def _outcomes(self, withdrawal: Withdrawal, payees: Payees | None, now: int) -> tuple[bool, int]:
         """Whether money went to the address before, and how many of the latest payments to it failed on the chain in a day."""

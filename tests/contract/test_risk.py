@@ -10,6 +10,7 @@ import pytest
 
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.risk import Payees, PaymentHistory, RiskRules, mark_of
+from chalicelib.domain.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.changes import Conflict, Save
@@ -130,6 +131,20 @@ def test_an_address_that_looks_like_one_that_was_paid_or_trusted(shop: Shop) -> 
     assert shop.withdrawal(again)["status"] == "confirming"
     known = alike(shop, OTHER)
     assert known is not None and [(p.address, p.count) for p in known.known] == [(OTHER, 2)]  # what waits was not paid
+
+
+def test_what_was_trusted_before_anybody_noted_it_is_a_reference_too(shop: Shop) -> None:
+    poisoned = shop.withdraw("0.001", address=TWIN)
+    tenant, network = shop.record(poisoned).tenant, shop.realm_network().id
+    entry = WhitelistEntry(entry_id(tenant, network, OTHER), tenant, network, OTHER, "cold", 0, 0)
+    services().store.commit([Save(entry)])
+    assert alike(shop, OTHER) is None
+    shop.turn()
+    assert findings(shop.withdrawal(poisoned)) == ["look_alike"]
+    decide(shop, "accept", poisoned)
+    shop.turn()
+    known = alike(shop, OTHER)
+    assert known is not None and {p.address.lower(): p.count for p in known.known} == {OTHER.lower(): 0, TWIN.lower(): 1}
 
 
 def test_a_stolen_key_that_drains_in_small_withdrawals_is_stopped(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
