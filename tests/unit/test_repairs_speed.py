@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import boto3
 import pytest
+from moto import mock_aws
 from moto.dynamodb.comparisons import ConditionExpressionParser
 
 from infra.local.repairs.speed import repair_speed
@@ -29,3 +31,25 @@ def test_nonsense_is_refused_every_time() -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="Cannot parse"):
             ConditionExpressionParser("a = !", {}, {}).parse()
+
+
+def test_an_update_that_is_used_again_does_what_it_did_the_first_time() -> None:
+    """The tree of an update is remembered, and validating it puts values into a copy."""
+    repair_speed()
+    with mock_aws():
+        client = boto3.client("dynamodb", region_name="eu-central-1")
+        keys = [{"AttributeName": "pk", "AttributeType": "S"}], [{"AttributeName": "pk", "KeyType": "HASH"}]
+        client.create_table(TableName="t", AttributeDefinitions=keys[0], KeySchema=keys[1], BillingMode="PAY_PER_REQUEST")
+        for row, units, name in (("a", "1", "x"), ("a", "2", "y"), ("b", "5", "z"), ("a", "-4", "w")):
+            client.update_item(
+                TableName="t", Key={"pk": {"S": row}}, UpdateExpression="SET #n = :n ADD #u :u",
+                ExpressionAttributeNames={"#n": "name", "#u": "units"},
+                ExpressionAttributeValues={":n": {"S": name}, ":u": {"N": units}},
+            )  # fmt: skip
+        found = {item["pk"]["S"]: (item["name"]["S"], item["units"]["N"]) for item in client.scan(TableName="t")["Items"]}
+        assert found == {"a": ("w", "-1"), "b": ("z", "5")}
+        with pytest.raises(client.exceptions.ClientError, match="ValidationException"):
+            client.update_item(
+                TableName="t", Key={"pk": {"S": "a"}}, UpdateExpression="SET #n = :n, #n = :n",
+                ExpressionAttributeNames={"#n": "name"}, ExpressionAttributeValues={":n": {"S": "v"}},
+            )  # fmt: skip
