@@ -14,15 +14,19 @@ from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, derived_i
 from chalicelib.domain.withdrawals import Attempt, Usurped
 from chalicelib.domain.work import Command, Work, time_order
 
-MoveKind = Literal["topup", "sweep", "distribution", "cold", "drain", "delegation", "undelegation"]
+MoveKind = Literal["topup", "sweep", "distribution", "cold", "drain", "delegation", "undelegation", "filler"]
 """`topup`: native coins for the fee of what shall leave an address; `sweep`: from a deposit address to a service wallet;
 `distribution`: from the collector to the hot wallet; `cold`: from a service wallet to the cold one; `drain`: from a hot wallet
 that was replaced to the one in its place; `delegation` and `undelegation` (Tron): the energy of a stake is lent to an address, and
-taken back. These two are transactions like the others and move no coins."""
+taken back. These two are transactions like the others and move no coins. `filler`: one unit from a place to itself, which uses a
+nonce that nothing else may use any more, so that what is behind it goes on."""
 LOANS: frozenset[MoveKind] = frozenset({"delegation", "undelegation"})
+STAYS: frozenset[MoveKind] = LOANS | {"filler"}
+"""What moves nothing in the ledger but its fee."""
 MoveState = Literal["planned", "built", "signed", "settled", "failed", "dropped"]
 """`planned`: nothing is allotted; `built`: it has a nonce and its exact bytes; `signed`: it can reach the chain at any time;
-`settled`: the chain has it; `failed`: the chain has it, and it moved nothing; `dropped`: refused before anything was signed."""
+`settled`: the chain has it; `failed`: the chain has it, and it moved nothing; `dropped`: refused before anything was signed, and it
+has no nonce (any more)."""
 AT_REST: frozenset[str] = frozenset({"settled", "failed", "dropped"})
 WHOLE_TRANSACTION = "*"
 """In `OwnTransaction.positions`: whatever this transaction moved to our addresses credits nobody."""
@@ -40,10 +44,11 @@ class Move:
 
     Of a loan `amount` is the stake, in units of the native coin, whose energy is lent.
 
-    The exact bytes are in `unsigned`; `raw` and `txid` are set together before the first broadcast (money rule 5), `earlier` are
-    the attempts that they replaced. `renew` asks for a replacement, which only the function that signs can make. `tried` counts the
-    refusals before anything was signed, `reason` says the last. `mined` is the transaction that settled it; a failed
-    move has none where others used its nonce (`usurped`). `round` counts how often a reorganisation undid its settlement.
+    The exact bytes are in `unsigned` (of a built move empty: they were thrown away, and others with its nonce are to be built);
+    `raw` and `txid` are set together before the first broadcast (money rule 5), `earlier` are the attempts that they replaced.
+    `renew` asks for a replacement, which only the function that signs can make. `tried` counts the refusals before anything was
+    signed, `reason` says the last. `mined` is the transaction that settled it; a failed move has none where others used its
+    nonce (`usurped`). `round` counts how often a reorganisation undid its settlement.
     """
 
     id: str
@@ -81,8 +86,8 @@ class Move:
 
     @property
     def units(self) -> int:
-        """What it moves in the ledger: of a loan the stake stays where it is."""
-        return 0 if self.kind in LOANS else self.amount
+        """What it moves in the ledger: of a loan the stake stays where it is, and so does what a filler sends to itself."""
+        return 0 if self.kind in STAYS else self.amount
 
     @property
     def tenant(self) -> TenantId:

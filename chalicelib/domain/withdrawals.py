@@ -172,7 +172,8 @@ class PaymentOrder:
 class NonceCounter:
     """The next nonce of a wallet. Allotted only together with the order that uses it, so there is never a hole.
 
-    `foreign` are ranges (first, last) of nonces that were never allotted, since somebody else used them with the wallet's key.
+    `foreign` are ranges (first, last) of nonces that are nobody's here: somebody else used them with the wallet's key, or, on a
+    chain without nonces, what had them was dropped.
     """
 
     network: NetworkId
@@ -184,3 +185,9 @@ class NonceCounter:
     def caught_up(self, used: int) -> NonceCounter:
         """To be saved, where `used` nonces of the wallet are used for good and fewer were allotted."""
         return replace(self, next=used, foreign=(*self.foreign, (self.next, used - 1)), version=self.version + 1)
+
+    def without(self, nonce: int) -> NonceCounter:
+        """To be saved, where nothing was signed for `nonce`, and it is not to be used: the last one is given again."""
+        if nonce + 1 == self.next:
+            return replace(self, next=nonce, version=self.version + 1)
+        return replace(self, foreign=(*self.foreign, (nonce, nonce)), version=self.version + 1)

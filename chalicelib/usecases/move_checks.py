@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Literal
 
 from chalicelib.domain.addresses import RetiredWallet, Role, Wallet, Watched
 from chalicelib.domain.catalogue import Network
@@ -26,15 +28,28 @@ TO: dict[MoveKind, tuple[Role, ...]] = {
     "topup": ("collector",),
     "delegation": (),
     "undelegation": (),
+    "filler": (),
 }
 """The service wallets that each kind may go to. A top-up may go to a merchant's deposit address as well, a
-loan of energy to nothing else."""
+loan of energy to nothing else, and a filler back to where it comes from."""
 TOPUP_TIMES = 10
 """A top-up is at most so many times what the dearest token transfer on its network costs now: who could plan moves at will could
 not carry the hot wallet off in top-ups."""
 TOPUP_LEAST = {"tron": 100 * 10**6}
 """At least this, in units of the native coin. What a transfer costs on Tron is quoted for a hot wallet that may have energy of its
 stake; a deposit address has none and burns TRX."""
+
+Cure = Literal["bytes", "drop", "nobody knows"]
+"""Of a move that is built and may not be signed so: other `bytes` with its nonce may be; it may go nowhere, `drop` it; or two
+witnesses disagree about whose nonce it is, or about its key, and somebody has to look."""
+
+
+class MoveMismatch(OrderMismatch):
+    """The bytes about to be signed do not do what a move may. Nothing is signed."""
+
+    def __init__(self, words: str, cure: Cure) -> None:
+        super().__init__(words, bytes_only=cure == "bytes")
+        self.cure = cure
 
 
 class MoveChecks:
@@ -48,6 +63,8 @@ class MoveChecks:
         and what it needs for its own fees; it is drained again.
         """
         wanted = self._form(network, move.recipient)
+        if move.kind == "filler":
+            return [] if wanted == self._form(network, move.source) else None
         for role in TO[move.kind]:
             wallet = self._store.get(Wallet, network=network.id, role=role)
             if wallet is not None and self._form(network, wallet.address) == wanted:
@@ -64,17 +81,14 @@ class MoveChecks:
         return [] if ours else None
 
     def demand(self, network: Network, move: Move, does: Explained) -> list[Still]:
-        """The conditions under which bytes that do `does` may be signed. Raises OrderMismatch unless that is exactly what the move
+        """The conditions under which bytes that do `does` may be signed. Raises MoveMismatch unless that is exactly what the move
         says and a move may do, Unavailable."""
 
         def form(address: str | None) -> str | None:
             return self._form(network, address)
 
-        coin = next((c for c in self._store.catalogue(network.realm).coins_of(network.slug) if c.asset == move.asset), None)
-        rests_on = self.destination(network, move)
-        facts = {
-            "network": (move.network, network.id),
-            "coin": (form(move.contract), form(coin.contract) if coin is not None else "unknown"),
+        wrong, rests_on = self._record(network, move)
+        done: dict[str, tuple[object, object]] = {
             "chain": (does.chain_id, network.chain_id),
             # Bytes without a nonce (Tron) name their sender. Those of EVM name none: the key that signs makes it.
             "nonce": (does.nonce, move.nonce if does.nonce is not None or does.sender is None else None),
@@ -82,19 +96,56 @@ class MoveChecks:
             "recipient": (form(does.recipient), form(move.recipient)),
             "contract": (form(does.contract), form(move.contract)),
             "amount": (does.amount, move.amount),
-            "destination": (rests_on is not None, True),
-            "key": (move.path is not None, move.kind == "sweep"),
-            "way": (form(move.source) == form(move.recipient), False),
         }
         if move.kind == "topup":
-            facts["kind"] = (move.contract, None)
-            # Twice what it may be when it is built: fees that fall in between must leave no nonce that nobody may use.
-            facts["top-up"] = (move.amount <= 2 * self.most_topup(network), True)
-        wrong = [name for name, (found, ordered) in facts.items() if found != ordered]
-        if wrong or rests_on is None:
-            log.error("ALARM %s: move %s differs from what may be signed in %s", network.id, move.id, ", ".join(wrong))
-            raise OrderMismatch(f"move {move.id} differs from what may be signed in {', '.join(wrong)}")
+            # Twice what it may be when it is built: fees fall all the time.
+            done["top-up"] = (move.amount <= 2 * self.most_topup(network), True)
+        differs = [*wrong, *_differing(done)]
+        if differs:
+            named = ", ".join(differs)
+            log.error("ALARM %s: move %s differs from what may be signed in %s", network.id, move.id, named)
+            raise MoveMismatch(f"move {move.id} differs from what may be signed in {named}", self._cure(wrong, differs))
         return rests_on
+
+    def undecodable(self, network: Network, move: Move, why: str) -> MoveMismatch:
+        """To be raised for bytes that are no plain transfer."""
+        log.error("ALARM %s: move %s is no plain transfer: %s", network.id, move.id, why)
+        wrong, _ = self._record(network, move)
+        return MoveMismatch(f"move {move.id} is no plain transfer: {why}", self._cure(wrong, wrong))
+
+    def lawful(self, network: Network, move: Move) -> list[Still]:
+        """The conditions under which other bytes may be built for a move that has a nonce. Raises MoveMismatch, Unavailable."""
+        wrong, rests_on = self._record(network, move)
+        if wrong:
+            named = ", ".join(wrong)
+            log.error("ALARM %s: move %s is none that may be signed, by its %s", network.id, move.id, named)
+            raise MoveMismatch(f"move {move.id} is none that may be signed, by its {named}", self._cure(wrong, wrong))
+        return rests_on
+
+    def _record(self, network: Network, move: Move) -> tuple[list[str], list[Still]]:
+        """In what a move is none that may be signed, whatever its bytes do; and the conditions. Raises Unavailable."""
+        coin = next((c for c in self._store.catalogue(network.realm).coins_of(network.slug) if c.asset == move.asset), None)
+        rests_on = self.destination(network, move)
+        form, filler = self._form, move.kind == "filler"
+        facts: dict[str, tuple[object, object]] = {
+            "network": (move.network, network.id),
+            "coin": (form(network, move.contract), form(network, coin.contract) if coin is not None else "unknown"),
+            "destination": (rests_on is not None, True),
+            # A filler is made of any move, with its key.
+            "key": (move.path is not None, move.kind == "sweep" or (filler and move.path is not None)),
+            "way": (form(network, move.source) == form(network, move.recipient), filler),
+        }
+        if filler or move.kind == "topup":
+            facts["kind"] = (move.contract, None)
+        if filler:
+            facts["size"] = (move.amount, 1)
+        return _differing(facts), rests_on or []
+
+    def _cure(self, wrong: list[str], differs: list[str]) -> Cure:
+        """`wrong`: in the record; `differs`: that, and the bytes from it."""
+        if {"network", "key", "nonce", "sender"} & set(differs):
+            return "nobody knows"
+        return "drop" if wrong else "bytes"
 
     def most_topup(self, network: Network) -> int:
         """The most that a top-up may be, in units of the native coin. Raises Unavailable while nobody knows."""
@@ -107,3 +158,7 @@ class MoveChecks:
 
     def _form(self, network: Network, address: str | None) -> str | None:
         return None if address is None else self._rules.storage_form(network.slug, address)
+
+
+def _differing(facts: Mapping[str, tuple[object, object]]) -> list[str]:
+    return [name for name, (found, ordered) in facts.items() if found != ordered]

@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
+from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.moves import Move, MoveKind, move_command
+from chalicelib.domain.collecting import topup_units
+from chalicelib.domain.moves import Move, MoveKind, move_command, move_id
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.changes import Change, Save, Still
 from chalicelib.usecases.move_booking import MoveBooking
+from chalicelib.usecases.move_planning import planned
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.stuck import Stuck
@@ -25,6 +28,8 @@ from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
 
+MOST_TOPUPS = 3
+"""So many top-ups for the replacements of a move that sends everything."""
 IDLE_SECONDS = 60
 """A move that stood still this long without being signed is asked for again: a command may be lost, coins may have come."""
 
@@ -125,9 +130,44 @@ class MoveFollowing:
         standing = self._loans.get(move.kind, self._stuck).look(
             move.id, move, move.unsigned or "", move.txids, move.source, "normal", move.updated_at, news.at, scanned
         )
-        after = replace(move, usurped=standing.usurped, renew=standing.replace or move.renew)
-        if standing.replace:
+        topup = self._room(move, news) if standing.replace and move.bare else None
+        asks = standing.replace and topup is None
+        after = replace(move, usurped=standing.usurped, renew=asks or move.renew)
+        changes: list[Change] = [] if after == move else [Save(replace(after, version=move.version + 1))]
+        changes += topup or []
+        if asks:
             news.command(move_command(move))
-        changed = [] if after == move else [Save(replace(after, version=move.version + 1))]
-        if changed or standing.replace:
-            self._store.commit([*changed, *news.emit()])
+        if changes or asks:
+            self._store.commit([*changes, *news.emit()])
+
+    def _room(self, move: Move, news: News) -> list[Change] | None:
+        """What sends everything leaves no room for a higher fee: the changes that plan a top-up from the hot wallet, where that is
+        all that is missing; None where nothing is missing.
+
+        It was begun, so it may take the hot wallet below its floor. Raises Unavailable.
+        """
+        try:
+            self._payer.renew(move.unsigned or "", "normal", move.source)
+        except InsufficientFunds:
+            pass
+        except Refused:
+            return None  # whoever signs says why
+        else:
+            return None
+        native, hot = move.asset, self._store.get(Wallet, network=self._network.id, role="hot")
+        wanted = [(Move, {"network": move.network, "id": move_id(move.id, "topup", n)}) for n in range(1, MOST_TOPUPS + 1)]
+        before = [found for found in self._store.get_many(wanted) if found is not None]
+        now = self._payer.cost(Payment(move.source, move.recipient, None, 1, move.nonce or 0)).fee
+        needed = max(now, -(-move.fee * 9 // 8))
+        if hot is None or any(not found.at_rest for found in before):
+            return []
+        if len(before) == MOST_TOPUPS or not self._stuck.affordable(move, needed):
+            log.warning("ALARM %s: move %s is stuck, and a fee of %d is not provided", self._network.id, move.id, needed)
+            return []
+        units = topup_units(needed, max(0, self._reader.balance(move.source) - move.amount))
+        topup = Move(
+            id=move_id(move.id, "topup", len(before) + 1), network=move.network, kind="topup", asset=native, contract=None,
+            source=hot.address, path=None, recipient=move.source, amount=units, owner=move.id, created_at=news.at,
+            updated_at=news.at,
+        )  # fmt: skip
+        return [*planned(news, topup), Still(hot)] if units else []

@@ -4,7 +4,8 @@ Two functions run this: `payout`, which has the keys of service wallets, and `co
 addresses. What a crash leaves is always one of these, and `advance` goes on from it:
 
 * planned: nothing was allotted. The next nonce of the source and the exact bytes are taken in one transaction (money rule 6).
-* built: the same unsigned bytes are signed; of two workers that sign, one stores its signature.
+* built: the same unsigned bytes are signed; of two workers that sign, one stores its signature. What may not be signed so gets
+  other bytes with its nonce, or gives the nonce back (`move_cures`).
 * signed: these bytes alone are ever sent, as often as it takes (money rule 5). They are stored together with the name of the
   transaction, so that no scanner takes it for a deposit, and with the posting source → in flight.
 * to renew: no block takes the newest bytes; others with the same nonce are checked, signed and stored beside them.
@@ -24,18 +25,19 @@ from chalicelib.domain.addresses import Role
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.coins_held import OwnTransaction
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, move_work
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import Attempt, NonceCounter
 from chalicelib.usecases.changes import Change, Close, Post, Save, Still
-from chalicelib.usecases.move_checks import MoveChecks
+from chalicelib.usecases.move_bytes import MoveBytes
+from chalicelib.usecases.move_checks import MoveChecks, MoveMismatch
+from chalicelib.usecases.move_cures import MoveCures
 from chalicelib.usecases.payouts import OrderMismatch
-from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Payment
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Signer
 from chalicelib.usecases.ports.store import Store
@@ -68,6 +70,7 @@ class MoveSigning:
         self._payer_of, self._reader_of, self._renewals = payer_of, reader_of, renewals
         self._wallets, self._deposits, self._loans_of = wallets, deposits, loans_of
         self._checks = MoveChecks(store, rules)
+        self._cures, self._bytes = MoveCures(store, rules, clock), MoveBytes(store, rules, reader_of)
 
     def advance(self, network: NetworkId, move_id: str) -> None:
         """Bring a move as far as its broadcast. Safe to call at any time, twice, at once.
@@ -107,7 +110,8 @@ class MoveSigning:
             built = self._built(network, move)
             return None if built is None else self._signed(network, built)
         if move.state == "built":
-            return self._signed(network, move)
+            whole = move if move.unsigned else self._rebuilt(network, move)
+            return None if whole is None else self._signed(network, whole)
         return self._renewed(network, move) if move.renew else move
 
     def _built(self, network: Network, before: Move) -> Move | None:
@@ -122,7 +126,7 @@ class MoveSigning:
         counter = self._counter(network, before.source)
         payer = self._payer(network, before)
         try:
-            amount, unsigned = self._bytes(network, payer, before, counter.next)
+            amount, unsigned = self._bytes.of(network, payer, before, counter.next)
         except InsufficientFunds as error:
             self._wait(before, f"the source has too little: {error}")
             return None
@@ -137,67 +141,43 @@ class MoveSigning:
         self._store.commit([Save(built), Save(taken), *rests_on])
         return built
 
+    def _rebuilt(self, network: Network, before: Move) -> Move | None:
+        """Other bytes with the nonce of those that were thrown away; None where it is dropped, and its nonce given back."""
+        payer = self._payer(network, before)
+        try:
+            rests_on = self._checks.lawful(network, before)
+        except MoveMismatch as mismatch:
+            self._cures.apply(network, before, payer, mismatch)
+            raise
+        # Fees may have fallen since.
+        asked = min(before.amount, self._checks.most_topup(network)) if before.kind == "topup" else before.amount
+        try:
+            amount, unsigned = self._bytes.of(network, payer, replace(before, amount=asked), before.nonce or 0)
+        except Refused as refused:
+            if before.kind != "filler":
+                self._cures.release(network, before, payer, str(refused))
+            else:
+                self._wait(before, f"it can not be built now: {refused}")
+            return None
+        built = replace(
+            before, unsigned=unsigned, amount=amount, reason=None, updated_at=self._clock.now_ms(), version=before.version + 1
+        )
+        self._store.commit([Save(built), *rests_on])
+        return built
+
     def _counter(self, network: Network, address: str) -> NonceCounter:
         """Of a service wallet, the one that its withdrawals take theirs from: under the same spelling."""
         source = self._rules.normalize(network.slug, address)
         counter = self._store.get(NonceCounter, network=network.id, wallet=source)
         return counter or NonceCounter(network.id, source, self._payer_of(network).next_nonce(source), version=0)
 
-    def _bytes(self, network: Network, payer: ChainPayer, move: Move, nonce: int) -> tuple[int, str]:
-        """Amount and unsigned bytes. Raises Refused, InsufficientFunds (by the chain's word, or the ledger's), Unavailable."""
-        native = self._store.catalogue(network.realm).native(network.slug).asset
-        if move.kind in LOANS:
-            return move.amount, self._loan(network, payer, move, nonce)
-        reader = self._reader_of(network)
-        have = min(self._booked(network, move, move.asset), reader.balance(move.source, move.contract))
-        payment = Payment(
-            sender=move.source, recipient=move.recipient, contract=move.contract, amount=1 if move.bare else move.amount,
-            nonce=nonce, reference=move.id,
-        )  # fmt: skip
-        if have < payment.amount:
-            raise InsufficientFunds(f"{have} of {payment.amount}")
-        try:
-            fee = payer.estimate(payment).fee
-        except InsufficientFunds as error:
-            if move.bare:
-                raise Refused(f"nothing is left after the fee: {error}") from error
-            raise
-        if move.bare:
-            return self._everything(payer, payment, min(move.amount + fee, have), fee)
-        covered = have - move.amount if move.asset == native else self._booked(network, move, native)
-        if covered < fee:
-            # The chain may have it: what the ledger does not know is not spent.
-            raise InsufficientFunds(f"{covered} of {fee} for the fee, by the ledger")
-        return move.amount, payer.prepare(payment)
-
-    def _loan(self, network: Network, payer: ChainPayer, move: Move, nonce: int) -> str:
-        """No coin is needed but for its bytes. Raises as `_bytes` does."""
-        unsigned = payer.prepare(Payment(move.source, move.recipient, None, move.amount, nonce, reference=move.id))
-        fee, have = payer.explain(unsigned).fee, self._booked(network, move, move.asset)
-        if have < fee:
-            raise InsufficientFunds(f"{have} of {fee} for the fee, by the ledger")
-        return unsigned
-
-    def _everything(self, payer: ChainPayer, payment: Payment, have: int, fee: int) -> tuple[int, str]:
-        """Everything less the most that the fee can be, which is known once there are bytes."""
-        for _ in range(3):
-            if have <= fee:
-                raise Refused(f"nothing is left of {have} after a fee of {fee}")
-            unsigned = payer.prepare(replace(payment, amount=have - fee))
-            most = payer.explain(unsigned).fee
-            if most <= fee:
-                return have - fee, unsigned
-            fee = most
-        raise Unavailable("fees rise faster than a transaction can be built")
-
-    def _booked(self, network: Network, move: Move, asset: str) -> int:
-        place = self._rules.storage_form(network.slug, move.source)
-        found = self._store.get(WalletBalance, network=network.id, address=place, asset=asset)
-        return 0 if found is None else found.units
-
     def _signed(self, network: Network, move: Move) -> Move:
         """Check the bytes against the move and the move against what may be; sign; store the signed bytes."""
-        does, rests_on = self._approved(network, move)
+        try:
+            does, rests_on = self._approved(network, move)
+        except MoveMismatch as mismatch:
+            self._cures.apply(network, move, self._payer(network, move), mismatch)
+            raise
         signed = self._sign(network, move)
         now = self._clock.now_ms()
         done = replace(
@@ -241,8 +221,7 @@ class MoveSigning:
         try:
             does = self._payer(network, move).explain(move.unsigned or "")
         except ValueError as error:
-            log.error("ALARM %s: move %s is no plain transfer: %s", network.id, move.id, error)
-            raise OrderMismatch(f"move {move.id} is no plain transfer: {error}") from error
+            raise self._checks.undecodable(network, move, str(error)) from error
         return does, self._checks.demand(network, move, does)
 
     def _sign(self, network: Network, move: Move) -> Signed:

@@ -103,11 +103,11 @@ class OpenWays:
 
     def _payments(self) -> list[OnTheWay]:
         orders = self._records("sent", lambda work: (PaymentOrder, {"id": order_of(*payout_parts(work))}))
-        return [self._way(o, o.wallet, o.recipient) for o in orders if o.state == "signed" and o.txids]
+        return [self._way(o, o.wallet, o.recipient, o.amount) for o in orders if o.state == "signed" and o.txids]
 
     def _moves(self) -> list[OnTheWay]:
         moves = self._records("move", lambda work: (Move, {"network": self._network.id, "id": work.id}))
-        return [self._way(move, move.source, move.recipient, ours=True) for move in moves if move.state == "signed"]
+        return [self._way(move, move.source, move.recipient, move.units, ours=True) for move in moves if move.state == "signed"]
 
     def _stakes(self) -> list[OnTheWay]:
         stakes = self._records("stake", lambda work: (Stake, {"network": self._network.id, "id": work.id}))
@@ -123,9 +123,9 @@ class OpenWays:
             found += self._store.get_many([key(work) for work in works])
         return [record for record in found if record is not None]
 
-    def _way(self, sent: Any, source: str, recipient: str, ours: bool = False) -> OnTheWay:
+    def _way(self, sent: Any, source: str, recipient: str, amount: int, ours: bool = False) -> OnTheWay:
         contract = None if sent.contract is None else self._form(sent.contract)
-        return OnTheWay(sent.txids, self._form(source), self._form(recipient), sent.asset, contract, sent.amount, ours)
+        return OnTheWay(sent.txids, self._form(source), self._form(recipient), sent.asset, contract, amount, ours)
 
     def _form(self, text: str) -> str:
         return self._rules.storage_form(self._network.slug, text)

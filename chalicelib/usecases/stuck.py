@@ -76,6 +76,10 @@ class Stuck:
         self._alarm("%s: a transaction that is not ours used the nonce %d of %s", name, nonce, wallet)
         return Standing(False, Usurped(scanned.tip, scanned.epoch, following))
 
+    def affordable(self, signed: Signed, fee: int) -> bool:
+        """Whether a replacement may cost `fee`."""
+        return self._rules.affordable(signed, fee)
+
     def lost(self, seen: Usurped | None, nonce: int, wallet: str, scanned: Scanned) -> int | None:
         """Where somebody else's transaction has the nonce for good: how many nonces of the wallet are used by then. None otherwise.
 

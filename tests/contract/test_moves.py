@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.moves import Move
 from chalicelib.domain.withdrawals import NonceCounter
@@ -21,6 +22,7 @@ from infra.local.queues import consumers
 from tests.support.shop import ETHER, Kms, Shop, bent_node, open_shop
 from tests.support.stack import Stack
 from tests.support.treasury import (
+    altered,
     booked,
     cold,
     move_of,
@@ -258,33 +260,38 @@ def both_with(**fields: Any) -> Callable[[Move], Move]:
     return lambda move: replace(bytes_with(**stored)(move), **fields)
 
 
-ALTERED: dict[str, Callable[[Move], Move]] = {
-    "bytes-recipient": bytes_with(recipient=THIEF.lower()),
-    "bytes-amount": bytes_with(amount=1),
-    "bytes-contract": bytes_with(contract=USDC.lower()),
-    "bytes-chain": bytes_with(chain_id=1),
-    "bytes-network": bytes_with(network="test:bsc"),
-    "bytes-nonce": bytes_with(nonce=7),
-    "bytes-sender": bytes_with(sender=THIEF.lower()),
-    "bytes-no-payment": row_with(unsigned="00"),
-    "row-recipient": row_with(recipient=THIEF),
-    "row-amount": row_with(amount=1),
-    "row-contract": row_with(contract=USDC),
-    "row-asset": row_with(asset="test:ethereum:usdc"),
-    "row-nonce": row_with(nonce=7),
-    "row-source": row_with(source=THIEF),
-    "row-kind": row_with(kind="cold"),
-    "both-recipient": both_with(recipient=THIEF),
-    "both-source": lambda move: replace(bytes_with(sender=THIEF.lower())(move), source=THIEF),
-    "both-contract": both_with(contract=USDC),
+ALTERED: dict[str, tuple[Callable[[Move], Move], str]] = {
+    "bytes-recipient": (bytes_with(recipient=THIEF.lower()), "anew"),
+    "bytes-amount": (bytes_with(amount=1), "anew"),
+    "bytes-contract": (bytes_with(contract=USDC.lower()), "anew"),
+    "bytes-chain": (bytes_with(chain_id=1), "anew"),
+    "bytes-network": (bytes_with(network="test:bsc"), "anew"),
+    "bytes-nonce": (bytes_with(nonce=7), "left"),
+    "bytes-sender": (bytes_with(sender=THIEF.lower()), "left"),
+    "bytes-no-payment": (row_with(unsigned="00"), "anew"),
+    "row-recipient": (row_with(recipient=THIEF), "dropped"),
+    "row-amount": (row_with(amount=1), "anew"),
+    "row-contract": (row_with(contract=USDC), "dropped"),
+    "row-asset": (row_with(asset="test:ethereum:usdc"), "dropped"),
+    "row-nonce": (row_with(nonce=7), "left"),
+    "row-source": (row_with(source=THIEF), "left"),
+    "both-recipient": (both_with(recipient=THIEF), "dropped"),
+    "both-source": (lambda move: replace(bytes_with(sender=THIEF.lower())(move), source=THIEF), "left"),
+    "both-contract": (both_with(contract=USDC), "dropped"),
+    "no-bytes": (lambda move: replace(move, unsigned="", recipient=THIEF), "dropped"),
 }
-OF_SWEEPS: dict[str, Callable[[Move], Move]] = {
-    "another-key": row_with(path="m/44'/60'/1'/0/9999"),
-    "a-key-of-the-wallets": row_with(path=None),
+"""What is altered, and what becomes of the move: its bytes are built anew, it is dropped, or it is left for somebody to look at."""
+OF_SWEEPS: dict[str, tuple[Callable[[Move], Move], str]] = {
+    "row-kind": (row_with(kind="cold"), "left"),
+    "another-key": (row_with(path="m/44'/60'/1'/0/9999"), "left"),
+    "a-key-of-the-wallets": (row_with(path=None), "left"),
+    "a-filler": (row_with(kind="filler"), "dropped"),
 }
-OF_TOPUPS: dict[str, Callable[[Move], Move]] = {
-    "a-deposit-key": row_with(path="m/44'/60'/1'/0/0"),
-    "the-whole-wallet": both_with(amount=ETHER),
+OF_TOPUPS: dict[str, tuple[Callable[[Move], Move], str]] = {
+    "row-kind": (row_with(kind="cold"), "dropped"),
+    "a-deposit-key": (row_with(path="m/44'/60'/1'/0/0"), "left"),
+    "the-whole-wallet": (both_with(amount=ETHER), "anew"),
+    "a-dear-filler": (lambda move: both_with(recipient=move.source)(replace(move, kind="filler")), "dropped"),
 }
 
 
@@ -304,22 +311,86 @@ def test_an_altered_move_is_not_signed(kind: str, shop: Shop, kms: Kms, caplog: 
     assert shop.stack.call("GET", "/v1/transactions", admin, query={"to": built.recipient}).json["data"] == []
     kms.away = False
     kms.calls.clear()
-    cases = ALTERED | (OF_SWEEPS if kind == "sweep" else OF_TOPUPS)
+    start = shop.stack.snapshot()
     signing = services().deposit_moves if kind == "sweep" else services().wallet_moves
-    for version, (what, change) in enumerate(cases.items(), built.version + 1):
-        services().store.commit([Save(replace(change(built), version=version))])
+    for what, (change, expected) in (ALTERED | (OF_SWEEPS if kind == "sweep" else OF_TOPUPS)).items():
+        services().store.commit([Save(replace(change(built), version=built.version + 1))])
         caplog.clear()
         with pytest.raises((OrderMismatch, LookupError)):
             signing.advance(built.network, name)
         stored = move_of(shop, name)
-        assert (stored.raw, stored.txid, stored.state, kms.calls["Sign"]) == (None, None, "built", 0), what
+        assert (stored.raw, stored.txid, kms.calls["Sign"]) == (None, None, 0), what
+        became = "dropped" if stored.state == "dropped" else "left" if stored.unsigned else "anew"
+        assert became == expected, what
+        counter = services().store.get(NonceCounter, network=built.network, wallet=built.source)
+        assert counter is not None and counter.next == (0 if expected == "dropped" else 1), what
         assert "ALARM" in caplog.text or what in ("a-key-of-the-wallets", "a-deposit-key"), what
-    services().store.commit([Save(replace(built, version=built.version + len(cases) + 1))])
-    later(shop)
+        shop.stack.restore(start)
+    services().store.commit([Save(replace(bytes_with(amount=1)(built), version=built.version + 1))])
+    for _ in range(2):
+        later(shop)
+    assert (move_of(shop, name).amount, move_of(shop, name).nonce) == (built.amount, 0)
     shop.mine()
     shop.turn()
     assert move_of(shop, name).state == "settled"
     assert shop.paid(THIEF) == 0
+
+
+@pytest.mark.parametrize("why", ["fees fell", "no place of ours"])
+def test_what_may_not_be_signed_any_more_holds_no_payment_up(why: str, shop: Shop, kms: Kms) -> None:
+    """A top-up was built, payments behind it have the next nonces, and by now it may not be signed as it is."""
+    shop.credit("2")
+    address = paid_address(shop, "5", "usdt")
+    kms.away = True
+    topup = plan(shop, "topup", "eth", shop.hot().address, address.address, "0.01")
+    shop.turn()
+    paid = shop.withdraw("0.25")
+    shop.turn(failures="count")
+    built = move_of(shop, topup)
+    assert (built.state, built.nonce, shop.order(paid).nonce, shop.order(paid).raw) == ("built", 0, 1, None)
+    if why == "fees fell":
+        quote = services().store.get(FeeQuote, network=built.network)
+        assert quote is not None
+        cheap = {coin: fee // 1000 for coin, fee in quote.fees.items()}
+        services().store.commit([Save(replace(quote, fees=cheap, at=quote.at + 3_600_000, version=quote.version + 1))])
+    else:
+        altered(shop, topup, recipient=THIEF)
+    kms.away = False
+    for _ in range(3):
+        shop.wait(IDLE)
+        shop.turn("housekeeping", failures="count")
+    shop.mine()
+    shop.turn()
+    done = move_of(shop, topup)
+    assert shop.withdrawal(paid)["status"] == "confirmed"
+    if why == "fees fell":
+        assert (done.state, done.nonce) == ("settled", 0)
+        assert 0 < same(shop, address.address, "eth") == done.amount < built.amount
+    else:
+        (filler,) = (move for move in services().store.every(Move) if move.kind == "filler")
+        assert (done.state, done.nonce, done.raw) == ("dropped", None, None)
+        assert (filler.state, filler.nonce, filler.source, filler.recipient) == ("settled", 0, built.source, built.source)
+        assert shop.paid(THIEF) == shop.paid(address.address) == 0
+    same(shop, shop.hot().address, "eth")
+
+
+def test_a_stuck_move_of_everything_gets_room_for_its_replacement(shop: Shop) -> None:
+    sweep = native_sweep(shop)
+    shop.chain().plan(sweep, "stick")
+    shop.turn()
+    first = move_of(shop, sweep)
+    later(shop, STUCK)
+    settle(shop)
+    later(shop)
+    second = move_of(shop, sweep)
+    (topup,) = (move for move in services().store.every(Move) if move.kind == "topup")
+    assert (topup.owner, topup.recipient, topup.state) == (sweep, first.source, "settled")
+    assert (second.nonce, second.amount, [a.txid for a in second.earlier]) == (first.nonce, first.amount, [first.txid])
+    assert first.fee < second.fee <= first.fee + topup.amount
+    shop.chain().settle(str(second.txid), "confirm")
+    shop.turn()
+    assert move_of(shop, sweep).state == "settled"
+    assert same(shop, first.source, "eth") == first.fee + topup.amount - second.fee
 
 
 def test_each_function_leaves_the_others_moves_alone_and_twice_is_once(shop: Shop) -> None:

@@ -14,6 +14,7 @@ from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.moves import Move
+from chalicelib.domain.withdrawals import NonceCounter
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.balance_bookings import BalanceBooker
 from chalicelib.usecases.changes import Save
@@ -22,8 +23,9 @@ from chalicelib.wiring import services
 from infra.local.nodes import mine
 from infra.local.tokens import call_data, deploy
 from tests.nodes.conftest import send, send_native, send_token
-from tests.nodes.test_main_job import CONFIRMATIONS, ETHER, HANDLERS, Shop, hot_wallet
+from tests.nodes.test_main_job import CONFIRMATIONS, ETHER, HANDLERS, OUT, Shop, hot_wallet
 from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
+from tests.nodes.test_renewed_payouts import STUCK_MS, block_at
 from tests.support.treasury import address_of, plan_units
 
 pytestmark = pytest.mark.nodes
@@ -86,11 +88,25 @@ def test_what_comes_is_swept_and_what_comes_later_is_credited(shop: Shop, caplog
     assert agree(shop, address.address) == (gas - swept.fee, 0)
     send_native(shop.node.rpc, address.address, ETHER)
     shop.confirm()
+    # Everything is sent, and then fees rise: room for a higher one comes from the hot wallet.
+    shop.node.rpc.call("evm_setAutomine", [False])
+    block_at(shop, 10)
     bare = plan_units(eth, "sweep", address, hot, 2 * ETHER, bare=True)
-    settle(shop)
-    gone = move_of(bare)
+    run(shop)
+    first = move_of(bare)
+    block_at(shop, 60)
+    services().clock.shift_ms += STUCK_MS
+    for _ in range(2):
+        run(shop)
+        for _ in range(CONFIRMATIONS):
+            block_at(shop, 60)
+    run(shop)
+    shop.node.rpc.call("evm_setAutomine", [True])
+    gone, room = move_of(bare), next(m for m in services().store.every(Move) if m.owner == bare)
     left = agree(shop, address.address)
-    assert (gone.state, gone.amount + gone.fee + left[0]) == ("settled", ETHER + gas - swept.fee)
+    assert (gone.state, gone.nonce, gone.amount, len(gone.earlier)) == ("settled", first.nonce, first.amount, 1)
+    assert gone.mined == gone.txid and gone.fee > first.fee
+    assert gone.amount + gone.fee + left[0] == ETHER + gas - swept.fee + room.amount
     agree(shop, hot)
     # What a contract sends is found by comparing balances, before, while and after coins are swept.
     booker = replace_tracing(shop)
@@ -133,4 +149,28 @@ def test_an_approval_in_the_place_of_a_sweep_is_not_signed(shop: Shop, caplog: p
     services().store.commit([Save(before)])
     with pytest.raises(OrderMismatch):
         services().deposit_moves.advance(ARBITRUM, sweep)
-    assert move_of(sweep) == before and "is no plain transfer" in caplog.text
+    left = move_of(sweep)
+    assert (left.state, left.raw, left.nonce, left.unsigned) == ("built", None, before.nonce, "")
+    assert "is no plain transfer" in caplog.text
+    nothing_waits_behind_a_move_that_goes_nowhere(shop)
+
+
+def nothing_waits_behind_a_move_that_goes_nowhere(shop: Shop) -> None:
+    """A move out of the hot wallet has a nonce, a payment the next; its recipient is no place of ours: a filler uses the nonce."""
+    coins, hot, store = services().catalogue("live").coins, hot_wallet(), services().store
+    store.commit([Save(NonceCounter(ARBITRUM, hot, 1))])
+    paid = shop.post("/v1/withdraws", network="arbitrum", coin="usdt", address=OUT, amount="2")
+    shop.run()
+    name = plan_units(coins["arbitrum", "eth"], "cold", hot, OUT, ETHER)
+    planned = move_of(name)
+    built = replace(planned, state="built", nonce=0, unsigned="", version=planned.version + 1)
+    store.commit([Save(built)])
+    before = shop.on_chain(OUT)
+    with pytest.raises(OrderMismatch, match="destination"):
+        services().wallet_moves.advance(ARBITRUM, name)
+    settle(shop)
+    (filler,) = (move for move in store.every(Move) if move.kind == "filler")
+    assert (move_of(name).state, filler.state, filler.nonce) == ("dropped", "settled", 0)
+    assert shop.get(f"/v1/withdrawals/{paid['id']}")["data"]["status"] == "confirmed"
+    assert shop.on_chain(OUT) == (before[0], before[1] + 2_000_000)
+    agree(shop, hot)

@@ -162,6 +162,14 @@ def test_usdt_is_swept_after_its_top_up_and_built_anew_after_its_end(shop: Shop)
     assert swept is not None and [attempt.txid for attempt in swept.earlier] == [first.txid]
     assert (shop.on_chain(address.address, USDT), shop.on_chain(address.address)) == (0, 40 * TRX - swept.fee)
     assert shop.booked("usdt") == shop.on_chain(shop.hot(), USDT)
+    # On the same day the TRX go as well, and their bytes have to be paid for: the sweep has used up the free ones.
+    left = shop.on_chain(address.address)
+    bare = plan_units(trx, "sweep", address, shop.hot(), left, bare=True)
+    shop.run("collect")
+    shop.confirm()
+    gone = services().store.get(Move, network=TRON, id=bare)
+    assert gone is not None and (gone.state, gone.reason, gone.amount) == ("settled", None, left - 1_100_000)
+    assert shop.on_chain(address.address) == 1_100_000 - gone.fee < 1_100_000
 
 
 def test_a_withdrawal_that_the_node_forgot_is_rebuilt_after_its_end_and_paid_once(shop: Shop):

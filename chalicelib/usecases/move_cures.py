@@ -1,0 +1,65 @@
+"""What becomes of a move that is built and may not be signed as it is: its nonce must not hold up what is behind it.
+
+Nothing was signed for it, so nothing can reach the chain. Its bytes are thrown away, and others with the same nonce take their
+place; where the move may go nowhere any more, it is dropped and its nonce given back: to the counter where it was the last, else a
+*filler* uses it, one unit from the wallet to itself. Which of the two `MoveChecks` says (`MoveMismatch.cure`).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.moves import Move, move_command, move_id, move_work
+from chalicelib.domain.withdrawals import NonceCounter
+from chalicelib.usecases.changes import Change, Close, Open, Save
+from chalicelib.usecases.move_checks import MoveMismatch
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class MoveCures:
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+
+    def apply(self, network: Network, move: Move, payer: ChainPayer, mismatch: MoveMismatch) -> None:
+        """Of a built move, in one transaction. Raises Conflict, Unavailable."""
+        if mismatch.cure == "bytes":
+            after = replace(move, unsigned="", updated_at=self._clock.now_ms(), version=move.version + 1)
+            self._store.commit([Save(after)])
+        elif mismatch.cure == "drop":
+            self.release(network, move, payer, str(mismatch))
+
+    def release(self, network: Network, move: Move, payer: ChainPayer, reason: str) -> None:
+        """Drop a built move. Raises Conflict, Unavailable."""
+        news = News(self._clock.now_ms())
+        dropped = replace(
+            move, state="dropped", reason=reason[:300], nonce=None, unsigned=None, updated_at=news.at, version=move.version + 1
+        )
+        changes: list[Change] = [Save(dropped), Close(move_work(move)), *self._freed(network, move, payer, news)]
+        self._store.commit([*changes, *news.emit()])
+        log.error("ALARM %s: move %s is dropped, and nothing was signed for it: %s", network.id, move.id, reason)
+
+    def _freed(self, network: Network, move: Move, payer: ChainPayer, news: News) -> list[Change]:
+        source = self._rules.normalize(network.slug, move.source)
+        counter = self._store.get(NonceCounter, network=network.id, wallet=source)
+        nonce = move.nonce
+        if counter is None or nonce is None or nonce >= counter.next:
+            return []  # never allotted
+        counts = network.simulated or network.family != "tron"
+        if not counts or nonce + 1 == counter.next or payer.next_nonce(source) > nonce:
+            return [Save(counter.without(nonce))]
+        native = self._store.catalogue(network.realm).native(network.slug).asset
+        filler = Move(
+            id=move_id(move.id, "filler", 1), network=move.network, kind="filler", asset=native, contract=None, source=move.source,
+            path=move.path, recipient=move.source, amount=1, owner=move.id, created_at=news.at, updated_at=news.at, state="built",
+            nonce=nonce, unsigned="",
+        )  # fmt: skip
+        news.command(move_command(filler))
+        return [Save(filler), Open(move_work(filler))]
