@@ -104,6 +104,10 @@ def _charge(account: Account, operation: str, sent: dict[str, Any], before: list
             absent = [None] * (len(wanted["Keys"]) - len(items))
             for item in [*items, *absent]:
                 _read(account, table, [item], wanted)
+    elif operation == "TransactGetItems":
+        for wanted, answer in zip(sent["TransactItems"], found["Responses"], strict=True):
+            for _ in range(2):  # a read in a transaction costs two
+                _read(account, wanted["Get"]["TableName"], [answer.get("Item")], {"ConsistentRead": True})
     elif operation == "Query":
         # What is only counted is read all the same: keys, of which none is longer than this.
         counted = [{"pk": {"S": "x" * 180}}] * (found["Count"] if sent.get("Select") == "COUNT" else 0)
