@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chalicelib.domain.moves import MoveKind
 from chalicelib.domain.withdrawals import Priority
-from chalicelib.usecases.ports.accounts import ChainPayer, Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.delegating import DelegationNode, Direction
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -51,6 +51,9 @@ class LoanPayer:
     def assemble(self, unsigned: str, signature: Signature) -> Signed:
         self.explain(unsigned)
         return self._node.assemble(unsigned, signature)
+
+    def opened(self, raw: str) -> Opened:
+        return self._payer.opened(raw)
 
     def broadcast(self, raw: str) -> None:
         self._node.broadcast(raw)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
 from chalicelib.domain.withdrawals import Priority
-from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
+from chalicelib.usecases.ports.coins import CoinPlan, Output, ProvedCoins, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -233,6 +233,13 @@ class FakeCoins:
         if [s.r for s in signatures] != [int.from_bytes(d) for d in self.digests(unsigned)]:
             raise ValueError("a signature is not of its input")
         return Signed(json.dumps({"signed": unsigned}).encode().hex(), hashlib.sha256(unsigned.encode()).hexdigest())
+
+    def proved(self, raw: str, coins: Sequence[Unspent]) -> ProvedCoins:
+        unsigned = json.loads(bytes.fromhex(raw))["signed"]
+        does = self.explain(unsigned)
+        if sorted(map(tuple, self._written(unsigned)["in"])) != sorted((coin.outpoint, coin.amount) for coin in coins):
+            raise ValueError("the signed transaction spends other coins")
+        return ProvedCoins(hashlib.sha256(unsigned.encode()).hexdigest(), does.inputs, does.outputs)
 
     def broadcast(self, raw: str) -> None:
         self._up()

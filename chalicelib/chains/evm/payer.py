@@ -16,7 +16,7 @@ from chalicelib.chains.rpc import JsonRpc, RpcError, Transport
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.keccak import keccak256
-from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -100,6 +100,12 @@ class EvmPayer:
     def signer(self, unsigned: str, signature: Signature) -> str:
         """The address (EIP-55) that would pay if `unsigned` were sent with `signature`. Raises ValueError as `assemble` does."""
         return transactions.signer(self._decoded(unsigned), signature)
+
+    def opened(self, raw: str) -> Opened:
+        """What `assemble` made, taken apart. Raises ValueError for anything else."""
+        unsigned, signature = transactions.disassemble(_bytes(raw))
+        payload = "0x" + unsigned.payload().hex()
+        return Opened(payload, transactions.transaction_id(_bytes(raw)), self.signer(payload, signature))
 
     def broadcast(self, raw: str) -> None:
         """Hand it to the node. Safe to repeat: what the node or the chain knows already is done.

@@ -104,6 +104,33 @@ def decode_payload(payload: bytes) -> Unsigned:
     return decoded
 
 
+def disassemble(raw: bytes) -> tuple[Unsigned, Signature]:
+    """The transaction and the signature whose `signed` is exactly these bytes. Raises ValueError for any other bytes."""
+    import rlp
+
+    typed = raw[:1] == _TYPE_2
+    try:
+        fields = rlp.decode(raw[1:] if typed else raw, strict=True)
+    except rlp.DecodingError as error:
+        raise ValueError(f"not an EVM transaction: {error}") from None
+    if not isinstance(fields, list) or len(fields) != (12 if typed else 9):
+        raise ValueError("not a signed EVM transaction of type 2 or of EIP-155")
+    *plain, v, r, s = fields
+    if not all(isinstance(field, bytes) for field in (*plain[:8], v, r, s)):
+        raise ValueError("a field of the transaction is of the wrong kind")
+    if typed:
+        payload, parity = _TYPE_2 + _rlp(plain), _number(v)
+    else:
+        chain_id, parity = divmod(_number(v) - 35, 2)
+        if chain_id < 1:
+            raise ValueError("the transaction is not of EIP-155")
+        payload = _rlp([*plain, _int(chain_id), b"", b""])
+    unsigned, signature = decode_payload(payload), Signature(_number(r), _number(s), parity)
+    if unsigned.signed(signature) != raw:
+        raise ValueError("the transaction is not in its canonical encoding")
+    return unsigned, signature
+
+
 def assemble(unsigned: Unsigned, signature: Signature) -> Signed:
     """The signed bytes and their id. Raises ValueError for a signature that is out of range or that no key can have made."""
     signer(unsigned, signature)

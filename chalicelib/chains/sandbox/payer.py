@@ -13,7 +13,7 @@ from chalicelib.chains.sandbox.payload import SignedPayment, Unsigned, digest_of
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.public_keys import address_of
-from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -63,6 +63,11 @@ class SandboxPayer:
         signed = SignedPayment(unsigned, signature)
         self._checked(signed)
         return Signed(signed.encode(), txid_of(self._network.family, signed))
+
+    def opened(self, raw: str) -> Opened:
+        """What `assemble` made, taken apart. Raises ValueError for anything else."""
+        signed = SignedPayment.decode(raw)
+        return Opened(signed.unsigned, txid_of(self._network.family, signed), self._checked(signed).sender)
 
     def broadcast(self, raw: str) -> None:
         """Hand it to the network: mined at once, unless its nonce has to wait. Safe to repeat. Raises Refused, Unavailable."""

@@ -20,7 +20,7 @@ from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, text_address, whole
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
-from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -103,6 +103,10 @@ class TronPayer:
         """The signed transaction and its id. Raises ValueError as `explain` does, and unless the sender's key signed."""
         self._decoded(unsigned)
         return transactions.assemble(bytes.fromhex(unsigned), signature)
+
+    def opened(self, raw: str) -> Opened:
+        """What `assemble` made, taken apart. Raises ValueError for anything else."""
+        return transactions.opened(raw)
 
     def broadcast(self, raw: str) -> None:
         """Hand it to the node. Safe to repeat: what the node or the chain knows already is done. Raises Refused (the node's words;

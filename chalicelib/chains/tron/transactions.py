@@ -19,6 +19,7 @@ from chalicelib.chains.tron import protobuf
 from chalicelib.chains.tron.values import raw_address, text_address
 from chalicelib.domain.stakes import Resource
 from chalicelib.encoding.keccak import keccak256
+from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.signing import Signature, Signed
 
 Kind = Literal[
@@ -215,6 +216,18 @@ def disassemble(raw: str) -> tuple[Unsigned, bytes]:
     if len(signature) != 65:
         raise ValueError("the signature is not of 65 bytes")
     return decode(protobuf.bytes_in(found, 1)), signature
+
+
+def opened(raw: str) -> Opened:
+    """What `assemble` made: what was signed (as hex), its id, and its owner, whose key signed. Raises ValueError."""
+    unsigned, signature = disassemble(raw)
+    if signature[64] > 1:
+        raise ValueError("the signature is out of range")
+    parts = Signature(int.from_bytes(signature[:32]), int.from_bytes(signature[32:64]), signature[64])
+    again = assemble(unsigned.encode(), parts)
+    if again.raw != raw:
+        raise ValueError("the transaction is not in its canonical encoding")
+    return Opened(unsigned.encode().hex(), again.txid, unsigned.owner)
 
 
 def native_transfers(raw: bytes) -> list[tuple[str, str, int]]:

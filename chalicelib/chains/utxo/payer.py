@@ -17,6 +17,7 @@ from chalicelib.chains.utxo import psbt, refusals
 from chalicelib.chains.utxo.answers import number, units
 from chalicelib.chains.utxo.facts import GENESIS, policy_of
 from chalicelib.chains.utxo.fees import TARGETS, rate_for
+from chalicelib.chains.utxo.proving import proved
 from chalicelib.chains.utxo.scripts import INPUT_WEIGHT, address_of, dust_of, key_hash_of, script_of
 from chalicelib.chains.utxo.selection import MOST_WEIGHT, Candidate, Change, fee_for, select, worth
 from chalicelib.chains.utxo.transactions import (
@@ -34,7 +35,7 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.coins_held import MOST_RATE
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.public_keys import Chain
-from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
+from chalicelib.usecases.ports.coins import CoinPlan, Output, ProvedCoins, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -181,6 +182,13 @@ class UtxoPayer:
         hashes = [key_hash for _, key_hash in decoded.keys]
         return decoded.signed([unlock(*parts) for parts in zip(hashes, decoded.digests, signatures, strict=True)])
 
+    def proved(self, raw: str, coins: Sequence[Unspent]) -> ProvedCoins:
+        """What the signed transaction `raw` does. Raises ValueError unless it spends exactly `coins`, and the keys of
+        their addresses signed for them."""
+        txid, signed = proved(bytes.fromhex(raw), [self._any_input(coin) for coin in coins])
+        outputs = tuple(Output(self._address(output.script), output.amount) for output in signed.outputs)
+        return ProvedCoins(txid, tuple(spent.name for spent in signed.inputs), outputs)
+
     def broadcast(self, raw: str) -> None:
         """Hand it to the node. Safe to repeat: what is in the mempool or in a block already is done.
 
@@ -326,6 +334,10 @@ class UtxoPayer:
         script = self._script(coin.address)
         key_hash_of(script)
         return Input(outpoint_of(coin.outpoint), coin.amount, script)
+
+    def _any_input(self, coin: Unspent) -> Input:
+        """Also of a P2SH address, whose script its spender shows."""
+        return Input(outpoint_of(coin.outpoint), coin.amount, self._script(coin.address))
 
     def _change(self, home: bytes) -> Change:
         kind = key_hash_of(home)[0]

@@ -48,6 +48,15 @@ class FeeEstimate:
     fee: int
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A signed transaction, taken apart: what was signed, its id, and the address whose key signed."""
+
+    unsigned: str
+    txid: str
+    signer: str
+
+
 class ChainPayer(Protocol):
     """One network of accounts (EVM, Tron, every simulated one), as payments need it."""
 
@@ -83,6 +92,10 @@ class ChainPayer(Protocol):
 
     def assemble(self, unsigned: str, signature: Signature) -> Signed:
         """The signed transaction and its id."""
+        ...
+
+    def opened(self, raw: str) -> Opened:
+        """What `assemble` made, taken apart by its bytes alone. Raises ValueError for anything else."""
         ...
 
     def broadcast(self, raw: str) -> None:

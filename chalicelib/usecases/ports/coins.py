@@ -41,6 +41,15 @@ class CoinPlan:
     vsize: int
 
 
+@dataclass(frozen=True, slots=True)
+class ProvedCoins:
+    """What a signed transaction does, by its bytes alone."""
+
+    txid: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Output, ...]
+
+
 class CoinPayer(Protocol):
     """One UTXO network, as payments need it. `unsigned` carries the amounts and scripts of what it spends, so that digests and
     fee can be computed from it alone."""
@@ -74,6 +83,11 @@ class CoinPayer(Protocol):
 
     def assemble(self, unsigned: str, signatures: Sequence[Signature]) -> Signed:
         """The signed transaction and its id. Raises ValueError unless each signature is by the key of its input's address."""
+        ...
+
+    def proved(self, raw: str, coins: Sequence[Unspent]) -> ProvedCoins:
+        """What the signed transaction `raw` does. Raises ValueError unless it spends exactly `coins`, in whatever order, and each
+        is signed for by the key of its address."""
         ...
 
     def broadcast(self, raw: str) -> None:
