@@ -13,6 +13,7 @@ from chalicelib.domain.coins_held import MOST_INPUTS, MOST_RATE, HeldCoins
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.usecases.bundle_parts import members, most_urgent, same_place, spelled
 from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.coin_proofs import bundle_unproved
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -130,6 +131,10 @@ class BundleBuilding:
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)
         held = coins_of(self._store, network, wallet.address)
+        if unlike := bundle_unproved(payer, self._rules, network, bundle, newest, held.reserved(bundle.id)):
+            # Before any coin is taken for it: whoever altered it may not have ours reserved.
+            log.error("ALARM %s: bundle %s differs from what was signed in %s", network.id, bundle.id, ", ".join(unlike))
+            raise OrderMismatch(f"bundle {bundle.id} differs from what was signed in {', '.join(unlike)}")
         try:
             rate = min(MOST_RATE, payer.fee_rate(bundle.priority))
             coins = self.spendable(network, wallet, held, MOST_INPUTS - len(newest.inputs))

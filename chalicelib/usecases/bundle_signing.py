@@ -13,6 +13,7 @@ from chalicelib.domain.coins_held import MOST_RATE, OwnTransaction
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_parts import members, spelled
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.coin_proofs import bundle_unproved
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.payout_checks import PayoutChecks
 from chalicelib.usecases.payouts import OrderMismatch
@@ -105,8 +106,11 @@ class BundleSigning:
         wrong = [name for name, (found, approved) in facts.items() if found != approved]
         if not 0 < newest.fee <= MOST_RATE * does.vsize // 1000:
             wrong.append("fee's bounds")
-        if replaces and not {c.outpoint for c in bundle.earlier[0].inputs} <= set(does.inputs):
-            wrong.append("the inputs of what it replaces")
+        if replaces:
+            first = bundle.earlier[0]
+            wrong += bundle_unproved(self._payer_of(network), self._rules, network, bundle, first, held.reserved(bundle.id))
+            if not {c.outpoint for c in first.inputs} <= set(does.inputs):
+                wrong.append("the inputs of what it replaces")
         if wrong or ordered:
             named = ", ".join([*ordered, *wrong][:10])
             log.error("ALARM %s: bundle %s differs from what was approved in %s", network.id, bundle.id, named)

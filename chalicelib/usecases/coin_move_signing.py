@@ -34,6 +34,7 @@ from chalicelib.usecases.coin_move_parts import (
     recipient_of,
     spendable,
 )
+from chalicelib.usecases.coin_proofs import begun_for, move_unproved
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -136,25 +137,43 @@ class CoinMoveSigning:
         if not 0 < newest.fee <= (most if first is None else min(most, first.fee * self._renewals.times)):
             wrong.append("fee's bounds")
         if first is None:
-            # What an earlier attempt was signed for, a replacement may be: the same inputs to the same wallet.
             wallet = recipient_of(self._store, move)
             if wallet is None:
                 wrong.append("recipient")
             else:
                 rests_on.append(Still(wallet))
             wrong += self._not_ours(network, move)
-        elif (move.state, does.amount + does.change + does.fee) != ("signed", move.total):
-            wrong.append("what it replaces")
+            if self._too_dear(network, payer, move, newest):
+                wrong.append("fee's share")
+        else:
+            if (move.state, does.amount + does.change + does.fee) != ("signed", move.total):
+                wrong.append("what it replaces")
+            wrong += self._not_ours(network, move)
+            wrong += move_unproved(payer, self._rules, network, move, first)
+            held_on = begun_for(self._store, move)
+            wrong += ["recipient"] if held_on is None else []
+            rests_on += held_on or []
         if wrong:
             named = ", ".join(wrong[:10])
             log.error("ALARM %s: %s differs from what was planned in %s", network.id, move.id, named)
             raise OrderMismatch(f"coin move {move.id} differs from what was planned in {named}")
         return rests_on
 
+    def _too_dear(self, network: Network, payer: CoinPayer, move: CoinMove, newest: CoinAttempt) -> bool:
+        """Whether the first signature would pay more to the miners than may be planned. A wallet is drained at any price of
+        the day, however little it has."""
+        if not too_dear(self._fee_percent, newest.fee, move.total):
+            return False
+        return move.kind != "drain" or newest.fee > self._renewals.times * payer.fee_rate("low") * newest.vsize // 1000
+
     def _not_ours(self, network: Network, move: CoinMove) -> list[str]:
-        """The inputs that are no coins of ours which are reserved for this move."""
+        """The inputs that are no coins of ours which are reserved for this move. Of what was signed already, a block that
+        fell out may have taken some back."""
+        begun = bool(move.earlier)
         if move.wallet is not None:
-            held = {c.outpoint: c.amount for c in coins_of(self._store, network, move.wallet).reserved(move.id) if not c.gone}
+            held = {
+                c.outpoint: c.amount for c in coins_of(self._store, network, move.wallet).reserved(move.id) if begun or not c.gone
+            }
             return [
                 coin.outpoint
                 for coin in move.inputs
@@ -171,7 +190,7 @@ class CoinMoveSigning:
         )
         wrong = []
         for coin, deposit, address in zip(move.inputs, deposits, owners, strict=True):
-            if deposit is None or address is None or not spendable(deposit):
+            if deposit is None or address is None or not (begun or spendable(deposit)):
                 wrong.append(coin.outpoint)
                 continue
             known = (outpoint_of(deposit), deposit.amount, deposit.address, deposit.network, deposit.asset, address.path)
@@ -201,6 +220,9 @@ class CoinMoveSigning:
             return move
         if self._renewals.worn_out(len(move.earlier)) or any(reader.receipt(txid) is not None for txid in move.txids):
             return self._stored(as_it_is.next(now))
+        if unlike := move_unproved(payer, self._rules, network, move, newest):
+            log.error("ALARM %s: %s differs from what was signed in %s", network.id, move.id, ", ".join(unlike))
+            raise OrderMismatch(f"coin move {move.id} differs from what was signed in {', '.join(unlike)}")
         home = move.wallet if newest.change and move.wallet is not None else move.recipient
         try:
             plan = payer.replace(newest.unsigned, home, [], min(MOST_RATE, payer.fee_rate("normal")))

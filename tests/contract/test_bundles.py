@@ -826,3 +826,34 @@ def test_a_transaction_of_several_payments_is_finished_with_the_old_key(shop: Sh
     done = services().store.get(RetiredWallet, network=NETWORK, address=old.address)
     assert done is not None and done.drained_at is not None
     shop.whole()
+
+
+def test_an_altered_bundle_is_not_replaced_with_other_coins(shop: Shop) -> None:
+    """What a replacement has to spend is what was signed first: not what a record says of it."""
+    w = shop.withdraw("4", 0)
+    shop.run()
+    (bundle,) = shop.bundles()
+    newest, sent, held = bundle.newest, list(shop.chain.sent), shop.held()
+    assert bundle.state == "signed" and newest is not None
+    other = next(c for c in held.free if c.amount > 4 * COIN + 10_000)
+    change = other.amount - 4 * COIN - newest.fee
+    written = {"in": [(other.outpoint, other.amount)], "out": [(OUT[0], 4 * COIN), (shop.hot, change)]}
+    bare = replace(newest, unsigned=json.dumps(written).encode().hex(), inputs=(other,), change_amount=change, raw=None, txid=None)
+    signed = replace(bare, raw=newest.raw, txid=newest.txid, signed_at=1)
+    forged = [
+        replace(bundle, renew=True, newest=signed),
+        replace(bundle, renew=True, newest=replace(newest, txid="77" * 32)),
+        replace(bundle, newest=bare, earlier=(replace(signed, unsigned=""),)),
+        replace(bundle, newest=bare, earlier=(replace(newest, unsigned=""),)),
+        replace(bundle, newest=replace(newest, raw=None, txid=None), earlier=(replace(newest, unsigned="", raw="00"),)),
+        replace(bundle, state="built", newest=bare),
+    ]
+    record = next(iter(services().store.every(Withdrawal)))
+    for number, altered in enumerate(forged, 1):
+        services().store.commit([Save(replace(altered, version=bundle.version + number))])
+        with in_realm("live"), pytest.raises(OrderMismatch):
+            services().payouts.pay(record.tenant, record.id)
+        assert shop.chain.sent == sent and shop.held() == held, number
+    services().store.commit([Save(replace(bundle, version=bundle.version + len(forged) + 1))])
+    shop.confirm()
+    assert (shop.status(w), shop.paid(0)) == ("confirmed", 4 * COIN)

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.addresses import RetiredWallet, Wallet, Watched
-from chalicelib.domain.coin_moves import CoinCollection, CoinMove
+from chalicelib.domain.coin_moves import CoinAttempt, CoinCollection, CoinMove, MovedCoin
 from chalicelib.domain.collecting import Collection
 from chalicelib.domain.deposits import HELD, Deposit
 from chalicelib.domain.ids import NetworkId, asset_id, network_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases import coin_move_planning
+from chalicelib.usecases import coin_move_planning, coin_move_signing
 from chalicelib.usecases.changes import Open, Save
 from chalicelib.usecases.cold_adjusting import NotBooked
 from chalicelib.usecases.collect_hints import open_hint
@@ -573,3 +573,59 @@ def test_what_an_operator_refuses_is_left_alone_for_a_day(treasury: Treasury) ->
     treasury.plan()
     assert [move.state for move in treasury.moves()] == ["dropped", "waiting"] and treasury.chain.sent == []
     treasury.whole()
+
+
+def test_an_altered_record_of_what_is_signed_replaces_nothing(treasury: Treasury) -> None:
+    """Whom a replacement pays, with which coins, is what was signed first: not what a record says of it."""
+    move = treasury.plan()
+    newest = move.newest
+    assert move.state == "signed" and newest is not None
+    written = json.loads(bytes.fromhex(newest.unsigned))
+    amount, sent = newest.amount - newest.fee, list(treasury.chain.sent)
+    replaced = (replace(newest, unsigned=""),)
+    made = CoinAttempt(bytes_of(written["in"], [(OUT[0], amount)]), amount, 0, move.total - amount, newest.vsize)
+    home = replace(made, unsigned=bytes_of(written["in"], [(move.recipient, amount)]))
+    fewer = replace(move, inputs=move.inputs[1:])
+    fewer_bytes = bytes_of(written["in"][1:], [(move.recipient, fewer.total - home.fee)])
+    free = treasury.held().free
+    coins = tuple(MovedCoin(c.outpoint, c.amount, c.height, treasury.hot) for c in free)
+    total = sum(c.amount for c in coins)
+    bare = CoinAttempt(bytes_of([(c.outpoint, c.amount) for c in coins], [(OUT[0], total - 9_000)]), total - 9_000, 0, 9_000, 400)
+    bare = replace(bare, vsize=treasury.chain.explain(bare.unsigned).vsize)
+    never = replace(bare, unsigned="", fee=5_000, raw="00", txid="11" * 32, signed_at=1)
+    invented = replace(move, kind="drain", wallet=treasury.hot, recipient=OUT[0], inputs=coins, amount=total, newest=bare)
+    forged = {
+        "recipient": replace(move, recipient=OUT[0], newest=made, earlier=replaced),
+        "recipient to be built": replace(move, recipient=OUT[0], renew=True),
+        "id": replace(move, newest=home, earlier=(replace(replaced[0], txid="11" * 32),)),
+        "nothing signed": replace(move, newest=home, earlier=(replace(replaced[0], raw="00"),)),
+        "fee of what was signed": replace(move, newest=home, earlier=(replace(replaced[0], fee=newest.fee * 2),)),
+        "inputs": replace(fewer, newest=replace(home, unsigned=fewer_bytes, amount=fewer.total - home.fee), earlier=replaced),
+        "invented": replace(invented, earlier=(never,), booked=len(coins)),
+        "invented to be built": replace(invented, newest=replace(never, unsigned=bare.unsigned), booked=len(coins), renew=True),
+    }
+    for number, (name, record) in enumerate(forged.items(), 1):
+        services().store.commit([Save(replace(record, version=move.version + number))])
+        wired = services().deposit_coin_moves if record.wallet is None else services().wallet_coin_moves
+        with in_realm("live"), pytest.raises(OrderMismatch, match=r"differs|pay somebody|spend other"):
+            wired.advance(NETWORK, move.id)
+        assert treasury.chain.sent == sent, name
+    services().store.commit([Save(replace(move, renew=True, version=move.version + len(forged) + 1))])
+    treasury.sign()
+    assert len(treasury.moves()[0].earlier) == 1, "as it was it is replaced"
+    treasury.chain.mine(1)
+    assert treasury.chain.balance_of(OUT[0]) == 0
+
+
+def test_the_first_signature_costs_no_more_than_may_be_planned(treasury: Treasury) -> None:
+    move = treasury.plan_only()
+    assert move.newest is not None
+    fee = move.total // 5
+    written = json.loads(bytes.fromhex(move.newest.unsigned))
+    dear = bytes_of(written["in"], [(move.recipient, move.total - fee)])
+    made = replace(move.newest, unsigned=dear, amount=move.total - fee, fee=fee)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coin_move_signing, "MOST_RATE", 10**12)
+        services().store.commit([Save(replace(move, newest=made, version=move.version + 1))])
+        with in_realm("live"), pytest.raises(OrderMismatch, match="share"):
+            services().deposit_coin_moves.advance(NETWORK, move.id)
