@@ -26,10 +26,13 @@ WEIGHTS: dict[FindingName, int] = {
     "own_address": 10,
     "repeated_failures": 100,
 }
+ENORMOUS_TIMES, ENORMOUS = 100, 60
+"""An unusual amount so many times the largest before has this weight: whoever the payee is."""
 ESTABLISHED = 5
 """Payments of a coin after which its amounts, and days after which its volume, are a habit that others are held against."""
 UNUSUAL_TIMES = 10
-"""An amount so many times the typical one, and larger than every one before, is unusual."""
+"""An amount so many times the typical one, and larger than every one before, is unusual. To one payee, more in a day than so many
+times all that it had before is as new as the payee was."""
 BUSY_TIMES = 3
 """So many times the busiest day's new payees are an attack, however busy the merchant is."""
 VOLUME_TIMES = 5
@@ -39,6 +42,8 @@ MOST_DAYS = 30
 MOST_ALIKE = 20
 """Addresses of one merchant that look alike. By chance there are never two."""
 MOST_LATEST = 6
+MOST_COINS = 8
+"""Coins of which it is known how much one address had: those that were paid last."""
 _COMMON = re.compile(r"0x|(?:bc|tb|bcrt|ltc|tltc|rltc)1.|.")
 
 
@@ -86,7 +91,7 @@ class Assessment:
 class PaymentHistory:
     """What one merchant has paid of one coin: how often, the largest amount and the latest ones in units; payments and units to new
     addresses within a day, as windows (`domain.limits`); and for each of the last days with payments its number since 1970, how
-    many went to new addresses, and units in all."""
+    many and how many units went to new addresses. What goes to the merchant's own addresses is not in it."""
 
     tenant: TenantId
     asset: AssetId
@@ -108,7 +113,7 @@ class PaymentHistory:
         today = now // DAY_MS
         days = {number: (many, total) for number, many, total in self.days}
         many, total = days.get(today, (0, 0))
-        days[today] = (many + new, total + units)
+        days[today] = (many + new, total + (units if new else 0))
         kept = sorted((number, *entry) for number, entry in days.items())[-MOST_DAYS:]
         return replace(
             self,
@@ -125,18 +130,35 @@ class PaymentHistory:
 @dataclass(frozen=True, slots=True)
 class Payee:
     """An address (public spelling) that was paid `count` times since `first`, or is whitelisted (0 times). `latest` are the ids of
-    the last withdrawals to it. Times in milliseconds since 1970."""
+    the last withdrawals to it. `had`: of a coin the day (since 1970) of the last payment, units before that day, and units in all.
+    `grown`: when it last had far more than before. Times in milliseconds since 1970."""
 
     address: str
     first: int = 0
     last: int = 0
     count: int = 0
     latest: tuple[str, ...] = ()
+    had: tuple[tuple[str, int, int, int], ...] = ()
+    grown: int = 0
+
+    def had_of(self, asset: AssetId, now: int) -> tuple[int, int]:
+        """Units of a coin that it had before today, and today."""
+        for name, day, before, total in self.had:
+            if name == asset:
+                return (before, total - before) if day == now // DAY_MS else (total, 0)
+        return 0, 0
+
+    def paid(self, asset: AssetId, units: int, now: int) -> Payee:
+        """With so many units more."""
+        before, today = self.had_of(asset, now)
+        others = tuple(each for each in self.had if each[0] != asset)
+        return replace(self, had=(*others, (asset, now // DAY_MS, before, before + today + units))[-MOST_COINS:])
 
 
 @dataclass(frozen=True, slots=True)
 class Payees:
-    """The addresses of one network that a merchant has paid or whitelisted and that have one `mark`: nearly always one."""
+    """The addresses that a merchant has paid or whitelisted and that have one `mark`: nearly always one. `network` is a network, or
+    all EVM networks of a realm together (``live:evm``): there an address is the same on each."""
 
     tenant: TenantId
     network: NetworkId
@@ -147,15 +169,23 @@ class Payees:
     def find(self, address: str) -> Payee | None:
         return next((payee for payee in self.known if payee.address == address), None)
 
-    def with_payment(self, address: str, now: int, withdrawal_id: str) -> Payees | None:
-        """The next version; None where there is no more room, so that those that were first stay."""
+    def together(self, other: Payees | None) -> Payees:
+        """With those of another record that are not here."""
+        more = [] if other is None else [payee for payee in other.known if self.find(payee.address) is None]
+        return replace(self, known=(*self.known, *more)[:MOST_ALIKE])
+
+    def with_payment(
+        self, address: str, now: int, withdrawal_id: str, asset: AssetId | None = None, units: int = 0, grown: bool = False
+    ) -> Payees | None:
+        """The next version, after `units` of a coin, which may be far more than it had before; None where there is no more room, so
+        that those that were first stay."""
         before = self.find(address)
         if before is None and len(self.known) >= MOST_ALIKE:
             return None
         payee = before or Payee(address)
-        after = Payee(
-            address, payee.first or now, now, payee.count + 1, (*payee.latest, withdrawal_id)[-MOST_LATEST:]
-        )  # fmt: skip
+        latest = (*payee.latest, withdrawal_id)[-MOST_LATEST:]
+        after = replace(payee, first=payee.first or now, last=now, count=payee.count + 1, latest=latest)
+        after = replace(after if asset is None else after.paid(asset, units, now), grown=now if grown else payee.grown)
         others = tuple(payee for payee in self.known if payee.address != address)
         return replace(self, known=(*others, after), version=self.version + 1)
 
@@ -192,11 +222,22 @@ class Case:
     own: bool = False
 
     def new(self, now: int) -> bool:
-        """Whether its address is: first paid less than a day ago, and not whitelisted for an hour."""
+        """Whether its address is: first paid less than a day ago, or had far more since then than before; not where it is
+        whitelisted for an hour."""
         if self.trusted_since is not None and now - self.trusted_since >= HOUR_MS:
             return False
         payee = self.payees.find(self.address)
-        return not self.paid or payee is None or now - payee.first < DAY_MS
+        if not self.paid or payee is None or now - max(payee.first, payee.grown) < DAY_MS:
+            return True
+        return self.grows(now)
+
+    def grows(self, now: int) -> bool:
+        """Whether a known address would have far more of the coin today than ever before: one unit makes nobody known."""
+        payee = self.payees.find(self.address)
+        if payee is None:
+            return False
+        before, today = payee.had_of(self.history.asset, now)
+        return today + self.units > UNUSUAL_TIMES * before and self.large(today + self.units)
 
 
 def judge(case: Case, rules: RiskRules, now: int) -> tuple[Finding, ...]:
@@ -217,7 +258,10 @@ def judge(case: Case, rules: RiskRules, now: int) -> tuple[Finding, ...]:
         found.append("own_address")
     if case.failures >= rules.failures:
         found.append("repeated_failures")
-    return tuple(Finding(name, WEIGHTS[name]) for name in found)
+    weights = dict(WEIGHTS)
+    if case.units >= ENORMOUS_TIMES * history.largest:
+        weights["unusual_amount"] = ENORMOUS
+    return tuple(Finding(name, weights[name]) for name in found)
 
 
 def _hurried(case: Case, rules: RiskRules, now: int) -> bool:
@@ -230,5 +274,6 @@ def _hurried(case: Case, rules: RiskRules, now: int) -> bool:
     if used(history.fresh, now, DAY_MS) >= max(rules.per_day, BUSY_TIMES * busiest):
         return True
     total = case.units + used(history.fresh_units, now, DAY_MS)
-    usual = max((units for _, _, units in earlier), default=0)
+    # Who never pays anybody new has an ordinary payment to compare with.
+    usual = max((units for _, _, units in earlier), default=0) or history.typical
     return len(earlier) >= ESTABLISHED and total > VOLUME_TIMES * usual and case.large(total)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from chalicelib.domain.addresses import Address, Mode, Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
-from chalicelib.domain.ids import NetworkId, Realm, TenantId, new_id, tenant_parts
+from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_id, new_id, tenant_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.restores import INDEXES
 from chalicelib.usecases.changes import Also, Change, Save, nothing_more
@@ -229,6 +229,11 @@ class Addresses:
 def family_key(network: Network) -> str:
     """What addresses of a network are told apart by: EVM networks share theirs, the others have each their own."""
     return "evm" if network.family == "evm" else network.slug
+
+
+def payees_place(network: Network) -> NetworkId:
+    """What `domain.risk.Payees` of a network are stored by."""
+    return network_id(network.realm, family_key(network))
 
 
 def watched_key(network: Network, storage_form: str) -> tuple[type[Any], dict[str, str]]:

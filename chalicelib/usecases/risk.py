@@ -19,7 +19,7 @@ from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.risk import Assessment, Case, Payees, PaymentHistory, RiskRules, judge, mark_of
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.addresses import payees_place, watched_key
 from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader, Contracts
@@ -60,21 +60,22 @@ class Risk:
     def of(self, network: Network, withdrawal: Withdrawal, now: int) -> Judged:
         """What speaks against beginning with a withdrawal `now`. Raises Unavailable."""
         tenant, address = withdrawal.tenant, withdrawal.to_address
-        mark = mark_of(address)
+        mark, everywhere = mark_of(address), payees_place(network)
         place = self._addresses.storage_form(network.slug, address)
-        history, payees, entry, watched = self._store.get_many(
+        history, entry, watched, payees, *earlier = self._store.get_many(
             [
                 (PaymentHistory, {"tenant": tenant, "asset": withdrawal.asset}),
-                (Payees, {"tenant": tenant, "network": network.id, "mark": mark}),
                 (WhitelistEntry, {"tenant": tenant, "id": entry_id(tenant, network.id, address)}),
                 watched_key(network, place),
+                # Each EVM network once had its own: what was noted then counts, too.
+                *((Payees, {"tenant": tenant, "network": each, "mark": mark}) for each in dict.fromkeys((everywhere, network.id))),
             ]
         )
+        payees = (payees or Payees(tenant, everywhere, mark)).together(earlier[0] if earlier else None)
         paid, failures = self._outcomes(withdrawal, payees, now)
-        payees = payees or Payees(tenant, network.id, mark)
         trusted: WhitelistEntry | None = entry if entry is not None and entry.removed_at is None else None
         if trusted is None and payees.find(address) is None:
-            payees = self._with_whitelist(payees)
+            payees = self._with_whitelist(network, payees)
         case = Case(
             address=address,
             units=withdrawal.amount,
@@ -91,19 +92,23 @@ class Risk:
             case = replace(case, contract=self._has_code(network, address))
         accepted = () if withdrawal.risk is None else withdrawal.risk.accepted
         assessment = Assessment(judge(case, self._rules, now), accepted)
-        met = case.payees.with_payment(address, now, withdrawal.id)
-        noted = [Save(case.history.with_payment(now, withdrawal.amount, new))] + ([] if met is None else [Save(met)])
+        met = case.payees.with_payment(address, now, withdrawal.id, withdrawal.asset, withdrawal.amount, new and case.grows(now))
+        noted: list[Change] = [] if met is None else [Save(met)]
+        if not case.own:
+            # What comes back costs nothing: it would make any habit.
+            noted.append(Save(case.history.with_payment(now, withdrawal.amount, new)))
         asks = assessment.unaccepted >= self._rules.threshold
         return Judged(assessment if assessment.findings else None, asks, is_service(watched), tuple(noted))
 
-    def _with_whitelist(self, payees: Payees) -> Payees:
+    def _with_whitelist(self, network: Network, payees: Payees) -> Payees:
         """With what the merchant trusts and was trusted before trusting noted it here. Asked for an address that is not known yet,
         once: what is found is saved with its payment."""
+        alike = {n.id for n in self._store.catalogue(network.realm).networks.values() if payees_place(n) == payees.network}
         after: str | None = None
         for _ in range(MOST_PAGES):
             page = self._store.page(WhitelistEntry, limit=PAGE, after=after, tenant=payees.tenant)
             for entry in page.items:
-                if entry.removed_at is None and (entry.network, mark_of(entry.address)) == (payees.network, payees.mark):
+                if entry.removed_at is None and entry.network in alike and mark_of(entry.address) == payees.mark:
                     more = payees.with_trusted(entry.address)
                     # Versions count what is stored: the payment's own step is the next one.
                     payees = payees if more is None else replace(more, version=payees.version)
@@ -112,9 +117,9 @@ class Risk:
                 break
         return payees
 
-    def _outcomes(self, withdrawal: Withdrawal, payees: Payees | None, now: int) -> tuple[bool, int]:
+    def _outcomes(self, withdrawal: Withdrawal, payees: Payees, now: int) -> tuple[bool, int]:
         """Whether money went to the address before, and how many of the latest payments to it failed on the chain in a day."""
-        payee = None if payees is None else payees.find(withdrawal.to_address)
+        payee = payees.find(withdrawal.to_address)
         if payee is None or not payee.latest:
             return False, 0
         found: list[Withdrawal | None] = self._store.get_many(

@@ -16,6 +16,7 @@ from chalicelib.domain.ids import NetworkId, TenantId, network_parts
 from chalicelib.domain.merchant_settings import MerchantSettings
 from chalicelib.domain.risk import Payees, mark_of
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id
+from chalicelib.usecases.addresses import payees_place
 from chalicelib.usecases.changes import Also, Save, nothing_more
 from chalicelib.usecases.guarding import Signatures, check_signed
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -53,7 +54,7 @@ class Whitelist:
 
         def decide() -> WhitelistEntry:
             now = self._clock.now_ms()
-            before, settings, alike = self._guarded(tenant, name, network.id, shown)
+            before, settings, alike = self._guarded(tenant, name, payees_place(network), shown)
             if before is not None and before.removed_at is None:
                 raise BusinessRule("address", f"is on the whitelist for {network.slug} already, as {before.id}")
             version = 1 if before is None else before.version + 1
@@ -93,7 +94,7 @@ class Whitelist:
         return until_settled(decide)
 
     def _guarded(
-        self, tenant: TenantId, name: str, network: NetworkId, address: str
+        self, tenant: TenantId, name: str, place: NetworkId, address: str
     ) -> tuple[WhitelistEntry | None, MerchantSettings, Payees]:
         """What is stored under an id, the settings that say who guards it, and what looks like its address; one call."""
         mark = mark_of(address)
@@ -101,10 +102,10 @@ class Whitelist:
             [
                 (WhitelistEntry, {"tenant": tenant, "id": name}),
                 (MerchantSettings, {"tenant": tenant}),
-                (Payees, {"tenant": tenant, "network": network, "mark": mark}),
+                (Payees, {"tenant": tenant, "network": place, "mark": mark}),
             ]
         )
-        return entry, settings or MerchantSettings(tenant), alike or Payees(tenant, network, mark)
+        return entry, settings or MerchantSettings(tenant), alike or Payees(tenant, place, mark)
 
     def remove(self, tenant: TenantId, name: str) -> WhitelistEntry:
         """Trust an address no more. Raises NotFound."""

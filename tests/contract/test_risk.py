@@ -13,6 +13,7 @@ from chalicelib.domain.risk import Payees, PaymentHistory, RiskRules, mark_of
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.store.dynamo import DynamoStore
+from chalicelib.usecases.addresses import payees_place
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
@@ -64,7 +65,7 @@ def with_habit(shop: Shop, units: int = 10**15, times: int = 6) -> PaymentHistor
 
 def alike(shop: Shop, address: str) -> Payees | None:
     tenant = next(w.tenant for w in services().store.every(Withdrawal))
-    return services().store.get(Payees, tenant=tenant, network=shop.realm_network().id, mark=mark_of(address))
+    return services().store.get(Payees, tenant=tenant, network=payees_place(shop.realm_network()), mark=mark_of(address))
 
 
 def test_an_unusual_amount_to_a_new_address_waits_for_the_operator(shop: Shop) -> None:
@@ -131,6 +132,29 @@ def test_an_address_that_looks_like_one_that_was_paid_or_trusted(shop: Shop) -> 
     assert shop.withdrawal(again)["status"] == "confirming"
     known = alike(shop, OTHER)
     assert known is not None and [(p.address, p.count) for p in known.known] == [(OTHER, 2)]  # what waits was not paid
+
+
+def test_one_that_looks_like_an_address_of_another_evm_network(shop: Shop) -> None:
+    paid(shop, shop.withdraw("0.001", address=OTHER))
+    polygon = Shop(shop.stack, network="polygon")
+    polygon.turn()
+    coin = services().catalogue("test").native("polygon").slug
+    polygon.pay(polygon.invoice("5", coin)["address"], "5", coin)
+    polygon.mine(polygon.realm_network().confirmations + 1)
+    polygon.turn()
+    poisoned = polygon.withdraw("1", coin, TWIN)
+    polygon.turn()
+    assert findings(polygon.withdrawal(poisoned)) == ["look_alike"]
+
+
+def test_what_was_noted_for_one_evm_network_alone_still_counts(shop: Shop) -> None:
+    poisoned = shop.withdraw("0.001", address=TWIN)
+    tenant, network = shop.record(poisoned).tenant, shop.realm_network().id
+    before = Payees(tenant, network, mark_of(OTHER)).with_payment(OTHER, 1, "wd_1")
+    assert before is not None
+    services().store.commit([Save(before)])
+    shop.turn()
+    assert findings(shop.withdrawal(poisoned)) == ["look_alike"]
 
 
 def test_what_was_trusted_before_anybody_noted_it_is_a_reference_too(shop: Shop) -> None:
@@ -211,6 +235,9 @@ def test_contracts_and_our_own_addresses(shop: Shop) -> None:
     shop.turn()
     assert findings(shop.withdrawal(to_contract)) == ["contract"]
     assert findings(shop.withdrawal(own)) == ["own_address"]
+    record = shop.record(own)
+    history = services().store.get(PaymentHistory, tenant=record.tenant, asset=record.asset)
+    assert history is not None and history.count == 2  # what comes back makes no habit
     assert "risk" not in shop.withdrawal(foreign)  # whose it is, is nobody else's business
     assert {shop.withdrawal(w)["status"] for w in (to_contract, own, foreign)} == {"confirming"}
 

@@ -66,7 +66,8 @@ def paid(units: int = 100 * COIN, days: int = 10, each: int = 1) -> PaymentHisto
 
 
 def known(since: int = 10 * DAY_MS) -> Payees:
-    return replace(none(), known=(Payee(PAYEE, NOW - since, NOW - since, 1, ("wd_1",)),))
+    had = ((ASSET, (NOW - since) // DAY_MS, 0, 1000 * COIN),)
+    return replace(none(), known=(Payee(PAYEE, NOW - since, NOW - since, 1, ("wd_1",), had),))
 
 
 def test_the_first_withdrawals_of_a_merchant_are_nobodys_business() -> None:
@@ -187,6 +188,24 @@ def test_contracts_own_addresses_and_failures() -> None:
     assert (names(case(own=True)), score(case(own=True)) < RULES.threshold) == (["own_address"], True)
     assert names(case(failures=2)) == []
     assert (names(case(failures=3)), score(case(failures=3)) >= RULES.threshold) == (["repeated_failures"], True)
+
+
+def test_one_unit_and_a_day_make_nobody_known() -> None:
+    habit, payees = PaymentHistory(TENANT, ASSET), none().with_payment(PAYEE, NOW - DAY_MS - 1, "wd_1", ASSET, 1)
+    for day in range(40, 1, -1):
+        habit = habit.with_payment(NOW - day * DAY_MS, 2000 * COIN, False)
+    assert payees is not None
+    assert names(case(10**6 * COIN, history=habit, payees=payees, paid=True)) == ["new_address", "unusual_amount", "velocity"]
+    assert names(case(999 * COIN, history=habit, payees=payees, paid=True)) == []
+    # In parts it is as much, and new for a day from then on.
+    parts = payees.with_payment(PAYEE, NOW, "wd_2", ASSET, 999 * COIN)
+    assert parts is not None and case(999 * COIN, history=habit, payees=parts, paid=True).new(NOW)
+    grown = parts.with_payment(PAYEE, NOW, "wd_3", ASSET, 999 * COIN, grown=True)
+    assert grown is not None
+    assert [case(payees=grown, paid=True).new(NOW + wait) for wait in (DAY_MS - 1, DAY_MS)] == [True, False]
+    # A hundred times the largest asks by itself, of whomever it is.
+    most = case(200_000 * COIN, history=habit, trusted_since=0)
+    assert (names(most), score(most), score(replace(most, units=most.units - 1))) == (["unusual_amount"], 60, 40)
 
 
 def test_what_was_accepted_is_not_asked_again() -> None:
