@@ -13,6 +13,7 @@ import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from chalicelib.chains.providers import Contradiction, Health, in_order
@@ -226,17 +227,28 @@ class SeveralReaders:
         return False if False in told else None if None in told else True
 
     def balances_at(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None = None) -> list[int]:
-        """As one reader, of two that say the same: nothing else proves a balance. Raises Unavailable where there are no two."""
-        first, second = self._two(lambda reader: reader.balances_at(addresses, number, block_hash, contract))
-        if first != second:
-            log.error("ALARM %s: two nodes tell different balances at block %d", self._network.id, number)
-            raise Unavailable(f"{self._network.id}: no two nodes tell the same balances at block {number}")
-        return first
+        """As one reader, of two that say the same of an address: nothing else proves a balance. Where the first two differ, others
+        are asked. Raises Unavailable where there are no two."""
+        told: list[list[int]] = []
+        for answer in self._balances(lambda reader: reader.balances_at(addresses, number, block_hash, contract)):
+            told.append(answer)
+            agreed = [next((value for value in column if column.count(value) > 1), None) for column in zip(*told, strict=True)]
+            found = [value for value in agreed if value is not None]
+            if len(told) > 1 and len(found) == len(addresses):
+                if len(told) > 2:
+                    log.warning("%s: a node tells other balances at block %d than two others", self._network.id, number)
+                return found
+        if len(told) < 2:
+            raise Unavailable(f"{self._network.id}: there are no two nodes to tell balances")
+        log.error("ALARM %s: two nodes tell different balances at block %d", self._network.id, number)
+        raise Unavailable(f"{self._network.id}: no two nodes tell the same balances at block {number}")
 
     def nonces(self, addresses: Sequence[str]) -> list[int]:
         """As one reader, the higher of what two say. Raises Unavailable where there are no two."""
-        first, second = self._two(lambda reader: reader.nonces(addresses))
-        return [max(pair) for pair in zip(first, second, strict=True)]
+        told = list(islice(self._balances(lambda reader: reader.nonces(addresses)), 2))
+        if len(told) < 2:
+            raise Unavailable(f"{self._network.id}: there are no two nodes to tell balances")
+        return [max(pair) for pair in zip(*told, strict=True)]
 
     def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
         """As one reader: of all that answer, the one that knows most of an address. One that lags or lies hides none."""
@@ -255,19 +267,16 @@ class SeveralReaders:
             raise trouble or Unavailable(f"no node of {self._network.id} answers")
         return found
 
-    def _two(self, ask: Callable[[Balances], list[T]]) -> tuple[list[T], list[T]]:
-        """What the first two answer that do."""
-        told: list[list[T]] = []
+    def _balances(self, ask: Callable[[Balances], list[T]]) -> Iterator[list[T]]:
+        """What each answers that does, one after another."""
         for seen in self._in_order():
             if not isinstance(seen.reader, Balances):
                 continue
             try:
-                told.append(seen.health.watched(partial(ask, seen.reader)))
+                answer = seen.health.watched(partial(ask, seen.reader))
             except Unavailable:
                 continue
-            if len(told) == 2:
-                return told[0], told[1]
-        raise Unavailable(f"{self._network.id}: there are no two nodes to tell balances")
+            yield answer
 
     def final(self, tag: str) -> int:
         """Number of the block that the node calls `tag` (EVM only)."""

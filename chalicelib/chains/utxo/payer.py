@@ -214,8 +214,8 @@ class UtxoPayer:
         return self._unspent_at(self._rpc, outpoints, mempool)
 
     def vouched_unspent(self, outpoints: Sequence[str]) -> list[Unspent | None]:
-        """As `unspent`, in blocks alone, and of two nodes where there are several. Raises Unavailable where two do not answer, or
-        contradict each other."""
+        """As `unspent`, in blocks alone, and of two nodes that say the same where there are several: where the first two differ,
+        others are asked. Raises Unavailable where no two say the same."""
         found: list[list[Unspent | None]] = []
         for start in range(0, len(outpoints), _ASKED_AT_ONCE):
             part = outpoints[start : start + _ASKED_AT_ONCE]
@@ -225,13 +225,14 @@ class UtxoPayer:
                     told.append(self._unspent_at(node, part, mempool=False))
                 except Unavailable as error:
                     log.warning("%s: a node does not say what is spent: %s", self._network.id, error)
-                if len(told) == 2:
+                    continue
+                if len(self._each) < 2 or told[-1] in told[:-1]:
+                    found.append(told[-1])
                     break
-            if len(told) < min(2, len(self._each) or 1):
-                raise Unavailable(f"{self._network.id}: too few nodes say what is spent")
-            if told[0] != told[-1]:
-                raise Unavailable(f"{self._network.id}: two nodes say different things of what is spent")
-            found.append(told[0])
+            else:
+                if len(told) < 2:
+                    raise Unavailable(f"{self._network.id}: too few nodes say what is spent")
+                raise Unavailable(f"{self._network.id}: no two nodes say the same of what is spent")
         return [each for part in found for each in part]
 
     def denied(self, outpoints: Sequence[str]) -> bool:
