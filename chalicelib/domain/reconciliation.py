@@ -17,7 +17,11 @@ from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId
 EVERY_MS = 24 * 3600 * 1000
 """How long after the last run began the next one does by itself."""
 MOST_LISTED = 200
-"""Differences that a report lists; of more it has the number and the sums."""
+"""Differences that the report itself lists."""
+PART = 800
+"""Of more, so many are in each further part: about 200 bytes each, and an item has 400 KB."""
+MOST_SKIPPED = 50
+"""Places that could not be compared and are named; of more there is the number."""
 MOST_SUSPECTS = 500
 """Places that wait for a second look. Where more differ, those beyond are believed at once."""
 MOST_LOOKS = 5
@@ -69,14 +73,36 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
-    """A place that differed, and waits for another look. `at` in milliseconds since 1970: when it was last looked at."""
+class Unread:
+    """One look at a place that told nothing, and `why`. `lasting`: another look would tell no more."""
+
+    place: Place
+    block: int
+    why: str
+    lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A place that was not compared, and `why`."""
 
     address: str
     role: Role
     asset: AssetId
     staked: bool
-    difference: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A place that differed (`difference`), or could not be read (None), and waits for another look. `at` in milliseconds since
+    1970: when it was last looked at."""
+
+    address: str
+    role: Role
+    asset: AssetId
+    staked: bool
+    difference: int | None
     block: int
     at: int
     looks: int = 1
@@ -112,8 +138,8 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class CoinSums:
     """One coin of one network, in units. `ledger` is all that the ledger has here (places, in flight and staked), the others as in
-    `Seen`. `owed` is what merchants have, the positive ones alone; `overdrawn` what others owe. `owed_before` was read before the
-    places were, `owed` after: `None` until then.
+    `Seen`; what `skipped` places have, which could not be compared, is not in them. `owed` is what merchants have, the positive
+    ones alone; `overdrawn` what others owe. `owed_before` was read before the places were, `owed` after.
     """
 
     asset: AssetId
@@ -125,6 +151,7 @@ class CoinSums:
     owed_before: int = 0
     owed: int = 0
     overdrawn: int = 0
+    skipped: int = 0
 
     def plus(self, seen: Seen) -> CoinSums:
         return replace(
@@ -148,8 +175,9 @@ class CoinSums:
         return self.held + self.leaving
 
     @property
-    def solvent(self) -> bool:
-        return self.assets >= self.liabilities
+    def solvent(self) -> bool | None:
+        """None: not by what could be read, and not all of it could."""
+        return True if self.assets >= self.liabilities else None if self.skipped else False
 
     @property
     def operator(self) -> int:
@@ -162,7 +190,9 @@ class Comparison:
     """How far the run of a network has come. `after` is the place in the table that the phase has reached, empty at its start.
 
     `first_block` and `last_block` bound the blocks that places were compared at. `found` counts differences, of which the first
-    MOST_LISTED are kept. `trouble` says why it can not go on now, since `trouble_since`. Times in milliseconds since 1970.
+    MOST_LISTED are in `differences`; those after them are stored in `parts` parts, but the last, that are in `more`. `skipped`
+    names the first of `unread` places that could not be compared. `trouble` says why it can not go on now, since `trouble_since`.
+    Times in milliseconds since 1970.
     """
 
     network: NetworkId
@@ -179,6 +209,10 @@ class Comparison:
     suspects: tuple[Suspect, ...] = ()
     differences: tuple[Difference, ...] = ()
     found: int = 0
+    more: tuple[Difference, ...] = ()
+    parts: int = 0
+    skipped: tuple[Skipped, ...] = ()
+    unread: int = 0
     trouble: str | None = None
     trouble_since: int | None = None
     version: int = 1
@@ -198,64 +232,79 @@ class Comparison:
                 sums[asset] = replace(before, owed=before.owed + positive, overdrawn=before.overdrawn + negative)
         return replace(self, sums=_ordered(sums.values()))
 
-    def seeing(self, looks: Iterable[Seen], now: int, known: Mapping[tuple[str, AssetId, bool], int]) -> Comparison:
+    def seeing(self, looks: Iterable[Seen | Unread], now: int, known: Mapping[tuple[str, AssetId, bool], int]) -> Comparison:
         """After looks at places: what agrees is added up; what differs is a suspect, or a difference once two looks in a row said
-        the same, or many looks something else each time. `known` says of differences of the last run when they were first seen."""
+        the same, or many looks something else each time; what could not be read is looked at as often, and left out then. `known`
+        says of differences of the last run when they were first seen."""
         sums = {each.asset: each for each in self.sums}
         suspects = {each.key: each for each in self.suspects}
-        differences, found, looked = list(self.differences), self.found, self.looked
-        blocks = [block for block in (self.first_block, self.last_block) if block is not None]
+        listed, skipped, looked, unread = [*self.differences, *self.more], list(self.skipped), self.looked, self.unread
+        before_these, blocks = len(listed), [block for block in (self.first_block, self.last_block) if block is not None]
         for seen in looks:
             place = seen.place
+            named = (place.address, place.role, place.asset, place.staked)
             blocks.append(seen.block)
             before = suspects.pop(place.key, None)
-            looks_so_far = 1 if before is None else before.looks + 1
-            if seen.difference:
-                sure = before is not None and before.difference == seen.difference
-                if not sure and looks_so_far < MOST_LOOKS and (before is not None or len(suspects) < MOST_SUSPECTS):
-                    suspects[place.key] = Suspect(
-                        *(place.address, place.role, place.asset, place.staked, seen.difference, seen.block, now, looks_so_far)
-                    )
+            so_far = 1 if before is None else before.looks + 1
+            room = so_far < MOST_LOOKS and (before is not None or len(suspects) < MOST_SUSPECTS)
+            coin = sums.get(place.asset) or CoinSums(place.asset)
+            if isinstance(seen, Unread):
+                if room and not seen.lasting:
+                    suspects[place.key] = Suspect(*named, None, seen.block, now, so_far)
                     continue
-                found += 1
-                if len(differences) < MOST_LISTED:
-                    since = known.get(place.key, now)
-                    differences.append(
-                        Difference(
-                            *(place.address, place.role, place.asset, place.staked, seen.expected, seen.held, seen.block, since)
-                        )
-                    )
+                unread += 1
+                skipped += [Skipped(*named, seen.why)] if len(skipped) < MOST_SKIPPED else []
+                sums[place.asset] = replace(coin, skipped=coin.skipped + 1)
+                continue
+            if seen.difference:
+                if room and (before is None or before.difference != seen.difference):
+                    suspects[place.key] = Suspect(*named, seen.difference, seen.block, now, so_far)
+                    continue
+                listed.append(Difference(*named, seen.expected, seen.held, seen.block, known.get(place.key, now)))
             looked += 1
-            sums[place.asset] = (sums.get(place.asset) or CoinSums(place.asset)).plus(seen)
+            sums[place.asset] = coin.plus(seen)
         return replace(
             self,
             sums=_ordered(sums.values()),
             suspects=tuple(suspects.values()),
-            differences=tuple(differences),
-            found=found,
+            differences=tuple(listed[:MOST_LISTED]),
+            more=tuple(listed[MOST_LISTED:]),
+            found=self.found + len(listed) - before_these,
+            skipped=tuple(skipped),
+            unread=unread,
             looked=looked,
             first_block=min(blocks, default=None),
             last_block=max(blocks, default=None),
         )
 
+    def parted(self) -> tuple[Comparison, list[tuple[int, tuple[Difference, ...]]]]:
+        """With no more differences than there is room for; and the parts that are full now, by number (the report itself is the
+        first). At the end all of them are."""
+        left, full, number = self.more, [], self.parts + 1
+        while len(left) >= PART or (left and not self.open):
+            number += 1
+            full.append((number, left[:PART]))
+            left = left[PART:]
+        return replace(self, more=left, parts=number - 1), full
+
     @property
     def unsure(self) -> bool:
         """Whether some coin looks insolvent, and money moved while it was added up: then that is not proven."""
         moved = any(each.owed_before != each.owed for each in self.sums)
-        return moved and self.passes < MOST_PASSES and not all(each.solvent for each in self.sums)
+        return moved and self.passes < MOST_PASSES and any(each.solvent is False for each in self.sums)
 
     def over_again(self) -> Comparison:
         """All places once more. What is owed now is what was owed before."""
         sums = tuple(CoinSums(each.asset, owed_before=each.owed) for each in self.sums)
-        return replace(
-            self, phase="walk", after="", passes=self.passes + 1, looked=0, sums=sums, suspects=(), differences=(), found=0
-        )
+        empty = Comparison(self.network, self.run, self.started_at, self.updated_at, version=self.version)
+        return replace(empty, phase="walk", passes=self.passes + 1, sums=sums)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """The last finished run of a network. `complete`: every place was compared; else `trouble` says why not, and nothing is proven
-    of the rest. Times in milliseconds since 1970."""
+    """The last finished run of a network. `complete`: it went through all places; else `trouble` says why not, and nothing is
+    proven of the rest. Of `found` differences the first are in `differences`, the others in `parts` parts. `unread` places could
+    not be compared, such as `skipped`. Times in milliseconds since 1970."""
 
     network: NetworkId
     run: str
@@ -268,16 +317,36 @@ class ComparisonReport:
     sums: tuple[CoinSums, ...] = ()
     differences: tuple[Difference, ...] = ()
     found: int = 0
+    parts: int = 0
+    skipped: tuple[Skipped, ...] = ()
+    unread: int = 0
     trouble: str | None = None
     version: int = 1
 
     @property
     def insolvent(self) -> tuple[CoinSums, ...]:
-        return tuple(each for each in self.sums if not each.solvent) if self.complete else ()
+        return tuple(each for each in self.sums if each.solvent is False) if self.complete else ()
 
     @property
     def clean(self) -> bool:
-        return self.complete and not self.found and not self.insolvent
+        return self.complete and not self.found and not self.unread and not self.insolvent
+
+    @property
+    def generation(self) -> int:
+        """Two reports in a row have parts of different names, so that nobody reads a report with the parts of the next one."""
+        return self.version % 2
+
+
+@dataclass(frozen=True, slots=True)
+class DifferencesPart:
+    """Further differences of a report: part `part` (2 and on) of its `generation`. `run` says whose they are."""
+
+    network: NetworkId
+    generation: int
+    part: int
+    run: str
+    differences: tuple[Difference, ...]
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.ledger import JournalEntry, WalletBalance
 from chalicelib.domain.money import Amount, format_units
-from chalicelib.domain.reconciliation import Place
+from chalicelib.domain.reconciliation import Place, Unread
 from chalicelib.usecases.changes import Beside, Post
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -121,6 +121,8 @@ class ColdAdjusting:
             if taken or coin.contract is not None:
                 raise NotBooked(f"{txid} took {self._text(coin, taken)} from there, by the chain")
         (seen,) = self._looks().look([Place(place, "cold", coin.asset, self._form(coin.contract))])
+        if isinstance(seen, Unread):
+            raise Unavailable(f"{place} can not be compared: {seen.why}")
         if amount > -seen.difference:
             raise NotBooked(f"the chain has only {self._text(coin, max(0, -seen.difference))} less than the ledger there")
         return f"that {txid} is what took it" if receipt is not None else f"that {txid} took it, and is in the chain for good"

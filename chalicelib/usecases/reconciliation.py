@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chalicelib.domain.catalogue import Catalogue
-from chalicelib.domain.ids import Realm
-from chalicelib.domain.reconciliation import Comparison, ComparisonReport, ReconciliationOrder, Whole
+from chalicelib.domain.ids import Realm, network_parts
+from chalicelib.domain.reconciliation import Comparison, ComparisonReport, Difference, DifferencesPart, ReconciliationOrder, Whole
 from chalicelib.usecases.changes import Also, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
+
+
+def parts_of(store: Store, report: ComparisonReport, numbers: Iterable[int]) -> list[DifferencesPart]:
+    """Those parts (2 and on) of a report that are its own: the report after the next one writes over them. Raises Unavailable."""
+    keys: list[tuple[type[Any], dict[str, str]]] = [
+        (DifferencesPart, {"network": report.network, "generation": str(report.generation), "part": str(number)})
+        for number in numbers
+    ]
+    found: list[DifferencesPart | None] = store.get_many(keys) if keys else []
+    return [part for part in found if part is not None and part.run == report.run]
 
 
 class Reconciliations:
@@ -45,3 +56,11 @@ class Reconciliations:
             running=[state for state in found[: len(networks)] if state is not None and state.open],
             reports=[report for report in found[len(networks) :] if report is not None],
         )
+
+    def part(self, whole: Whole, slug: str, number: int) -> Sequence[Difference]:
+        """Part `number` of the differences of a network's last report: 1 are those of the report itself. Raises Unavailable."""
+        report = next((report for report in whole.reports if network_parts(report.network)[1] == slug), None)
+        if report is None or number == 1:
+            return () if report is None else report.differences
+        found = parts_of(self._store, report, [number]) if number <= report.parts + 1 else []
+        return found[0].differences if found else ()

@@ -20,7 +20,7 @@ from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.moves import operators
-from chalicelib.domain.reconciliation import Place, Seen
+from chalicelib.domain.reconciliation import Place, Seen, Unread
 from chalicelib.domain.withdrawals import PaymentOrder
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -32,7 +32,7 @@ from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.withdrawal_steps import order_of, payout_parts
 
 MOST_COINS = 5_000
-"""Deposits of one address that are asked for. Of more, the address is not compared."""
+"""Deposits of one address that are asked for. Of more, the address is not compared: anybody can send so many small ones."""
 _PAGE = 500
 
 
@@ -70,7 +70,7 @@ class LooksAtCoins:
     def form(self, contract: str | None) -> str | None:
         return contract
 
-    def look(self, places: Sequence[Place]) -> list[Seen]:
+    def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
         """Of each place, what was seen there. Raises Unavailable."""
         cursor = self._store.get(Cursor, network=self._network.id)
         if cursor is None or cursor.halted is not None or cursor.rewind_to is not None:
@@ -80,7 +80,12 @@ class LooksAtCoins:
         tip = self._reader.tip()
         way = self._bundles()
         self._moves(way)
-        coins = {place.key: [*self._coins(place), *way.change.get(place.address, [])] for place in places}
+        known = {place.key: self._coins(place) for place in places}
+        unread: list[Seen | Unread] = [
+            Unread(p, tip, f"it has more than {MOST_COINS} deposits", lasting=True) for p in places if known[p.key] is None
+        ]
+        coins = {p.key: [*(known[p.key] or ()), *way.change.get(p.address, [])] for p in places if known[p.key] is not None}
+        places = [place for place in places if place.key in coins]
         names = list(dict.fromkeys(name for known in coins.values() for name in known))
         told = dict(zip(names, self._witness.vouched_unspent(names), strict=True))
         keys: list[tuple[type[Any], dict[str, str]]] = [
@@ -94,16 +99,16 @@ class LooksAtCoins:
             for name in coins[place.key]
             if told[name] is not None
         ]
-        seen = []
+        seen: list[Seen] = []
         for place, wallet in zip(places, ledger, strict=True):
             units = 0 if wallet is None else wallet.units
             held = sum(coin.amount for name in set(coins[place.key]) if (coin := told[name]) is not None)
             flight, left = way.in_flight.get(place.address, 0), way.leaving.get(place.address, 0)
             seen.append(Seen(place, units, flight, units + way.more.get(place.address, 0), held, left, tip))
-        return seen
+        return [*seen, *unread]
 
-    def _coins(self, place: Place) -> list[str]:
-        """The outpoints of what the ledger counts at a place, if they are not spent."""
+    def _coins(self, place: Place) -> list[str] | None:
+        """The outpoints of what the ledger counts at a place, if they are not spent; None where they are too many."""
         address = self._rules.normalize(self._network.id, place.address)
         if place.role == "hot":
             held = self._store.get(HeldCoins, network=self._network.id, wallet=address)
@@ -112,18 +117,20 @@ class LooksAtCoins:
         if watched is not None and watched.tenant is not None:
             return self._listed(watched.tenant, address)
         # What came to the cold wallet from others, and what we have brought there.
-        return [*self._listed(f"own:{self._network.realm}", address), *self._listed(operators(self._network.realm), address)]
+        came, brought = (self._listed(owner, address) for owner in (f"own:{self._network.realm}", operators(self._network.realm)))
+        return None if came is None or brought is None else [*came, *brought]
 
-    def _listed(self, owner: str, address: str) -> list[str]:
+    def _listed(self, owner: str, address: str) -> list[str] | None:
         found: list[str] = []
-        after: str | None = None
+        looked, after = 0, None
         while True:
             listed = self._store.places(Listed("tx", "address", owner, address), limit=_PAGE, after=after)
             found += [name for record in self._store.at(listed.places) if (name := self._arrived(record, address)) is not None]
             if not listed.more:
                 return found
-            if len(found) > MOST_COINS:
-                raise Unavailable(f"{address} has more than {MOST_COINS} deposits")
+            looked += len(listed.places)
+            if looked > MOST_COINS:
+                return None
             after = listed.places[-1].position
 
     def _arrived(self, record: object, address: str) -> str | None:

@@ -19,7 +19,7 @@ from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.reconciliation import Place, Seen
+from chalicelib.domain.reconciliation import Place, Seen, Unread
 from chalicelib.domain.stakes import Stake
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Unavailable
@@ -48,8 +48,8 @@ class Looks(Protocol):
         """A contract as places have it."""
         ...
 
-    def look(self, places: Sequence[Place]) -> list[Seen]:
-        """Of each place, what was seen there. Raises Unavailable."""
+    def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
+        """Of each place, what was seen there. Raises Unavailable, but where it is one token alone that can not be read."""
         ...
 
 
@@ -133,6 +133,12 @@ def _seen(place: Place, ledger: WalletBalance, awaited: int, told: Effects, held
     return Seen(place, ledger.units, told.in_flight.get(key, 0), expected, held, told.leaving.get(key, 0), block)
 
 
+def _unread(place: Place, block: int, error: Exception) -> Unread:
+    """One token that answers nothing, or nonsense, must not hide what all others say. A node that is away does not tell the native
+    coins either."""
+    return Unread(place, block, " ".join(str(error).split())[:200])
+
+
 class LooksAtABlock(_Accounts):
     """For live EVM networks."""
 
@@ -141,21 +147,29 @@ class LooksAtABlock(_Accounts):
     def block(self) -> int:
         return self._final()[0]
 
-    def look(self, places: Sequence[Place]) -> list[Seen]:
+    def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
         """All at the same block. Raises Unavailable, also where a node that stands in for another does not say the same."""
         if not isinstance(self._reader, Balances):
             raise Unavailable(f"{self._network.id}: its node knows no balances at a block")
         number, block_hash = self._final()
         held: dict[PlaceKey, int] = {}
+        unread: list[Seen | Unread] = []
         for contract in dict.fromkeys(place.contract for place in places):
             wanted = [place for place in places if place.contract == contract]
-            told = self._reader.balances_at([place.address for place in wanted], number, block_hash, contract)
+            try:
+                told = self._reader.balances_at([place.address for place in wanted], number, block_hash, contract)
+            except Unavailable as error:
+                if contract is None:
+                    raise
+                unread += [_unread(place, number, error) for place in wanted]
+                continue
             held |= {place.key: units for place, units in zip(wanted, told, strict=True)}
+        places = [place for place in places if place.key in held]
         ways = self._ways.read()
         ledger = self._ledger(places)
         awaited = self._awaited(number) if any(wallet.pending for wallet in ledger.values()) else {}
         found = self._effects(ways, places, number)
-        return [_seen(p, ledger[p.key], awaited.get(p.key, 0), found, held[p.key], number) for p in places]
+        return [*(_seen(p, ledger[p.key], awaited.get(p.key, 0), found, held[p.key], number) for p in places), *unread]
 
     def _final(self) -> tuple[int, str]:
         """The newest block that has its confirmations and was scanned: what it holds is credited, or waits to be."""
@@ -179,15 +193,24 @@ class LooksAtNow(_Accounts):
     def block(self) -> int:
         return self._reader.tip() if self._solid is None else self._solid.solid()
 
-    def look(self, places: Sequence[Place]) -> list[Seen]:
+    def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
         """First without waiting for anything; what differs then, exactly. Raises Unavailable."""
         self._demand_scanned(self._cursor())
         ways, height = self._ways.read(), self.block()
-        held = {place.key: self._held(place) for place in places}
+        held: dict[PlaceKey, int] = {}
+        unread: list[Seen | Unread] = []
+        for place in sorted(places, key=lambda place: place.contract is not None):
+            try:
+                held[place.key] = self._held(place)
+            except Unavailable as error:
+                if place.contract is None:
+                    raise
+                unread.append(_unread(place, height, error))
+        places = [place for place in places if place.key in held]
         ledger, found = self._ledger(places), self._effects(ways, places, height)
         awaited = self._arrived(ledger, height)
         quick = [_seen(p, ledger[p.key], awaited.get(p.key, 0), found, held[p.key], height) for p in places]
-        return [seen if not seen.difference else self._exactly(seen) for seen in quick]
+        return [*(seen if not seen.difference else self._exactly(seen) for seen in quick), *unread]
 
     def _exactly(self, quick: Seen) -> Seen:
         """Between two readings of the same height. A chain that does not stand still long enough is looked at another time."""

@@ -8,9 +8,9 @@ run ends, and says that it is not complete.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Network
@@ -23,9 +23,12 @@ from chalicelib.domain.reconciliation import (
     MOST_TROUBLE_MS,
     Comparison,
     ComparisonReport,
+    Difference,
+    DifferencesPart,
     Place,
     ReconciliationOrder,
     Seen,
+    Unread,
     owed_by,
 )
 from chalicelib.usecases.addresses import family_key
@@ -35,6 +38,7 @@ from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.store import Span, Store
+from chalicelib.usecases.reconciliation import parts_of
 from chalicelib.usecases.reconciliation_looks import Looks
 
 log = logging.getLogger(__name__)
@@ -43,14 +47,11 @@ Step = Literal["idle", "on", "waits"]
 """`idle`: no run is open; `on`: there is more to do now; `waits`: for a block, for time, or for a node."""
 AGAIN_AT_ONCE = 25
 """Suspects that one step looks at."""
+MOST_PLACES = 5_000
+"""Places that one step looks at: if all of them differ, their parts are one transaction."""
+MOST_KNOWN = 25
+"""Parts of the last report in which it is looked for when a difference was first seen."""
 _MERCHANTS = 500
-
-
-class _Known(NamedTuple):
-    """What was known before of differences: when they were first seen."""
-
-    report: ComparisonReport | None
-    since: dict[tuple[str, AssetId, bool], int]
 
 
 class ReconciliationRun:
@@ -58,6 +59,7 @@ class ReconciliationRun:
 
     def __init__(self, network: Network, looks: Looks, store: Store, clock: Clock, page: int = 500) -> None:
         self._network, self._looks, self._store, self._clock, self._page = network, looks, store, clock, page
+        self._since: tuple[str, Mapping[tuple[str, AssetId, bool], int]] = ("", {})
 
     def begin(self) -> bool:
         """Begin a run where one is due: a day after the last, or when one was ordered. Whether one is open now.
@@ -109,21 +111,32 @@ class ReconciliationRun:
     def _commit(self, before: Comparison, after: Comparison) -> Step:
         now = self._clock.now_ms()
         after = replace(after, updated_at=now, version=before.version + 1)
-        changes: list[Change] = [Save(after)]
-        report: ComparisonReport | None = None
+        after, full = after.parted()
+        changes: list[Change] = []
+        if full or not after.open:
+            known = self._last()
+            generation = ((0 if known is None else known.version) + 1) % 2
+            changes = [Save(self._part(after.run, generation, *part)) for part in full]
         if not after.open:
-            report = self._report(after, now)
+            report = self._report(after, now, known)
             # What was listed is in the report: the state of the next run begins empty anyway.
-            changes = [Save(replace(after, sums=(), suspects=(), differences=())), Save(report)]
+            changes += [Save(replace(after, sums=(), suspects=(), differences=(), skipped=())), Save(report)]
+            # Before it is stored: twice is better than never, which is what whoever dies in between would make of it.
+            self._tell(report)
+        else:
+            changes.append(Save(after))
         try:
             self._store.commit(changes)
         except Conflict:
             log.info("%s: somebody else compares it at the same time", self._network.id)
             return "waits"
-        if report is not None:
-            self._tell(report)
-            return "idle"
-        return "on"
+        return "on" if after.open else "idle"
+
+    def _part(self, run: str, generation: int, number: int, differences: tuple[Difference, ...]) -> DifferencesPart:
+        named = {"network": self._network.id, "generation": str(generation), "part": f"{number}"}
+        before = self._store.get(DifferencesPart, **named)
+        version = 1 if before is None else before.version + 1
+        return DifferencesPart(self._network.id, generation, number, run, differences, version)
 
     def _next(self, state: Comparison) -> Comparison | None:
         """The run after one step; None where it has to wait."""
@@ -158,16 +171,16 @@ class ReconciliationRun:
     def _walked(self, state: Comparison) -> Comparison:
         """After a look at the next watched addresses."""
         network = self._network
-        page = self._store.sweep(
-            Watched, limit=self._page, after=state.after or None, realm=network.realm, family=family_key(network)
-        )
+        coins = self._store.catalogue(network.realm).coins_of(network.slug)
+        rows = max(1, min(self._page, MOST_PLACES // (len(coins) + 1)))
+        page = self._store.sweep(Watched, limit=rows, after=state.after or None, realm=network.realm, family=family_key(network))
         places = self._places([watched for watched in page.items if network.slug in watched.networks])
         seen = self._looks.look(places) if places else []
         self._hint(seen)
-        state = state.seeing(seen, self._clock.now_ms(), self._known().since)
+        state = state.seeing(seen, self._clock.now_ms(), self._known())
         return replace(state, after=page.next or "", phase="walk" if page.next is not None else "again")
 
-    def _hint(self, seen: Sequence[Seen]) -> None:
+    def _hint(self, seen: Sequence[Seen | Unread]) -> None:
         """What lies at deposit addresses may have to be collected: each run asks anew, whatever became of older hints."""
         network = self._network
         coins = {coin.asset for coin in self._store.catalogue(network.realm).coins_of(network.slug) if collects(coin)}
@@ -177,7 +190,7 @@ class ReconciliationRun:
             open_hint(self._store, network.id, deposit)
         for each in seen if not pays_from_coins(network) else ():
             place = each.place
-            if place.role == "user" and place.asset in coins and each.units > 0:
+            if isinstance(each, Seen) and place.role == "user" and place.asset in coins and each.units > 0:
                 hint(self._store, network, WalletBalance(network.id, place.address, place.asset, each.units))
 
     def _places(self, addresses: Sequence[Watched]) -> list[Place]:
@@ -207,14 +220,24 @@ class ReconciliationRun:
             return None
         coins = {c.asset: c for c in self._store.catalogue(self._network.realm).coins_of(self._network.slug)}
         places = [Place(s.address, s.role, s.asset, self._looks.form(coins[s.asset].contract), s.staked) for s in due]
-        return state.seeing(self._looks.look(places), now, self._known().since)
+        return state.seeing(self._looks.look(places), now, self._known())
 
-    def _known(self) -> _Known:
-        report = self._store.get(ComparisonReport, network=self._network.id)
-        return _Known(report, {} if report is None else {d.key: d.first_seen for d in report.differences})
+    def _last(self) -> ComparisonReport | None:
+        return self._store.get(ComparisonReport, network=self._network.id)
 
-    def _report(self, state: Comparison, now: int) -> ComparisonReport:
-        before = self._known().report
+    def _known(self) -> Mapping[tuple[str, AssetId, bool], int]:
+        """When the differences of the last report were first seen."""
+        report = self._last()
+        if report is None:
+            return {}
+        if report.run != self._since[0]:
+            listed = list(report.differences)
+            for part in parts_of(self._store, report, range(2, min(report.parts, MOST_KNOWN) + 2)):
+                listed += part.differences
+            self._since = report.run, {d.key: d.first_seen for d in listed}
+        return self._since[1]
+
+    def _report(self, state: Comparison, now: int, before: ComparisonReport | None) -> ComparisonReport:
         complete = state.trouble is None
         return ComparisonReport(
             network=state.network,
@@ -228,12 +251,15 @@ class ReconciliationRun:
             sums=state.sums,
             differences=state.differences,
             found=state.found,
+            parts=state.parts,
+            skipped=state.skipped,
+            unread=state.unread,
             trouble=state.trouble,
             version=1 if before is None else before.version + 1,
         )
 
     def _tell(self, report: ComparisonReport) -> None:
-        """Once for each run: only whoever stored the report gets here."""
+        """At least once for each run."""
         name = self._network.id
         if report.clean:
             log.info("%s: %d places are as the ledger says", name, report.looked)
@@ -243,6 +269,12 @@ class ReconciliationRun:
             log.error(
                 "ALARM %s: reconciliation found %d places that differ from the ledger, such as %s (%s): %d units of %s, not %d",
                 *(name, report.found, first.address, first.role, first.held, first.asset, first.expected),
+            )
+        if report.unread:
+            place = report.skipped[0]
+            log.error(
+                "ALARM %s: reconciliation could not compare %d places, such as %s at %s: %s",
+                *(name, report.unread, place.asset, place.address, place.why),
             )
         for sums in report.insolvent:
             log.error("ALARM %s: %d units of %s are owed, and %d are there", name, sums.liabilities, sums.asset, sums.assets)

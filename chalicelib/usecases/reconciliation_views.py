@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.domain.catalogue import Catalogue
@@ -12,8 +13,10 @@ from chalicelib.domain.times import iso
 from chalicelib.usecases.ports.addresses import AddressRules
 
 
-def whole_view(whole: Whole, catalogue: Catalogue, rules: AddressRules, only: str | None = None) -> dict[str, Any]:
-    """Everything there is to say of a realm, or of the network `only`."""
+def whole_view(
+    whole: Whole, catalogue: Catalogue, rules: AddressRules, only: str | None = None, part: Sequence[Difference] | None = None
+) -> dict[str, Any]:
+    """Everything there is to say of a realm, or of the network `only`; with the differences `part` in place of the first ones."""
 
     def wanted(network: NetworkId) -> bool:
         return only in (None, network_parts(network)[1])
@@ -25,8 +28,12 @@ def whole_view(whole: Whole, catalogue: Catalogue, rules: AddressRules, only: st
     return {
         "solvent": solvent,
         "orderedAt": None if whole.order is None else iso(whole.order.at),
-        "networks": [_report(report, catalogue) for report in reports],
-        "differences": [difference_view(difference, catalogue, rules) for report in reports for difference in report.differences],
+        "networks": [_report(report, catalogue, rules) for report in reports],
+        "differences": [
+            difference_view(difference, catalogue, rules)
+            for report in reports
+            for difference in (report.differences if part is None else part)
+        ],
         "running": [_running(state) for state in whole.running if wanted(state.network)],
     }
 
@@ -47,7 +54,7 @@ def difference_view(difference: Difference, catalogue: Catalogue, rules: Address
     }
 
 
-def _report(report: ComparisonReport, catalogue: Catalogue) -> dict[str, Any]:
+def _report(report: ComparisonReport, catalogue: Catalogue, rules: AddressRules) -> dict[str, Any]:
     return {
         "network": network_parts(report.network)[1],
         "run": report.run,
@@ -59,6 +66,18 @@ def _report(report: ComparisonReport, catalogue: Catalogue) -> dict[str, Any]:
         "trouble": report.trouble,
         "places": report.looked,
         "differences": report.found,
+        "parts": report.parts + 1,
+        "notCompared": report.unread,
+        "skipped": [
+            {
+                "coin": asset_parts(place.asset)[1],
+                "address": rules.normalize(report.network, place.address),
+                "role": place.role,
+                "staked": place.staked,
+                "why": place.why,
+            }
+            for place in report.skipped
+        ],
         "solvent": _network_solvent(report),
         "coins": [_coin(sums, report.complete, catalogue) for sums in report.sums],
     }
@@ -98,7 +117,7 @@ def _running(state: Comparison) -> dict[str, Any]:
 
 
 def _network_solvent(report: ComparisonReport) -> bool | None:
-    return all(sums.solvent for sums in report.sums) if report.complete else None
+    return _solvent([sums.solvent for sums in report.sums]) if report.complete else None
 
 
 def _solvent(each: list[bool | None]) -> bool | None:

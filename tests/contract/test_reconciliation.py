@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.sandbox.ledger import Tx
+from chalicelib.domain import reconciliation
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.merchants import Merchant
 from chalicelib.domain.moves import Move
 from chalicelib.domain.reconciliation import SECOND_LOOK_MS, Comparison, ComparisonReport
+from chalicelib.usecases import reconciliation as reconciliations
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation_run import ReconciliationRun
@@ -93,20 +95,75 @@ def test_all_is_where_the_ledger_says(shop: Shop) -> None:
     assert run_of(shop).step() == "idle"
 
 
-def test_coins_moved_behind_the_back_are_listed_and_told(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    invoice = shop.invoice("2")
-    shop.pay(invoice["address"], "2")
+def test_coins_moved_behind_the_back_are_listed_and_told(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them, in parts, whoever dies when it is to be told."""
+    monkeypatch.setattr(reconciliation, "MOST_LISTED", 1)
+    monkeypatch.setattr(reconciliation, "PART", 2)
+    addresses = [shop.invoice("2")["address"] for _ in range(6)]
+    for address in addresses:
+        shop.pay(address, "2")
     shop.mine()
     shop.turn()
-    steal(shop, invoice["address"], ETHER)
+    for address in addresses:
+        steal(shop, address, ETHER)
+    store, commit = services().store, services().store.commit
+
+    def dies(changes: Any) -> None:
+        if any(isinstance(change, Save) and isinstance(change.record, ComparisonReport) for change in changes):
+            monkeypatch.setattr(store, "commit", commit)
+            raise Unavailable("died before it was stored")
+        commit(changes)
+
+    monkeypatch.setattr(store, "commit", dies)
+    with pytest.raises(Unavailable):
+        compared(shop)
+    assert caplog.text.count("ALARM test:ethereum: reconciliation found 6 places") == 1
     found = compared(shop)
+    assert caplog.text.count("ALARM test:ethereum: reconciliation found 6 places") == 2
     (difference,) = found.differences
-    assert found.found == 1 and not found.clean
-    assert (difference.address, difference.role) == (invoice["address"].lower(), "user")
+    assert (found.found, found.parts, found.clean) == (6, 3, False)
+    assert (difference.address in {a.lower() for a in addresses}, difference.role) == (True, "user")
     assert (difference.expected, difference.held) == (2 * ETHER, ETHER)
-    assert caplog.text.count("ALARM test:ethereum: reconciliation found 1 places") == 1
+
+    def part(number: int) -> Any:
+        query = {"network": "ethereum", "part": str(number)}
+        return shop.stack.call("GET", "/v1/reconciliation", shop.stack.keys["admin_test"], query=query).json["differences"]
+
+    parts = [part(number) for number in range(1, 6)]
+    assert [len(each) for each in parts] == [1, 2, 2, 1, 0]
+    assert {each["address"] for listed in parts for each in listed} == set(addresses)
     again = compared(shop)
-    assert again.differences[0].first_seen == difference.first_seen < again.started_at
+    listed = reconciliations.parts_of(services().store, again, range(2, 5))
+    assert {d.first_seen for d in (*again.differences, *(d for p in listed for d in p.differences))} == {difference.first_seen}
+    assert reconciliations.parts_of(services().store, found, range(2, 5)) != [], "the one before has its own"
+
+
+def test_one_token_that_does_not_answer_hides_no_other_coin(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.credit("1")
+    shop.credit("20", "usdt")
+    reader = services().reader(shop.realm_network())
+    balance, contract = reader.balance, shop.coin("usdt").contract
+    broken = None if contract is None else shop.chain().form(contract)
+
+    def answers(address: str, contract: str | None = None) -> int:
+        if contract == broken:
+            raise Unavailable("execution reverted")
+        return balance(address, contract)
+
+    monkeypatch.setattr(reader, "balance", answers)
+    steal(shop, next(w.address for w in services().store.every(WalletBalance) if w.units == ETHER), ETHER)
+    found = compared(shop)
+    assert (found.complete, found.clean, found.found, found.trouble) == (True, False, 1, None)
+    assert found.unread == len(found.skipped) > 0 and {s.asset for s in found.skipped} == {shop.coin("usdt").asset}
+    assert (sums(found, "usdt").solvent, sums(found, "usdt").places, sums(found, "eth").solvent) == (None, 0, True)
+    assert "could not compare" in caplog.text and "execution reverted" in caplog.text
+    shown = shop.stack.call("GET", "/v1/reconciliation", shop.stack.keys["admin_test"], query={"network": "ethereum"}).json
+    assert shown["networks"][0]["notCompared"] == found.unread and shown["solvent"] is None
+    assert shown["networks"][0]["skipped"][0]["why"] == "execution reverted"
 
 
 def test_what_is_stolen_makes_a_coin_insolvent(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:

@@ -185,6 +185,14 @@ def test_each_function_reaches_only_its_tables() -> None:
     assert not reached["poll"] & {"custody", "tenants", "events", "webhooks"}
     assert not reached["payout"] & {"tenants", "events", "webhooks"}
     assert not reached["collect"] & {"tenants", "events", "webhooks"}
+    writes = {
+        (action.split(":")[1], arn.split("table/gateway-prod-")[1])
+        for s in statements("reconciliation")
+        for action in s["Action"]
+        for arn in s["Resource"]
+        if ":dynamodb:" in arn and not action.endswith((":GetItem", ":BatchGetItem", ":Query", ":Scan"))
+    }
+    assert writes == {("PutItem", "chain"), ("PutItem", "work")}, "it compares, and books nothing"
     assert {f for f in FUNCTIONS if "custody" in reached[f]} == {"payout", "collect", "api"}
     assert set().union(*reached.values()) == set(TABLES)
     assert "dynamodb:PutItem" not in {

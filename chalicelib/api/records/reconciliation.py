@@ -32,6 +32,13 @@ Why = Annotated[
 ]
 
 
+Role = Annotated[
+    Literal["user", "hot", "cold", "collector"],
+    Field(description="What the address is for. A wallet that was replaced has the role that it had.", examples=["user"]),
+]
+Staked = Annotated[bool, Field(description="It is about what the address has staked (Tron).", examples=[False])]
+
+
 class CoinReport(CamelRecord):
     """One coin on one network."""
 
@@ -62,7 +69,7 @@ class CoinReport(CamelRecord):
         bool | None,
         Field(
             description="Whether the chain holds at least what merchants have (`chain` and `leaving` against `liabilities`); "
-            "null where not everything could be compared.",
+            "null where that is not known because not everything could be compared.",
             examples=[True],
         ),
     ]
@@ -74,16 +81,23 @@ class Difference(CamelRecord):
     network: Slug
     coin: Coin
     address: Text
-    role: Annotated[
-        Literal["user", "hot", "cold", "collector"],
-        Field(description="What the address is for. A wallet that was replaced has the role that it had.", examples=["user"]),
-    ]
-    staked: Annotated[bool, Field(description="It is about what the address has staked (Tron).", examples=[False])]
+    role: Role
+    staked: Staked
     expected: Expected
     chain: Held
     difference: Short
     block: Annotated[Height, Field(description="The block that it was last compared at.")]
     first_seen: Time
+
+
+class SkippedPlace(CamelRecord):
+    """A place that could not be compared."""
+
+    coin: Coin
+    address: Text
+    role: Role
+    staked: Staked
+    why: Annotated[str, Field(description="Why not.", examples=["it has more than 5000 deposits"])]
 
 
 class NetworkReport(CamelRecord):
@@ -95,12 +109,21 @@ class NetworkReport(CamelRecord):
     finished_at: Time
     first_block: FirstBlock
     last_block: LastBlock
-    complete: Annotated[bool, Field(description="Everything was compared. Where not, nothing is proven of the rest.")]
+    complete: Annotated[
+        bool,
+        Field(description="It went through all places. Where not, `trouble` says why, and nothing is proven of the rest."),
+    ]
     trouble: Why
     places: Annotated[int, Field(description="How many places, a coin at an address each, were compared.", examples=[114])]
     differences: Annotated[int, Field(description="How many of them differ, also of those that are not listed.", examples=[0])]
+    parts: Annotated[int, Field(description="In how many parts they are listed (`?network=…&part=…`).", examples=[1])]
+    not_compared: Annotated[
+        int, Field(description="Places that could not be compared, and are in none of the sums; the rest was.", examples=[0])
+    ]
+    skipped: Annotated[list[SkippedPlace], Field(description="The first 50 of them.")]
     solvent: Annotated[
-        bool | None, Field(description="All of its coins are; null where not everything was compared.", examples=[True])
+        bool | None,
+        Field(description="All of its coins are; null where not everything was compared and that is not known.", examples=[True]),
     ]
     coins: Annotated[list[CoinReport], Field(description="Each coin that something was compared of, or is owed.")]
 
@@ -134,7 +157,7 @@ class Reconciliation(CamelRecord):
     ]
     ordered_at: Annotated[Time | None, Field(description="When a run was last ordered; null where never.")]
     networks: Annotated[list[NetworkReport], Field(description="The last finished run of each.")]
-    differences: Annotated[list[Difference], Field(description="At most 200 of each network.")]
+    differences: Annotated[list[Difference], Field(description="The first 200 of each network, or the part asked for.")]
     running: Annotated[list[Running], Field(description="Runs that are open.")]
 
 

@@ -10,13 +10,15 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import NetworkSlug
 from chalicelib.api.models import Query, Request
 from chalicelib.api.routes import endpoint
+from chalicelib.domain.errors import InvalidParameter
 from chalicelib.domain.reconciliation import ReconciliationOrder
 from chalicelib.domain.times import iso
 from chalicelib.usecases.reconciliation_views import whole_view
 
 
 class ReconciliationQuery(Query):
-    network: Annotated[NetworkSlug | None, Field(description="This network alone.")] = None
+    network: Annotated[NetworkSlug | None, Field(description="This network alone.", examples=["ethereum"])] = None
+    part: Annotated[int, Field(ge=1, le=99_999, description="Further differences of that network.", examples=[2])] | None = None
 
 
 class ReconciliationStart(Request):
@@ -24,7 +26,7 @@ class ReconciliationStart(Request):
 
 
 @endpoint(
-    "GET", "/reconciliation", family="object", level="admin", permission="balances:read", query=ReconciliationQuery,
+    "GET", "/reconciliation", family="object", level="admin", permission="networks:read", query=ReconciliationQuery,
     answer="reconciliation.Reconciliation", summary="Compare the ledger with the chains: what the last runs found",
 )  # fmt: skip
 def reconciliation(ctx: Ctx, query: ReconciliationQuery) -> Answer:
@@ -32,11 +34,22 @@ def reconciliation(ctx: Ctx, query: ReconciliationQuery) -> Answer:
     at every address of ours with what is there on the chain, and what the chain holds in all with what merchants have. One begins
     every day, and by `POST /v1/reconciliation`.
 
+    Where a network has more than 200 differences they are in `parts` parts: `?network=…&part=2` gives the next ones (800 in each);
+    a part that there is not has none. A place that can not be read (a token that does not answer, an address with more deposits than
+    can be asked for) is named as not compared, and all others are compared.
+
+    Both calls are about networks and need the permissions of those: no merchant's balance is shown.
+
     What is on its way is taken into account, and an address is listed only after two looks at different blocks. Networks that were
     never compared are not listed: nothing is known of them, and `solvent` is null.
     """
-    whole = ctx.services.reconciliations.read(ctx.catalogue)
-    return Answer(whole_view(whole, ctx.catalogue, ctx.services.rules, query.network))
+    reconciliations, rules = ctx.services.reconciliations, ctx.services.rules
+    whole = reconciliations.read(ctx.catalogue)
+    if query.part is None:
+        return Answer(whole_view(whole, ctx.catalogue, rules, query.network))
+    if query.network is None:
+        raise InvalidParameter.one("part", str(query.part), "it is a part of the differences of one network: name that, too")
+    return Answer(whole_view(whole, ctx.catalogue, rules, query.network, reconciliations.part(whole, query.network, query.part)))
 
 
 @endpoint(
