@@ -15,7 +15,7 @@ from chalicelib.domain.audit_collections import collections_agree
 from chalicelib.domain.audit_moves import moves_agree
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.coin_moves import CoinCollection, CoinMove
+from chalicelib.domain.coin_moves import CoinMove, ConsolidationQueue
 from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
 from chalicelib.domain.collecting import Collecting, Collection, Distribution
 from chalicelib.domain.deposits import Deposit, payment_of, share_of
@@ -60,7 +60,7 @@ class Books:
     distributions: list[Distribution] = field(default_factory=list)
     own: list[OwnTransaction] = field(default_factory=list)
     coin_moves: list[CoinMove] = field(default_factory=list)
-    coin_collections: list[CoinCollection] = field(default_factory=list)
+    consolidations: list[ConsolidationQueue] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)
     """Ids of the outbox rows."""
     events_since: int = 0
@@ -88,7 +88,7 @@ def violations(books: Books) -> list[str]:
         ),
         *moves_agree(books.moves, books.own),
         *coin_moves_agree(
-            books.coin_moves, books.coin_collections, books.own, books.deposits, books.wallets, books.work, not books.outbox
+            books.coin_moves, books.consolidations, books.own, books.deposits, books.wallets, books.work, not books.outbox
         ),
         *collections_agree(books.collections, books.collecting, books.distributions, books.moves, books.work),
         *_attempts(books),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from chalicelib.domain.coin_moves import UNSIGNED, CoinCollection, CoinMove
+from chalicelib.domain.coin_moves import UNSIGNED, CoinMove, ConsolidationQueue
 from chalicelib.domain.coins_held import OwnTransaction
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ledger import WalletBalance
@@ -14,7 +14,7 @@ from chalicelib.domain.work import Work
 
 def coin_moves_agree(
     moves: Sequence[CoinMove],
-    collections: Sequence[CoinCollection],
+    collections: Sequence[ConsolidationQueue],
     own: Sequence[OwnTransaction],
     deposits: Sequence[Deposit],
     wallets: Sequence[WalletBalance],
@@ -87,16 +87,17 @@ def _spent_once(moves: Sequence[CoinMove]) -> Iterable[str]:
             yield f"{txid} is an attempt of {count} coin moves, or of one twice"
 
 
-def _named(moves: Sequence[CoinMove], collections: Sequence[CoinCollection]) -> Iterable[str]:
+def _named(moves: Sequence[CoinMove], collections: Sequence[ConsolidationQueue]) -> Iterable[str]:
     """A consolidation that is not signed yet has its coins by its network's record alone."""
-    named = {collection.network: collection.move for collection in collections}
+    named = {queue.network: queue.holders for queue in collections}
     states = {move.id: move.state for move in moves}
     for move in moves:
-        if move.wallet is None and move.state in UNSIGNED and named.get(move.network) != move.id:
+        if move.wallet is None and move.state in UNSIGNED and move.id not in named.get(move.network, ()):
             yield f"coin move {move.id} is {move.state}, and its coins are reserved for {named.get(move.network)}"
-    for network, holder in named.items():
-        if holder is not None and states.get(holder) not in (*UNSIGNED, "signed"):
-            yield f"the deposits of {network} are reserved for {holder}, which is {states.get(holder)}"
+    for network, holders in named.items():
+        for holder in holders:
+            if states.get(holder) not in (*UNSIGNED, "signed"):
+                yield f"the deposits of {network} are reserved for {holder}, which is {states.get(holder)}"
 
 
 def _places(moves: Sequence[CoinMove], deposits: Sequence[Deposit], wallets: Sequence[WalletBalance]) -> Iterable[str]:

@@ -186,11 +186,14 @@ class CoinMove(Attempts[CoinAttempt]):
 
 
 @dataclass(frozen=True, slots=True)
-class CoinCollection:
-    """What a network's deposits wait for, and which consolidation has them now: `move`, None where none is under way. Its version
-    is what allots deposits' coins, so that two consolidations can not spend the same one (money rule 6).
+class ConsolidationQueue:
+    """What a network's deposits wait for, and which consolidations have them now. Its version is what allots deposits' coins, so
+    that two consolidations can not spend the same one (money rule 6).
 
-    `waiting` units in `coins` coins were there when it was last looked at, `looked_at`; `why` says what they wait for.
+    `move` is the one that is under way, None where none is. `asked` are those that an operator had to be asked about, until they
+    are at their end, or a day after they were refused: their coins wait for nobody else, and nobody else for them.
+    `waiting` units in `coins` coins were there when it was last looked at, `looked_at`; `why` says what they wait for, and so does
+    the collection `shown`.
     """
 
     network: NetworkId
@@ -199,9 +202,21 @@ class CoinCollection:
     waiting: int = 0
     coins: int = 0
     why: str | None = None
+    asked: tuple[str, ...] = ()
+    shown: str | None = None
     version: int = 0
 
-    def next(self) -> CoinCollection:
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The consolidations that coins are reserved for."""
+        return (*self.asked, *(() if self.move is None else (self.move,)))
+
+    def without(self, move: str) -> ConsolidationQueue:
+        """Once a consolidation is at its end."""
+        rest = tuple(id for id in self.asked if id != move)
+        return replace(self, move=None if self.move == move else self.move, asked=rest)
+
+    def next(self) -> ConsolidationQueue:
         """To be saved."""
         return replace(self, version=self.version + 1)
 
@@ -217,11 +232,6 @@ def by_place(coins: Sequence[MovedCoin]) -> Mapping[str, int]:
     for coin in coins:
         sums[coin.address] = sums.get(coin.address, 0) + coin.amount
     return sums
-
-
-def too_dear(percent: int, fee: int, value: int) -> bool:
-    """Whether `fee` is more than `percent` of `value`, both in units. 0 per cent: any fee may be paid."""
-    return percent > 0 and fee * 100 > value * percent
 
 
 def coin_move_work(move: CoinMove) -> Work:

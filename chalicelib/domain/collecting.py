@@ -24,11 +24,12 @@ are on their way; `parked`: it failed for good or must not go on, until an opera
 is nothing (any more) that should be collected; `rejected`: an operator said no."""
 Ending = Literal["swept", "dropped", "rejected"]
 STATES: tuple[str, ...] = get_args(CollectionState)
-WaitReason = Literal["fee_share", "no_rate", "liquidity", "no_wallet", "other_coin", "energy", "failed"]
+WaitReason = Literal["fee_share", "no_rate", "liquidity", "no_wallet", "other_coin", "energy", "failed", "threshold", "approvals"]
 """`fee_share`: the fee is too large a part of what would be moved; `no_rate`: a threshold is in USD, or the fee's share can not be
 told, and there is no fresh rate; `liquidity`: the hot wallet can not pay the top-up; `no_wallet`: no wallet to collect to;
 `other_coin`: another coin of the address is moved with the native coins there; `energy`:
-(Tron) the hot wallet's stake has used up its energy, and has it again within a day; `failed`: a step failed, and is tried again."""
+(Tron) the hot wallet's stake has used up its energy, and has it again within a day; `failed`: a step failed, and is tried again.
+On networks of coins also `threshold`: all together are worth too little; `approvals`: too many wait for an operator."""
 ParkReason = Literal["held", "grey_listed", "refused", "reverted", "failed", "topups"]
 """`held`: money from the grey list is there; `grey_listed`: the address itself is on it; `refused`: the node says that the sweep
 would fail (frozen by the token's issuer, a paused token); `reverted`: it did, on the chain; `failed`: tried too often;
@@ -125,6 +126,11 @@ class Collecting:
         rest = {name: id for name, id in self.open.items() if name != slug}
         return replace(self, open=rest, version=self.version + 1)
 
+    def past(self, collection: str) -> Collecting:
+        """This record once that collection is at its end: of one coin there are several at the hot wallet of a network of coins."""
+        rest = {name: id for name, id in self.open.items() if id != collection}
+        return replace(self, open=rest, version=self.version + 1)
+
 
 def collection_work(collection: Collection) -> Work:
     """The obligation to look at a collection again, found by when."""
@@ -158,7 +164,7 @@ def topup_units(cost: int, there: int) -> int:
     return cost + -(-cost * MARGIN_PERCENT // 100) - there
 
 
-def fee_share_exceeds(percent: int, fee: Decimal, value: Decimal) -> bool:
+def fee_share_exceeds(percent: int, fee: Decimal | int, value: Decimal | int) -> bool:
     """Whether `fee` is more than `percent` of `value` (the same unit). 0 per cent: any fee may be paid."""
     return percent > 0 and _EXACT.multiply(fee, Decimal(100)) > _EXACT.multiply(value, Decimal(percent))
 

@@ -242,7 +242,7 @@ RECORDS: dict[str, Kind] = {
     "PaymentOrder": Kind("payouts", lambda r: f"order#{r.id}"),
     "Bundle": Kind("payouts", lambda r: f"bundle#{r.id}"),
     "HeldCoins": Kind("payouts", lambda r: f"coins#{r.network}#{r.wallet}"),
-    "CoinCollection": Kind("payouts", lambda r: f"coincol#{r.network}"),
+    "ConsolidationQueue": Kind("payouts", lambda r: f"coincol#{r.network}"),
     "OwnTransaction": Kind("payouts", lambda r: f"own#{r.network}#{r.txid}"),
     "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),
     "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id),

@@ -8,7 +8,7 @@ from collections import defaultdict
 from chalicelib.domain.audit import Books, violations
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.coin_moves import CoinCollection, CoinMove
+from chalicelib.domain.coin_moves import CoinMove, ConsolidationQueue
 from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
 from chalicelib.domain.collecting import Collecting, Collection, Distribution
 from chalicelib.domain.deposits import Deposit
@@ -60,7 +60,7 @@ def read_books(store: Store, now_ms: int) -> Books:
         distributions=list(store.every(Distribution)),
         own=list(store.every(OwnTransaction)),
         coin_moves=list(store.every(CoinMove)),
-        coin_collections=list(store.every(CoinCollection)),
+        consolidations=list(store.every(ConsolidationQueue)),
         outbox=[row.id for row in rows],
         events_since=since,
         aged=any(merchant.created_at < since for merchant in store.every(Merchant)),

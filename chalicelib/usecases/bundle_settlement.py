@@ -62,7 +62,7 @@ class BundleSettlement:
         self._network, self._reader = network, reader
         self._store, self._rules, self._clock, self._renewals = store, rules, clock, renewals
         self._verdicts = verdicts
-        self._attempts = CoinAttempts(network, reader, payer, verdicts, sent.broadcast)
+        self._attempts = CoinAttempts(network, reader, payer, store, verdicts, sent.broadcast)
         self.waits_for_scan = False
         """As in `Settlement`."""
 
@@ -107,24 +107,15 @@ class BundleSettlement:
         if somewhere or not self._booked(bundle) or stopped(self._store, self._network.realm):
             return
         needed = [coin.outpoint for coin in bundle.signed[-1].inputs]  # what each of its attempts spends
-        if self._attempts.accepted(bundle.signed) or not self._attempts.impossible(needed):
-            self._ask_to_replace(self._doubt(bundle, None))
-        elif bundle.doubtful_since is None:
-            log.error("ALARM %s: %s spends a coin that is spent or gone, and is in no block", self._network.id, bundle.id)
-            self._doubt(bundle, scanned.height)
-        elif scanned.height - bundle.doubtful_since >= self._network.reorg_depth and self._attempts.denied(bundle, needed):
+        fate, bundle = self._attempts.fate(bundle, needed, scanned)
+        if fate == "possible":
+            self._ask_to_replace(bundle)
+        elif fate == "dead":
             self._die(bundle)
 
     def _booked(self, bundle: Bundle) -> bool:
         """Whether all of its payments are in flight. The function that signs goes on with what is not."""
         return all(order.state != "built" for _, order in members(self._store, bundle))
-
-    def _doubt(self, bundle: Bundle, since: int | None) -> Bundle:
-        if bundle.doubtful_since == since:
-            return bundle
-        noted = replace(bundle, doubtful_since=since).next(self._clock.now_ms())
-        self._store.commit([Save(noted)])
-        return noted
 
     def _count(self, bundle: Bundle, attempt: Built, receipt: Receipt, scanned: Scanned) -> None:
         if scanned.depth(receipt.block_number) >= self._network.confirmations and self._booked(bundle):
@@ -133,7 +124,7 @@ class BundleSettlement:
                 self._settle(bundle, attempt, believed)
             return
         self.waits_for_scan |= scanned.tip - receipt.block_number + 1 >= self._network.confirmations
-        self._doubt(bundle, None)
+        self._attempts.doubted(bundle, None)
 
     def _settle(self, bundle: Bundle, attempt: Built, receipt: Receipt) -> None:
         held = coins_of(self._store, self._network, bundle.wallet)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from dataclasses import replace
+from typing import Literal, Protocol, TypeVar
 
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.coin_moves import CoinMove
+from chalicelib.usecases.changes import Save
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.verdicts import Verdicts
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
 
@@ -29,16 +32,23 @@ class Attempted(Protocol):
 
 
 A = TypeVar("A", bound=Attempted)
+R = TypeVar("R", Bundle, CoinMove)
 
 
 class CoinAttempts:
     """Of one network of coins. `broadcast` hands bytes to the node, and raises Refused. Every method raises Unavailable."""
 
     def __init__(
-        self, network: Network, reader: ChainReader, payer: CoinPayer, verdicts: Verdicts, broadcast: Callable[[str], None]
+        self,
+        network: Network,
+        reader: ChainReader,
+        payer: CoinPayer,
+        store: Store,
+        verdicts: Verdicts,
+        broadcast: Callable[[str], None],
     ) -> None:
-        self._network, self._reader, self._payer, self._verdicts = network, reader, payer, verdicts
-        self._broadcast = broadcast
+        self._network, self._reader, self._payer, self._store = network, reader, payer, store
+        self._verdicts, self._broadcast = verdicts, broadcast
 
     def mined(self, attempts: Sequence[A]) -> tuple[tuple[A, Receipt] | None, bool]:
         """The attempt that is in a block of the chain, with its receipt; and whether one is in any block at all."""
@@ -70,7 +80,26 @@ class CoinAttempts:
         denied = [name for name, found in zip(needed, self._payer.unspent(needed), strict=True) if found is None]
         return bool(denied) and None in self._payer.unspent(denied, mempool=False)
 
-    def denied(self, record: Bundle | CoinMove, needed: Sequence[str]) -> bool:
+    def fate(self, record: R, needed: Sequence[str], scanned: Scanned) -> tuple[Literal["possible", "doubtful", "dead"], R]:
+        """What can become of a record none of whose attempts is in a block; and the record, with when it was first doubted: stored
+        where that has changed. `needed` are the coins that each of its attempts spends. Raises Conflict."""
+        if self.accepted(record.signed) or not self.impossible(needed):
+            return "possible", self.doubted(record, None)
+        if record.doubtful_since is None:
+            log.error("ALARM %s: %s spends a coin that is spent or gone, and is in no block", self._network.id, record.id)
+            return "doubtful", self.doubted(record, scanned.height)
+        deep = scanned.height - record.doubtful_since >= self._network.reorg_depth
+        return "dead" if deep and self._denied(record, needed) else "doubtful", record
+
+    def doubted(self, record: R, since: int | None) -> R:
+        """`record` with that height, stored. `updated_at` says when somebody last worked on it, which nobody did."""
+        if record.doubtful_since == since:
+            return record
+        noted = replace(record, doubtful_since=since, version=record.version + 1)
+        self._store.commit([Save(noted)])
+        return noted
+
+    def _denied(self, record: Bundle | CoinMove, needed: Sequence[str]) -> bool:
         """Whether every node says so: one node's word must not have the coins spent, or anybody paid, a second time."""
         if self._verdicts.denied(record.txids) and self._payer.denied(needed):
             return True

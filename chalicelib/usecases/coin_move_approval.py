@@ -1,38 +1,120 @@
-"""Consolidations that an operator has to agree to (approveThreshold): each has a `Collection`, which is listed and decided on as
-those of addresses are. It stands at the hot wallet's address, since its coins are at many; its one sweep is the coin move.
+"""What operators see of consolidations: a `Collection` of each that they have to agree to (approveThreshold), and one of the coins
+that wait for something else, which the consolidation that ends the waiting takes over.
+
+It stands at the hot wallet's address, since its coins are at many; its one sweep is the coin move.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.collecting import Collecting, Collection, Ending, collection_work, ended
-from chalicelib.domain.ids import asset_parts
+from chalicelib.domain.coin_moves import CoinMove, ConsolidationQueue
+from chalicelib.domain.collecting import Collecting, Collection, Ending, WaitReason, collection_work, ended
+from chalicelib.domain.ids import AssetId, asset_parts
+from chalicelib.domain.moves import operators
 from chalicelib.usecases.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 
 
-def asked(store: Store, rules: AddressRules, network: Network, move: CoinMove) -> tuple[CoinMove, list[Change]]:
-    """`move`, waiting for its collection, and what makes that. Raises Unavailable."""
-    record = _collecting(store, rules, network, move.recipient)
-    id, record = record.begun(asset_parts(move.asset)[1])
-    places = len({coin.address for coin in move.inputs})
-    collection = Collection(
-        id=id, network=move.network, asset=move.asset, address=move.recipient, path="", owner=move.tenant, amount=move.total,
-        created_at=move.created_at, updated_at=move.created_at, look_at=move.created_at, state="waits_for_approval",
-        detail=f"{len(move.inputs)} coins of {places} addresses, in one transaction", destination=move.recipient,
-        fee=0 if move.newest is None else move.newest.fee,
-    )  # fmt: skip
-    waits = replace(move, state="waiting", newest=None, reason="approval", owner=id)
-    return waits, [Save(collection), Save(record), Open(collection_work(collection))]
+class Why(NamedTuple):
+    """What coins wait for."""
+
+    reason: WaitReason
+    detail: str
 
 
-def decided(store: Store, move: CoinMove) -> Collection | None:
-    """What became of the question; None where nobody had to be asked. Raises Unavailable."""
-    return None if move.owner == move.id or move.wallet is not None else store.get(Collection, id=move.owner)
+class Consolidations:
+    """Of one network. Every method raises Unavailable; what it gives is to be committed with what caused it."""
+
+    def __init__(self, store: Store, rules: AddressRules, network: Network) -> None:
+        self._store, self._rules, self._network = store, rules, network
+
+    def pressed(self, queue: ConsolidationQueue) -> bool:
+        """Whether an operator wants the coins that wait looked at now (`retry`)."""
+        shown = self._shown(queue)
+        return shown is not None and shown.state == "planned"
+
+    def waits(
+        self, queue: ConsolidationQueue, asset: AssetId, hot: str, why: Why, look_at: int
+    ) -> tuple[ConsolidationQueue, list[Change]]:
+        """The queue with the collection that shows what waits, and for what; `look_at` in milliseconds since 1970."""
+        now, before = queue.looked_at, self._shown(queue)
+        changes: list[Change] = []
+        if before is None:
+            before, changes = self._begun(asset, hot, now)
+        old = None if changes else collection_work(before)
+        after = replace(
+            before, state="waiting", reason=why.reason, detail=why.detail[:300], amount=queue.waiting, destination=hot,
+            look_at=look_at, updated_at=now, version=before.version if changes else before.version + 1,
+        )  # fmt: skip
+        works = _again(old, after)
+        return replace(queue, shown=after.id), [Save(after), *changes, *works]
+
+    def nothing_waits(self, queue: ConsolidationQueue) -> tuple[ConsolidationQueue, list[Change]]:
+        """The queue without a collection: there is nothing any more."""
+        shown = self._shown(queue)
+        queue = replace(queue, shown=None)
+        return queue, [] if shown is None else self._over(ended(shown, "dropped", queue.looked_at))
+
+    def taken_up(self, queue: ConsolidationQueue, move: CoinMove, ask: bool) -> tuple[ConsolidationQueue, CoinMove, list[Change]]:
+        """The queue and `move`, which takes coins that waited; its collection, where one was shown or an operator is asked."""
+        before = self._shown(queue)
+        changes: list[Change] = []
+        queue = replace(queue, shown=None)
+        if before is None and not ask:
+            return replace(queue, move=move.id), move, []
+        new = before is None
+        if before is None:
+            before, changes = self._begun(move.asset, move.recipient, move.created_at)
+        old = None if new else collection_work(before)
+        noted = replace(
+            before, amount=move.total, reason=None, detail=None, destination=move.recipient, updated_at=move.created_at,
+            fee=0 if move.newest is None else move.newest.fee, version=before.version if new else before.version + 1,
+        )  # fmt: skip
+        if not ask:
+            after = replace(noted, state="sweep_sent", sweeps=(move.id,))
+            return replace(queue, move=move.id), replace(move, owner=after.id), [Save(after), *changes, *_again(old, after)]
+        places = len({coin.address for coin in move.inputs})
+        detail = f"{len(move.inputs)} coins of {places} addresses, in one transaction"
+        after = replace(noted, state="waits_for_approval", detail=detail)
+        move = replace(move, state="waiting", newest=None, reason="approval", owner=after.id)
+        return replace(queue, asked=(*queue.asked, move.id)), move, [Save(after), *changes, *_again(old, after)]
+
+    def of(self, move: CoinMove) -> Collection | None:
+        """The collection of a move; None where it has none."""
+        return None if move.owner == move.id or move.wallet is not None else self._store.get(Collection, id=move.owner)
+
+    def closed(self, move: CoinMove, how: Ending, now: int) -> list[Change]:
+        """What ends the collection of a move that is at its end, if it has one that is not."""
+        collection = self.of(move)
+        if collection is None or collection.ended:
+            return []
+        after = ended(collection, how, now)
+        attempt = move.settled_attempt()
+        if attempt is not None:
+            after = replace(after, txid=attempt.txid, arrived=attempt.amount, fee=attempt.fee)
+        return self._over(after)
+
+    def _shown(self, queue: ConsolidationQueue) -> Collection | None:
+        return None if queue.shown is None else self._store.get(Collection, id=queue.shown)
+
+    def _begun(self, asset: AssetId, address: str, now: int) -> tuple[Collection, list[Change]]:
+        record = self._collecting(address)
+        # Several at one address: one that nobody has decided on keeps no other coins waiting.
+        id, record = record.begun(f"{asset_parts(asset)[1]}#{record.number + 1}")
+        owner = operators(self._network.realm)
+        made = Collection(id, self._network.id, asset, address, "", owner, 0, created_at=now, updated_at=now, look_at=now)
+        return made, [Save(record)]
+
+    def _over(self, after: Collection) -> list[Change]:
+        return [Save(after), Save(self._collecting(after.address).past(after.id)), Close(collection_work(after))]
+
+    def _collecting(self, address: str) -> Collecting:
+        place = self._rules.storage_form(self._network.slug, address)
+        return self._store.get(Collecting, network=self._network.id, address=place) or Collecting(self._network.id, place)
 
 
 def sent(collection: Collection, move: CoinMove, now: int) -> Save:
@@ -42,19 +124,7 @@ def sent(collection: Collection, move: CoinMove, now: int) -> Save:
     return Save(after)
 
 
-def closed(store: Store, rules: AddressRules, network: Network, move: CoinMove, how: Ending, now: int) -> list[Change]:
-    """What ends the collection of a move that is at its end, if it has one that is not. Raises Unavailable."""
-    collection = decided(store, move)
-    if collection is None or collection.ended:
-        return []
-    after = ended(collection, how, now)
-    attempt = move.settled_attempt()
-    if attempt is not None:
-        after = replace(after, txid=attempt.txid, arrived=attempt.amount, fee=attempt.fee)
-    record = _collecting(store, rules, network, collection.address).without(collection.coin)
-    return [Save(after), Save(record), Close(collection_work(collection))]
-
-
-def _collecting(store: Store, rules: AddressRules, network: Network, address: str) -> Collecting:
-    place = rules.storage_form(network.slug, address)
-    return store.get(Collecting, network=network.id, address=place) or Collecting(network.id, place)
+def _again(old: object, after: Collection) -> list[Change]:
+    """What lets the obligation of a collection be where it is looked for; `old` is the one that is open."""
+    new = collection_work(after)
+    return [] if old == new else [Open(new), *([] if old is None else [Close(old)])]  # type: ignore[arg-type]

@@ -20,10 +20,10 @@ from chalicelib.domain.coin_moves import (
     arranged,
     coin_move_command,
     coin_move_work,
-    too_dear,
 )
 from chalicelib.domain.coin_settings import PERCENTAGE, NoFreshRate, limit_units
 from chalicelib.domain.coins_held import MOST_INPUTS, HeldCoins
+from chalicelib.domain.collecting import fee_share_exceeds, hot_part
 from chalicelib.domain.ids import new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.rates import RatesOf
@@ -52,10 +52,18 @@ class ColdCoins:
     """For one network. Builds what is to be signed; signs nothing."""
 
     def __init__(
-        self, network: Network, payer: CoinPayer, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf, fee_percent: int
+        self,
+        network: Network,
+        payer: CoinPayer,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        rates: RatesOf,
+        fee_percent: int,
+        fee_times: int,
     ) -> None:
         self._network, self._payer, self._store, self._rules = network, payer, store, rules
-        self._clock, self._rates, self._fee_percent = clock, rates, fee_percent
+        self._clock, self._rates, self._fee_percent, self._fee_times = clock, rates, fee_percent, fee_times
 
     def look(self) -> CoinMove | None:
         """Plan what goes to the cold wallet, where the hot one is above its ceiling; it. Raises Unavailable, Conflict."""
@@ -131,9 +139,7 @@ class ColdCoins:
         ceiling = limit_units(coin, "hotCeiling", self._rates(self._network.realm), self._clock.now_ms())
         if ceiling is not None or PERCENTAGE not in coin.settings:
             return together if ceiling is None else ceiling
-        whole, _, part = str(coin.settings[PERCENTAGE]).partition(".")
-        hundredths = int(whole) * 100 + int(f"{part}00"[:2])
-        return -(-together * hundredths // 10_000)
+        return hot_part(together, str(coin.settings[PERCENTAGE]))
 
     def _awaited(self) -> int:
         """What withdrawals that are not signed yet pay, with what paying each by itself would cost."""
@@ -167,6 +173,10 @@ class ColdCoins:
         try:
             try:
                 plan = self._payer.plan(hot, unspent, [Output(cold, excess)], rate)
+                # Its replacements take what they cost of the change: as much has to be there, or none.
+                room = plan.fee * self._fee_times
+                if plan.change is not None and plan.change.amount < room < excess:
+                    plan = self._payer.plan(hot, unspent, [Output(cold, excess - room)], rate)
             except Refused:
                 # Too many small coins, or no coin is to stay: what there is, less its fee.
                 plan = self._payer.consolidate(cold, unspent, rate)
@@ -175,7 +185,7 @@ class ColdCoins:
         except Refused as refused:
             log.warning("%s: %d units wait to go to the cold wallet: %s", self._network.id, excess, refused)
             return None
-        if too_dear(self._fee_percent, plan.fee, excess):
+        if fee_share_exceeds(self._fee_percent, plan.fee, excess):
             log.warning("%s: %d units wait to go to the cold wallet: a fee of %d is too much", self._network.id, excess, plan.fee)
             return None
         return plan

@@ -33,7 +33,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.coin_attempts import CoinAttempts
-from chalicelib.usecases.coin_move_approval import closed, decided, sent
+from chalicelib.usecases.coin_move_approval import Consolidations, sent
 from chalicelib.usecases.coin_move_parts import (
     amounts_at,
     attempt_of,
@@ -61,7 +61,7 @@ from chalicelib.usecases.verdicts import Scanned, Verdicts
 log = logging.getLogger(__name__)
 
 REJECTED_MS = 24 * 3_600_000
-"""How long the coins of a consolidation that an operator refused are left alone (milliseconds)."""
+"""How long the coins of a consolidation that an operator refused are left alone (milliseconds); they alone."""
 IDLE_MS = 30_000
 """What nobody has worked on for so long (milliseconds) is asked for again."""
 _ITEMS = 9
@@ -83,7 +83,8 @@ class CoinMoveFollowing:
     ) -> None:
         self._network, self._reader, self._payer, self._store = network, reader, payer, store
         self._rules, self._clock, self._renewals, self._verdicts = rules, clock, renewals, verdicts
-        self._attempts = CoinAttempts(network, reader, payer, verdicts, payer.broadcast)
+        self._shown = Consolidations(store, rules, network)
+        self._attempts = CoinAttempts(network, reader, payer, store, verdicts, payer.broadcast)
         self.waits_for_scan = False
         """As in `Settlement`."""
 
@@ -135,9 +136,12 @@ class CoinMoveFollowing:
             self._ask(move)
 
     def _see_decision(self, move: CoinMove) -> None:
-        collection = decided(self._store, move)
-        if collection is None or collection.state == "rejected":
-            self._drop(move, "rejected", wait=REJECTED_MS)
+        collection = self._shown.of(move)
+        if collection is None:
+            self._drop(move, move.reason or "nobody was asked")
+        elif collection.state == "rejected":
+            if self._clock.now_ms() - (collection.decided_at or 0) >= REJECTED_MS:
+                self._drop(move, "rejected")
         elif collection.state != "waits_for_approval":
             self._build(move, collection)
 
@@ -157,14 +161,12 @@ class CoinMoveFollowing:
         news.command(coin_move_command(built))
         self._store.commit([Save(built), sent(collection, built, news.at), *news.emit()])
 
-    def _drop(self, move: CoinMove, why: str, wait: int = 0) -> None:
-        """`wait` is how much later than else the coins are looked at again (milliseconds)."""
+    def _drop(self, move: CoinMove, why: str) -> None:
         log.warning("%s: %s is dropped: %s", self._network.id, move.id, why)
         now = self._clock.now_ms()
         dropped = replace(move, state="dropped", reason=why).next(now)
-        over = closed(self._store, self._rules, self._network, dropped, "dropped", now)
-        freed_ones = freed(self._store, self._network, move, looked_at=now + wait if wait else None)
-        self._store.commit([Save(dropped), Close(coin_move_work(move)), *freed_ones, *over])
+        over = self._shown.closed(dropped, "dropped", now)
+        self._store.commit([Save(dropped), Close(coin_move_work(move)), *freed(self._store, self._network, move), *over])
 
     def _ask(self, move: CoinMove, *changes: Change) -> None:
         news = News(self._clock.now_ms())
@@ -182,21 +184,12 @@ class CoinMoveFollowing:
             return
         if move.booked < len(move.inputs):
             self._ask(move)  # nothing is sent before all of it is booked
-        elif self._attempts.accepted(move.signed) or not self._attempts.impossible(move.outpoints):
-            self._ask_to_replace(self._doubt(move, None))
-        elif move.doubtful_since is None:
-            log.error("ALARM %s: %s spends a coin that is spent or gone, and is in no block", self._network.id, move.id)
-            self._doubt(move, scanned.height)
-        elif scanned.height - move.doubtful_since >= self._network.reorg_depth and self._attempts.denied(move, move.outpoints):
+            return
+        fate, move = self._attempts.fate(move, move.outpoints, scanned)
+        if fate == "possible":
+            self._ask_to_replace(move)
+        elif fate == "dead":
             self._die(move)
-
-    def _doubt(self, move: CoinMove, since: int | None) -> CoinMove:
-        if move.doubtful_since == since:
-            return move
-        # `updated_at` says when somebody last worked on it, which nobody did.
-        noted = replace(move, doubtful_since=since, version=move.version + 1)
-        self._store.commit([Save(noted)])
-        return noted
 
     def _ask_to_replace(self, move: CoinMove) -> None:
         newest, now = move.newest, self._clock.now_ms()
@@ -218,7 +211,7 @@ class CoinMoveFollowing:
     def _count(self, move: CoinMove, attempt: CoinAttempt, receipt: Receipt, scanned: Scanned) -> None:
         if scanned.depth(receipt.block_number) < self._network.confirmations:
             self.waits_for_scan |= scanned.tip - receipt.block_number + 1 >= self._network.confirmations
-            self._doubt(move, None)
+            self._attempts.doubted(move, None)
             return
         if move.booked < len(move.inputs):
             self._ask(move)
@@ -250,7 +243,7 @@ class CoinMoveFollowing:
         for address in held:
             for coin in move.received(attempt, address, receipt.block_number):
                 held[address] = held[address].came(coin)
-        over = closed(self._store, self._rules, self._network, done, "swept", now)
+        over = self._shown.closed(done, "swept", now)
         self._store.commit([*changes, *(Save(coins.next()) for coins in held.values()), *ended(self._store, move), *over])
 
     def _wallets(self, move: CoinMove) -> dict[str, HeldCoins]:
@@ -313,7 +306,7 @@ class CoinMoveFollowing:
         log.error("ALARM %s: %s is dead, its coins are given back: %s", self._network.id, move.id, why)
         now = self._clock.now_ms()
         dead = replace(move, state="dead", renew=False, reason=why).next(now)
-        over = closed(self._store, self._rules, self._network, dead, "dropped", now)
+        over = self._shown.closed(dead, "dropped", now)
         self._store.commit([Save(dead), *freed(self._store, self._network, move), *over])
         self._give_back(dead)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinAttempt, CoinCollection, CoinMove, MovedCoin, by_place
+from chalicelib.domain.coin_moves import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin, by_place
 from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
@@ -33,9 +32,9 @@ def open_moves(store: Store, network: NetworkId) -> list[CoinMove]:
     return found
 
 
-def collection_of(store: Store, network: NetworkId) -> CoinCollection:
+def queue_of(store: Store, network: NetworkId) -> ConsolidationQueue:
     """Raises Unavailable."""
-    return store.get(CoinCollection, network=network) or CoinCollection(network)
+    return store.get(ConsolidationQueue, network=network) or ConsolidationQueue(network)
 
 
 def recipient_of(store: Store, move: CoinMove) -> Wallet | None:
@@ -91,22 +90,18 @@ def place_of(rules: AddressRules, network: Network, address: str) -> str:
     return ledger.wallet(network.id, rules.storage_form(network.slug, address))
 
 
-def freed(store: Store, network: Network, move: CoinMove, looked_at: int | None = None) -> list[Change]:
-    """What lets others have the coins of a move that ends without having spent them; deposits' coins count as looked at then.
-    Raises Unavailable."""
+def freed(store: Store, network: Network, move: CoinMove) -> list[Change]:
+    """What lets others have the coins of a move that ends without having spent them. Raises Unavailable."""
     if move.wallet is not None:
         held = coins_of(store, network, move.wallet)
         return [Save(held.released(move.id).next())] if held.reserved(move.id) else []
-    return ended(store, move, looked_at)
+    return ended(store, move)
 
 
-def ended(store: Store, move: CoinMove, looked_at: int | None = None) -> list[Change]:
+def ended(store: Store, move: CoinMove) -> list[Change]:
     """What lets the next consolidation begin. Raises Unavailable."""
-    collection = collection_of(store, move.network)
-    if collection.move != move.id:
-        return []
-    at = collection.looked_at if looked_at is None else looked_at
-    return [Save(replace(collection, move=None, looked_at=at).next())]
+    queue = queue_of(store, move.network)
+    return [Save(queue.without(move.id).next())] if move.id in queue.holders else []
 
 
 def held_after(store: Store, network: Network, addresses: Sequence[str | None]) -> dict[str, HeldCoins]:

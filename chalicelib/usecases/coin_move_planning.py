@@ -5,7 +5,8 @@ without looking through addresses. A hint ends with a deposit that nothing is to
 that an operator has to look into first (it came from the grey list: it is asked for again when it is released), or that is spent.
 
 Coins are gathered until together they are worth the coin's collectThreshold, and move while the fee, at the rate of the priority
-low, is no more than a set share of them. One consolidation is under way at a time; what has no room in it goes with the next.
+low, is no more than a set share of them. One consolidation is under way at a time; what has no room in it goes with the next. Those
+above approveThreshold wait for an operator with their own coins alone. What coins wait for is a `Collection` of the network.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from dataclasses import replace
 from chalicelib.domain.addresses import Address, Wallet
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.coin_moves import (
-    CoinCollection,
     CoinMove,
+    ConsolidationQueue,
     MovedCoin,
     arranged,
     coin_move_command,
     coin_move_work,
-    too_dear,
 )
 from chalicelib.domain.coin_settings import NoFreshRate, collects, limit_units
 from chalicelib.domain.coins_held import MOST_INPUTS
+from chalicelib.domain.collecting import fee_share_exceeds
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.rates import RatesOf
 from chalicelib.usecases.bundle_parts import same_place
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save, Still
-from chalicelib.usecases.coin_move_approval import asked
-from chalicelib.usecases.coin_move_parts import attempt_of, collection_of, open_moves, outpoint_of, spendable, unspent_of
+from chalicelib.usecases.coin_move_approval import Consolidations, Why
+from chalicelib.usecases.coin_move_parts import attempt_of, open_moves, outpoint_of, queue_of, spendable, unspent_of
 from chalicelib.usecases.collect_hints import hint_work
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -50,6 +51,8 @@ log = logging.getLogger(__name__)
 
 LOOK_MS = 5 * 60 * 1000
 """How often the coins that wait are looked through (milliseconds): fees and thresholds change slowly."""
+MOST_ASKED = 20
+"""Consolidations that wait for an operator, or were refused within a day: while there are so many, nothing is planned."""
 
 
 class CoinMovePlanning:
@@ -67,6 +70,7 @@ class CoinMovePlanning:
     ) -> None:
         self._network, self._payer, self._store, self._rules = network, payer, store, rules
         self._clock, self._rates, self._fee_percent = clock, rates, fee_percent
+        self._shown = Consolidations(store, rules, network)
 
     def look(self, scanned: Scanned) -> CoinMove | None:
         """Plan a consolidation where one is due; it. Does nothing where one is under way, or where it was looked for lately.
@@ -79,34 +83,37 @@ class CoinMovePlanning:
         return until_settled(lambda: self._look(coin, scanned))
 
     def _look(self, coin: Coin, scanned: Scanned) -> CoinMove | None:
-        collection = collection_of(self._store, self._network.id)
+        queue = queue_of(self._store, self._network.id)
         hot = self._store.get(Wallet, network=self._network.id, role="hot")
-        if collection.move is not None or hot is None or self._clock.now_ms() - collection.looked_at < LOOK_MS:
+        if queue.move is not None or hot is None:
             return None
-        # In this order: what ends after its collection was read is still found here, or its hints are gone.
+        if self._clock.now_ms() - queue.looked_at < LOOK_MS and not self._shown.pressed(queue):
+            return None
+        # In this order: what ends after its queue was read is still found here, or its hints are gone.
         taken = {outpoint for move in open_moves(self._store, self._network.id) for outpoint in move.outpoints}
         coins = self._waiting(taken)
-        looked = replace(
-            collection,
-            looked_at=self._clock.now_ms(),
-            waiting=sum(c.amount for c in coins),
-            coins=len(coins),
-            why=self._too_little(coin, coins),
-        )
-        plan = None
-        if coins and looked.why is None:
+        looked = replace(queue, looked_at=self._clock.now_ms(), waiting=sum(c.amount for c in coins), coins=len(coins))
+        if not coins:
+            self._nothing(queue, looked)
+            return None
+        why, plan = self._too_little(coin, queue, coins), None
+        if why is None:
             plan, why = self._planned(hot.address, coins, scanned)
-            looked = replace(looked, why=why)
-        if plan is None:
-            self._wait(collection, looked)
+        if plan is None or why is not None:
+            self._wait(coin, hot.address, looked, why or Why("failed", "nothing of it can be spent"))
             return None
         return self._store_move(coin, hot.address, coins, plan, looked)
 
-    def _wait(self, before: CoinCollection, looked: CoinCollection) -> None:
-        if looked.why is not None and looked.why != before.why:
-            log.warning("%s: %d units in %d coins wait: %s", self._network.id, looked.waiting, looked.coins, looked.why)
-        if looked.coins or before.coins:
-            self._store.commit([Save(looked.next())])
+    def _nothing(self, before: ConsolidationQueue, looked: ConsolidationQueue) -> None:
+        if before.coins or before.shown is not None:
+            looked, changes = self._shown.nothing_waits(replace(looked, why=None))
+            self._store.commit([Save(looked.next()), *changes])
+
+    def _wait(self, coin: Coin, hot: str, looked: ConsolidationQueue, why: Why) -> None:
+        if why.detail != looked.why:
+            log.warning("%s: %d units in %d coins wait: %s", self._network.id, looked.waiting, looked.coins, why.detail)
+        looked, changes = self._shown.waits(replace(looked, why=why.detail), coin.asset, hot, why, looked.looked_at + LOOK_MS)
+        self._store.commit([Save(looked.next()), *changes])
 
     # What waits
 
@@ -145,27 +152,31 @@ class CoinMovePlanning:
 
     # Whether it is due
 
-    def _too_little(self, coin: Coin, coins: Sequence[MovedCoin]) -> str | None:
+    def _too_little(self, coin: Coin, queue: ConsolidationQueue, coins: Sequence[MovedCoin]) -> Why | None:
+        if len(queue.asked) >= MOST_ASKED:
+            return Why("approvals", f"{len(queue.asked)} consolidations wait for an operator, or were refused within a day")
         try:
             least = limit_units(coin, "collectThreshold", self._rates(self._network.realm), self._clock.now_ms())
         except NoFreshRate as reason:
-            return str(reason)
+            return Why("no_rate", str(reason))
         total = sum(c.amount for c in coins)
-        return None if least is None or total >= least else f"collectThreshold: {total} of {least} units wait"
+        if least is None or total >= least:
+            return None
+        return Why("threshold", f"collectThreshold: {total} of {least} units wait")
 
-    def _planned(self, hot: str, coins: list[MovedCoin], scanned: Scanned) -> tuple[CoinPlan | None, str | None]:
+    def _planned(self, hot: str, coins: list[MovedCoin], scanned: Scanned) -> tuple[CoinPlan | None, Why | None]:
         """The transaction that is due, or what is in its way."""
         known = self._known(coins, scanned)
         if not known:
-            return None, "nothing of it is known to the node as it is booked"
+            return None, Why("failed", "nothing of it is known to the node as it is booked")
         rate = self._payer.fee_rate("low")
         try:
             plan = self._payer.consolidate(hot, unspent_of(known), rate)
         except Refused as refused:
-            return None, f"fee: {refused}"
+            return None, Why("fee_share", f"fee: {refused}")
         value = sum(c.amount for c in known if c.outpoint in set(plan.inputs))
-        if too_dear(self._fee_percent, plan.fee, value):
-            return None, f"fee: {plan.fee} units are more than {self._fee_percent} per cent of {value}"
+        if fee_share_exceeds(self._fee_percent, plan.fee, value):
+            return None, Why("fee_share", f"fee: {plan.fee} units are more than {self._fee_percent} per cent of {value}")
         return plan, None
 
     def _known(self, every: list[MovedCoin], scanned: Scanned) -> list[MovedCoin]:
@@ -193,7 +204,7 @@ class CoinMovePlanning:
         return (0 if booked is None else booked.units) < sum(c.amount for c in every if c.address == coin.address)
 
     def _store_move(
-        self, coin: Coin, hot: str, coins: Sequence[MovedCoin], plan: CoinPlan, looked: CoinCollection
+        self, coin: Coin, hot: str, coins: Sequence[MovedCoin], plan: CoinPlan, looked: ConsolidationQueue
     ) -> CoinMove | None:
         """One transaction: the coins are this move's, and its bytes are exact; or an operator is waited for."""
         inputs = arranged(c for c in coins if c.outpoint in set(plan.inputs))
@@ -204,17 +215,16 @@ class CoinMovePlanning:
         try:
             limit = limit_units(coin, "approveThreshold", self._rates(self._network.realm), now)
         except NoFreshRate as reason:
-            self._store.commit([Save(replace(looked, why=str(reason)).next())])
+            self._wait(coin, hot, looked, Why("no_rate", str(reason)))
             return None
         news = News(now)
         move = replace(move, newest=attempt_of(self._payer, self._rules, self._network, move, plan.unsigned))
-        asks: list[Change] = []
-        if limit is not None and total > limit:
-            move, asks = asked(self._store, self._rules, self._network, move)
+        looked, move, shown = self._shown.taken_up(looked, move, ask=limit is not None and total > limit)
+        if move.state == "waiting":
             log.warning("%s: %s waits for an operator: %d units", self._network.id, move.owner, total)
         else:
             news.command(coin_move_command(move))
-        changes: list[Change] = [Save(move), Save(replace(looked, move=move.id, why=move.reason).next()), *asks]
+        changes: list[Change] = [Save(move), Save(replace(looked, why=move.reason).next()), *shown]
         self._store.commit([*changes, Open(coin_move_work(move)), *news.emit()])
         return move
 

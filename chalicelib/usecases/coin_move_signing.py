@@ -19,8 +19,9 @@ from typing import Literal
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Address
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinAttempt, CoinMove, CoinMoveKind, too_dear
+from chalicelib.domain.coin_moves import CoinAttempt, CoinMove, CoinMoveKind
 from chalicelib.domain.coins_held import MOST_RATE, OwnTransaction
+from chalicelib.domain.collecting import fee_share_exceeds
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.usecases.changes import Change, Post, Save, Still
@@ -28,9 +29,9 @@ from chalicelib.usecases.coin_move_keys import CoinKeys
 from chalicelib.usecases.coin_move_parts import (
     amounts_at,
     attempt_of,
-    collection_of,
     deposits_of,
     outpoint_of,
+    queue_of,
     recipient_of,
     spendable,
 )
@@ -98,7 +99,14 @@ class CoinMoveSigning:
         newest = move.newest
         if newest is None:
             raise LookupError(f"{move.id} has nothing to sign")
-        rests_on = self._approve(network, move, newest)
+        try:
+            rests_on = self._approve(network, move, newest)
+        except OrderMismatch as mismatch:
+            if mismatch.bytes_only and move.state == "built":
+                # Nothing was signed: whoever follows it has it built anew, or lets the coins go and plans anew.
+                anew = replace(move, state="waiting", newest=None, reason="its bytes were altered")
+                self._store.commit([Save(anew.next(self._clock.now_ms()))])
+            raise
         payer = self._payer_of(network)
         coins = {coin.outpoint: coin for coin in move.inputs}
         order = [coins[outpoint] for outpoint in payer.explain(newest.unsigned).inputs]
@@ -117,25 +125,10 @@ class CoinMoveSigning:
     def _approve(self, network: Network, move: CoinMove, newest: CoinAttempt) -> list[Change]:
         """What the signature rests on. Raises OrderMismatch unless the bytes do exactly what was planned, with coins of ours
         that nothing else spends (money rule 7)."""
-        payer = self._payer_of(network)
-        wrong: list[str] = []
-        rests_on: list[Change] = []
-        try:
-            does = attempt_of(payer, self._rules, network, move, newest.unsigned)
-        except OrderMismatch as error:
-            log.error("ALARM %s: %s differs from what was planned: %s", network.id, move.id, error)
-            raise
         native = self._store.catalogue(network.realm).native(network.slug).asset
-        facts = {
-            "network": (move.network, network.id),
-            "coin": (move.asset, native),
-            "what was built": (does, replace(newest, raw=None, txid=None, signed_at=0)),
-        }
-        wrong += [name for name, (found, planned) in facts.items() if found != planned]
+        wrong = [name for name, same in {"network": move.network == network.id, "coin": move.asset == native}.items() if not same]
+        rests_on: list[Change] = []
         first = move.earlier[0] if move.earlier else None
-        most = MOST_RATE * newest.vsize // 1000
-        if not 0 < newest.fee <= (most if first is None else min(most, first.fee * self._renewals.times)):
-            wrong.append("fee's bounds")
         if first is None:
             wallet = recipient_of(self._store, move)
             if wallet is None:
@@ -143,28 +136,43 @@ class CoinMoveSigning:
             else:
                 rests_on.append(Still(wallet))
             wrong += self._not_ours(network, move)
-            if self._too_dear(network, payer, move, newest):
-                wrong.append("fee's share")
         else:
-            if (move.state, does.amount + does.change + does.fee) != ("signed", move.total):
-                wrong.append("what it replaces")
+            wrong += ["what it replaces"] if move.state != "signed" else []
             wrong += self._not_ours(network, move)
-            wrong += move_unproved(payer, self._rules, network, move, first)
+            wrong += move_unproved(self._payer_of(network), self._rules, network, move, first)
             held_on = begun_for(self._store, move)
             wrong += ["recipient"] if held_on is None else []
             rests_on += held_on or []
-        if wrong:
-            named = ", ".join(wrong[:10])
+        altered = self._altered(network, move, newest)
+        if wrong or altered:
+            named = ", ".join([*wrong, *altered][:10])
             log.error("ALARM %s: %s differs from what was planned in %s", network.id, move.id, named)
-            raise OrderMismatch(f"coin move {move.id} differs from what was planned in {named}")
+            raise OrderMismatch(f"coin move {move.id} differs from what was planned in {named}", bytes_only=not wrong)
         return rests_on
 
-    def _too_dear(self, network: Network, payer: CoinPayer, move: CoinMove, newest: CoinAttempt) -> bool:
+    def _altered(self, network: Network, move: CoinMove, newest: CoinAttempt) -> list[str]:
+        """In what the newest bytes are not those that its record says were built, or may not be."""
+        try:
+            does = attempt_of(self._payer_of(network), self._rules, network, move, newest.unsigned)
+        except OrderMismatch as error:
+            return [f"bytes ({error})"]
+        first = move.earlier[0] if move.earlier else None
+        most = MOST_RATE * newest.vsize // 1000
+        facts = {
+            "what was built": does == replace(newest, raw=None, txid=None, signed_at=0),
+            "fee's bounds": 0 < newest.fee <= (most if first is None else min(most, first.fee * self._renewals.times)),
+            "fee's share": first is not None or not self._too_dear(network, move, newest),
+            "what it spends in all": does.amount + does.change + does.fee == move.total,
+        }
+        return [name for name, same in facts.items() if not same]
+
+    def _too_dear(self, network: Network, move: CoinMove, newest: CoinAttempt) -> bool:
         """Whether the first signature would pay more to the miners than may be planned. A wallet is drained at any price of
         the day, however little it has."""
-        if not too_dear(self._fee_percent, newest.fee, move.total):
+        if not fee_share_exceeds(self._fee_percent, newest.fee, move.total):
             return False
-        return move.kind != "drain" or newest.fee > self._renewals.times * payer.fee_rate("low") * newest.vsize // 1000
+        low = self._payer_of(network).fee_rate("low")
+        return move.kind != "drain" or newest.fee > self._renewals.times * low * newest.vsize // 1000
 
     def _not_ours(self, network: Network, move: CoinMove) -> list[str]:
         """The inputs that are no coins of ours which are reserved for this move. Of what was signed already, a block that
@@ -179,7 +187,7 @@ class CoinMoveSigning:
                 for coin in move.inputs
                 if (held.get(coin.outpoint), coin.address, coin.path) != (coin.amount, move.wallet, None)
             ]
-        if collection_of(self._store, network.id).move != move.id:
+        if move.id not in queue_of(self._store, network.id).holders:
             return ["the reservation"]
         deposits = deposits_of(self._store, move)
         owners = self._store.get_many(
@@ -233,7 +241,7 @@ class CoinMoveSigning:
         most = min(
             move.signed[-1].fee * self._renewals.times, MOST_RATE * made.vsize // 1000, move.total * self._fee_percent // 100
         )
-        if not newest.fee < made.fee <= most or too_dear(self._fee_percent, made.fee, move.total):
+        if not newest.fee < made.fee <= most or fee_share_exceeds(self._fee_percent, made.fee, move.total):
             log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, move.id, made.fee)
             return self._stored(as_it_is.next(now))
         earlier = (*move.earlier, replace(newest, unsigned=""))

@@ -43,7 +43,7 @@ class CollectDecisions:
             after = ended(noted, "rejected", now)
             address = self._rules.storage_form(network_parts(before.network)[1], before.address)
             record = self._store.get(Collecting, network=before.network, address=address) or Collecting(before.network, address)
-            self._store.commit([Save(after), Save(record.without(before.coin)), Close(collection_work(before))])
+            self._store.commit([Save(after), Save(record.past(before.id)), Close(collection_work(before))])
             return after
 
         return until_settled(take)

@@ -69,7 +69,8 @@ class CoinMoveServices(ChainServices):
         from chalicelib.usecases.coin_move_cold import ColdCoins
 
         payer, clock = self.coin_payer(network), self.clock_of(network.realm)
-        return ColdCoins(network, payer, self.store, self.rules, clock, self.rates, self.settings.collect_fee_percent)
+        percent, times = self.settings.collect_fee_percent, self.renewals.times
+        return ColdCoins(network, payer, self.store, self.rules, clock, self.rates, percent, times)
 
     @cached_property
     def wallet_coin_moves(self) -> CoinMoveSigning:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.addresses import RetiredWallet, Wallet, Watched
-from chalicelib.domain.coin_moves import CoinAttempt, CoinCollection, CoinMove, MovedCoin
+from chalicelib.domain.coin_moves import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin
 from chalicelib.domain.collecting import Collection
 from chalicelib.domain.deposits import HELD, Deposit
 from chalicelib.domain.ids import NetworkId, asset_id, network_id
@@ -334,25 +334,44 @@ def test_a_deposit_that_is_double_spent_takes_its_move_with_it(treasury: Treasur
     treasury.whole()
 
 
+def collections(treasury: Treasury, **query: str) -> list[dict[str, Any]]:
+    answer = treasury.stack.call("GET", "/v1/collections", treasury.stack.keys["admin_live"], query=query)
+    return list(answer.json["data"])
+
+
 def waits_for(treasury: Treasury) -> str:
     treasury.later(6)
     treasury.run()
     assert treasury.moves() == [] and treasury.chain.pool == {}
-    found = services().store.get(CoinCollection, network=NETWORK)
+    found = services().store.get(ConsolidationQueue, network=NETWORK)
     assert found is not None and (found.waiting, found.coins) == (TOTAL, 9)
-    return found.why or ""
+    (shown,) = collections(treasury, status="waiting")
+    assert (shown["detail"], shown["amount"], shown["address"]) == (found.why, "4.50000036", treasury.hot)
+    treasury.whole()
+    return f"{shown['reason']}: {found.why}"
 
 
 def test_what_is_worth_too_little_waits_and_says_so(treasury: Treasury) -> None:
     treasury.settle_for(collectThreshold="4.6")
-    assert waits_for(treasury) == f"collectThreshold: {TOTAL} of 460000000 units wait"
+    assert waits_for(treasury) == f"threshold: collectThreshold: {TOTAL} of 460000000 units wait"
     treasury.settle_for(collectThreshold="1", useUsdLimits=True)
-    assert "no fresh rate" in waits_for(treasury)
+    assert (why := waits_for(treasury)).startswith("no_rate: ") and "no fresh rate" in why
     treasury.settle_for(useUsdLimits=False)
     treasury.chain.rate = 50_000_000
-    assert "are more than 5 per cent of" in waits_for(treasury)
+    assert (why := waits_for(treasury)).startswith("fee_share: ") and "are more than 5 per cent of" in why
     treasury.chain.rate = 1_000
-    assert treasury.plan().state == "signed"
+    (shown,) = collections(treasury)
+    asked = treasury.stack.call(
+        "PUT", f"/v1/collections/{shown['id']}", treasury.stack.keys["admin_live"], json={"action": "retry"}
+    )
+    assert asked.status == 200
+    treasury.run()
+    (move,) = treasury.moves()
+    assert move.state == "signed", "at once"
+    treasury.whole()
+    treasury.confirm()
+    (shown,) = collections(treasury)
+    assert (shown["status"], shown["hash"], shown["sweeps"]) == ("swept", treasury.moves()[0].mined, [move.id])
     treasury.whole()
 
 
@@ -404,6 +423,9 @@ ALTERED: dict[str, Callable[[CoinMove, dict[str, Any]], CoinMove]] = {
 }  # fmt: skip
 
 
+BYTES = {"another address", "another amount", "two outputs", "a coin more", "a coin less", "a fee without bounds"}
+
+
 def other(move: CoinMove, unsigned: str) -> CoinMove:
     assert move.newest is not None
     return replace(move, newest=replace(move.newest, unsigned=unsigned))
@@ -419,10 +441,17 @@ def test_nothing_is_signed_that_was_not_planned(anew: Callable[[], Treasury]) ->
         services().store.commit([Save(replace(alter(planned, written), version=version))])
         with pytest.raises(OrderMismatch), in_realm("live"):
             services().deposit_coin_moves.advance(NETWORK, planned.id)
-        assert treasury.moves()[0].state == "built" and treasury.chain.sent == [], name
-    services().store.commit([Save(replace(planned, version=treasury.moves()[0].version + 1))])
-    treasury.sign()
-    assert treasury.moves()[0].state == "signed" and len(treasury.chain.sent) == 1
+        thrown_away = treasury.moves()[0].state == "waiting"
+        assert thrown_away is (name in BYTES) and treasury.chain.sent == [], name
+    altered = replace(ALTERED["another address"](planned, written), version=treasury.moves()[0].version + 1)
+    services().store.commit([Save(altered)])
+    with pytest.raises(OrderMismatch), in_realm("live"):
+        services().deposit_coin_moves.advance(NETWORK, planned.id)
+    treasury.whole()
+    assert treasury.plan().outpoints == planned.outpoints, "what only the bytes were altered of is built anew"
+    assert [move.state for move in treasury.moves()] == ["dropped", "signed"]
+    assert {tx.outputs[0].address for tx in treasury.chain.pool.values()} == {treasury.hot}
+    treasury.whole()
 
 
 def store_away(treasury: Treasury, **settings: str) -> None:
@@ -549,29 +578,40 @@ def test_a_large_consolidation_waits_for_an_operator(anew: Callable[[], Treasury
     treasury.plan()
     assert len(treasury.moves()) == 1
     treasury.whole()
+    treasury.receive(2 * COIN)
+    small = treasury.plan()
+    assert [m.state for m in treasury.moves()] == ["waiting", "signed"] and not set(small.outpoints) & set(move.outpoints)
+    treasury.whole()
     decide(treasury, "approve")
     treasury.run()
-    assert treasury.moves()[0].state == "signed"
+    assert [m.state for m in treasury.moves()] == ["signed", "signed"], "beside what is under way"
     treasury.whole()
     treasury.confirm()
     (collection,) = services().store.every(Collection)
-    (move,) = treasury.moves()
+    move = treasury.moves()[0]
     assert (collection.state, collection.txid, move.state) == ("swept", move.mined, "settled")
     treasury.whole()
 
 
 def test_what_an_operator_refuses_is_left_alone_for_a_day(treasury: Treasury) -> None:
+    """It alone: what came since moves, and another one above the threshold is asked about."""
     treasury.settle_for(approveThreshold="4.5")
-    treasury.plan()
+    refused = treasury.plan()
     decide(treasury, "reject")
-    treasury.run()
-    assert [move.state for move in treasury.moves()] == ["dropped"]
+    treasury.receive(5 * COIN)
+    second = treasury.plan()
+    assert [move.state for move in treasury.moves()] == ["waiting", "waiting"] and len(second.inputs) == 1
+    treasury.receive(2 * COIN)
+    third = treasury.plan()
+    assert third.state == "signed" and len(third.inputs) == 1
     treasury.whole()
-    treasury.plan()
-    assert len(treasury.moves()) == 1
+    treasury.confirm()
     treasury.later(24 * 60)
     treasury.plan()
-    assert [move.state for move in treasury.moves()] == ["dropped", "waiting"] and treasury.chain.sent == []
+    states = {move.id: move.state for move in treasury.moves()}
+    again = treasury.moves()[-1]
+    assert (states[refused.id], states[second.id], states[third.id]) == ("dropped", "waiting", "settled")
+    assert again.state == "waiting" and again.outpoints == refused.outpoints and len(treasury.chain.sent) == 1
     treasury.whole()
 
 

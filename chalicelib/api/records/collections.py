@@ -40,7 +40,8 @@ class Collection(CamelRecord):
         Field(
             description=(
                 "Waiting: `fee_share` (the fee is too large a part), `no_rate`, `liquidity` (of the hot wallet, for the fee), "
-                "`no_wallet`, `other_coin` (of the same address), `energy` (Tron: a day at most), `failed`. "
+                "`no_wallet`, `other_coin` (of the same address), `energy` (Tron: a day at most), `failed`; on bitcoin and "
+                "litecoin also `threshold` (all together are worth too little) and `approvals` (too many wait for an operator). "
                 "Parked: `held`, `grey_listed`, `refused`, `reverted`, `failed`, `topups`."
             ),
             examples=["fee_share"],

@@ -64,9 +64,9 @@ COLLECTIONS = Listing(
 )  # fmt: skip
 def list_collections(ctx: Ctx, query: ListQuery) -> Answer:
     """Of the key's realm, those at their end too. Not the published interface's: how coins get from deposit addresses to the
-    service wallets is nowhere else to be seen. On live bitcoin and litecoin many deposits are spent at once: only what
-    is above approveThreshold is a collection there, at the hot wallet's address (rejected, its coins are left alone for a day);
-    the rest are transactions of type `collection` alone."""
+    service wallets is nowhere else to be seen. On live bitcoin and litecoin many deposits are spent at once: what waits is one
+    collection of the network there, at the hot wallet's address, and so is each transaction above approveThreshold (rejected, its
+    coins are left alone for a day); the rest are transactions of type `collection` alone."""
     found, pagination = COLLECTIONS.page(ctx, query)
     return Answer([_view(ctx, one) for one in found], pagination)
 

@@ -35,8 +35,8 @@ def reconciliation(ctx: Ctx, query: ReconciliationQuery) -> Answer:
     every day, and by `POST /v1/reconciliation`.
 
     Where a network has more than 200 differences they are in `parts` parts: `?network=…&part=2` gives the next ones (800 in each);
-    a part that there is not has none. A place that can not be read (a token that does not answer, an address with more deposits than
-    can be asked for) is named as not compared, and all others are compared.
+    a part that there is not has none. A place that can not be read (a token that does not answer, an address with more deposits
+    than can be asked for) is named as not compared, and all others are compared.
 
     Both calls are about networks and need the permissions of those: no merchant's balance is shown.
 
