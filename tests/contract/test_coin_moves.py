@@ -20,8 +20,9 @@ from chalicelib.domain.collecting import Collection
 from chalicelib.domain.deposits import HELD, Deposit
 from chalicelib.domain.ids import NetworkId, asset_id, network_id
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.reconciliation import ComparisonReport
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases import coin_move_planning, coin_move_signing
+from chalicelib.usecases import coin_move_planning, coin_move_signing, reconciliation_coins
 from chalicelib.usecases.changes import Open, Save
 from chalicelib.usecases.cold_adjusting import NotBooked
 from chalicelib.usecases.collect_hints import open_hint
@@ -29,6 +30,7 @@ from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.signing import Signature
 from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.wallet_lookup import retired_wallets
 from chalicelib.wiring import Services, services
 from tests.contract import test_bundles
 from tests.contract.test_bundles import COIN, CONFIRMATIONS, NETWORK, OUT, REORG, Shop, cut, die, hang
@@ -104,6 +106,11 @@ class Treasury(Shop):
 
     def look_cold(self) -> None:
         services().cold_coins(services().catalogue("live").networks["litecoin"]).look()
+
+    def drain_old(self) -> None:
+        network = services().catalogue("live").networks["litecoin"]
+        for old in retired_wallets(services().store, network.id):
+            services().cold_coins(network).drain(old.wallet)
 
     def deepen(self) -> None:
         """No reorganisation reaches what is there now."""
@@ -531,15 +538,21 @@ def test_a_share_of_everything_stays_hot(treasury: Treasury) -> None:
     treasury.whole()
 
 
+def rotate(treasury: Treasury) -> Wallet:
+    """The hot wallet is replaced; the old one."""
+    old = services().store.get(Wallet, network=NETWORK, role="hot")
+    assert old is not None
+    retired, fresh = RetiredWallet.of(old, 1), replace(old, address=OUT[0], version=old.version + 1)
+    watched = Watched("live", "litecoin", fresh.address, "hot", ("litecoin",))
+    services().store.commit([Save(retired), Save(fresh), Save(watched), Open(retired.drain)])
+    return old
+
+
 def test_a_replaced_wallet_is_drained_of_its_coins(treasury: Treasury) -> None:
     """A consolidation that was under way still goes to the old wallet; what is not signed is planned anew."""
     store = services().store
     first = treasury.plan()
-    old = store.get(Wallet, network=NETWORK, role="hot")
-    assert old is not None
-    retired, fresh = RetiredWallet.of(old, 1), replace(old, address=OUT[0], version=old.version + 1)
-    watched = Watched("live", "utxo", fresh.address, "hot", ("litecoin",))
-    store.commit([Save(retired), Save(fresh), Save(watched), Open(retired.drain)])
+    old = rotate(treasury)
     treasury.run()
     (drain,) = [move for move in treasury.moves() if move.kind == "drain"]
     assert (drain.wallet, drain.recipient, len(drain.inputs), drain.total) == (old.address, OUT[0], 3, 17 * COIN)
@@ -669,3 +682,85 @@ def test_the_first_signature_costs_no_more_than_may_be_planned(treasury: Treasur
         services().store.commit([Save(replace(move, newest=made, version=move.version + 1))])
         with in_realm("live"), pytest.raises(OrderMismatch, match="share"):
             services().deposit_coin_moves.advance(NETWORK, move.id)
+
+
+@pytest.mark.parametrize(("kind", "cuts"), [("cold", (1, 2, 3, 5)), ("drain", (2, 4))])
+def test_cold_moves_and_drains_move_once_whatever_dies(anew: Callable[[], Treasury], kind: str, cuts: tuple[int, ...]) -> None:
+    """Planned, signed, booked, settled: whoever comes next goes on, and nothing ever shows as missing."""
+    for at in cuts:
+        treasury = anew()
+        treasury.settle_for(collectThreshold="100")
+        old = treasury.hot
+        if kind == "cold":
+            store_away(treasury, hotCeiling="6")
+        else:
+            rotate(treasury)
+
+        def act(shop: Shop) -> None:
+            assert isinstance(shop, Treasury)
+            shop.look_cold() if kind == "cold" else shop.drain_old()
+            shop.sign()
+            shop.chain.mine(CONFIRMATIONS)
+            Shop.run(shop)
+
+        assert cut(treasury, at, die, act), at
+        treasury.later(6)
+        treasury.run()
+        treasury.confirm()
+        (move,) = treasury.moves()
+        assert (move.kind, move.state, set(treasury.chain.sent)) == (kind, "settled", {move.mined}), at
+        assert treasury.booked(move.recipient) == treasury.chain.balance_of(move.recipient) > 0
+        assert treasury.booked(old) == treasury.chain.balance_of(old) and treasury.suspected() == []
+        treasury.whole()
+
+
+def test_a_cold_move_leaves_room_for_its_replacements_which_are_bounded(
+    treasury: Treasury, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of 17 coins 9.99999 are too much: the change of the largest coin would be less than any replacement costs."""
+    store_away(treasury, collectThreshold="100", hotCeiling="7.00001")
+    treasury.look_cold()
+    treasury.sign()
+    (move,) = treasury.moves()
+    assert move.newest is not None and (move.kind, len(move.inputs)) == ("cold", 1)
+    first = move.newest.fee
+    assert move.newest.change >= 10 * first
+    treasury.chain.mine(2, take=False)
+    for number in range(1, 8):
+        treasury.chain.rate = 2_000 + 1_500 * number
+        treasury.later(40 * 24 * 60)
+        treasury.run()
+        treasury.run()
+    (move,) = treasury.moves()
+    assert len(move.earlier) == 5 and move.newest is not None and first < move.newest.fee <= 10 * first
+    assert len({made.amount for made in move.signed}) == 1, "the change pays for it"
+    assert "can not be replaced" not in caplog.text and "was replaced 5 times" in caplog.text
+    treasury.whole()
+    treasury.confirm()
+    assert treasury.moves()[0].state == "settled" and treasury.suspected() == []
+
+
+def test_an_address_with_too_many_coins_keeps_no_other_from_being_compared(
+    treasury: Treasury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reconciliation_coins, "_PAGE", 1)
+    monkeypatch.setattr(reconciliation_coins, "MOST_COINS", 1)
+    deposits = sorted((d for d in services().store.every(Deposit) if d.tenant is not None), key=lambda d: -d.amount)
+    crowded, other = deposits[0].address, deposits[1]
+    for _ in range(3):
+        treasury.chain.pay(crowded, 700)
+    treasury.confirm()
+    treasury.chain.steal(f"{other.txid}:{other.position.removeprefix('out:')}")
+    treasury.run()
+    run = services().reconciliation_run(services().catalogue("live").networks["litecoin"])
+    services().reconciliations.order("live", None)
+    assert run.begin()
+    while (step := run.step()) != "idle":
+        if step == "waits":
+            treasury.later(2)
+            treasury.chain.mine()
+            treasury.run()
+    found = services().store.get(ComparisonReport, network=NETWORK)
+    assert found is not None and found.complete and not found.clean
+    assert [(s.address, s.why) for s in found.skipped] == [(crowded, "it has more than 1 deposits")]
+    assert [d.address for d in found.differences] == [other.address]
