@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import RetiredWallet, Wallet
+from chalicelib.domain.addresses import RetiredWallet, Wallet, Watched
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.reconciliation import Comparison
+from chalicelib.domain.reconciliation import Seen
 from chalicelib.domain.risk import RiskRules
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.encoding import base58check
@@ -141,13 +141,12 @@ class Shop:
     def whole(self) -> None:
         assert audit(services().store) == []
 
-    def suspected(self) -> list[tuple[str, int | None]]:
+    def suspected(self) -> list[Any]:
         """What one look at every place finds that the chain has otherwise than the ledger."""
         run = services().reconciliation_run(services().catalogue("live").networks["litecoin"])
-        state = Comparison(NETWORK, "rec_x", 0, 0, phase="walk")
-        while state.phase == "walk":
-            state = run._walked(state)
-        return [(s.address, s.difference) for s in state.suspects]
+        watched = [each for each in services().store.every(Watched) if each.realm == "live" and "litecoin" in each.networks]
+        looks = run._looks.look(run._places(watched))
+        return [seen for seen in looks if not isinstance(seen, Seen) or seen.difference]
 
 
 @pytest.fixture(scope="module")
