@@ -51,6 +51,7 @@ class Rights:
     """More of a table, for items alone whose partition key begins with a prefix: table to prefix and actions."""
 
 
+COMPARES = ("kms:DescribeKey", "kms:GetKeyPolicy", "kms:ListGrants", "kms:ListResourceTags")
 _NETWORKS = ("bitcoin", "ethereum", "tron", "bsc", "polygon", "arbitrum", "fantom", "litecoin")
 _SIMULATED = (*READ, *PUT, "DeleteItem", "ConditionCheckItem")
 
@@ -250,6 +251,8 @@ def policy(function: str, stage: str) -> dict[str, Any]:
         # What Lambda's poller does in the function's name. Source: AWSLambdaSQSQueueExecutionRole.
         actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         statements.append(_allow("Consumes", actions, [_queue(settings, rights.consumes)]))
+    if function == "api":
+        statements += _uses_no_key(settings)
     if rights.seals:
         statements.append(_allow("SealsWalletKeys", ("kms:Encrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_wallet_keys(settings))
         statements += _makes_keys(settings) if "live" in settings.realms else []
@@ -264,6 +267,9 @@ def policy(function: str, stage: str) -> dict[str, Any]:
 def _makes_keys(settings: Settings) -> list[dict[str, Any]]:
     """Make keys that sign over secp256k1, tagged and named as this stage's wallets; never use, change or delete one.
 
+    No condition of IAM reads the policy that a new key is made with. So whoever has this role can make keys that others may use,
+    and give one the name of a wallet's next key: `custody/native.py` compares what it finds under such a name.
+
     The new key is told apart by its kind: its tags and aliases count for rights only minutes later.
     https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html
     """
@@ -276,8 +282,28 @@ def _makes_keys(settings: Settings) -> list[dict[str, Any]]:
         _allow("MakesWalletKeys", ("kms:CreateKey",), ["*"]) | {"Condition": made},
         _allow("TagsWalletKeys", ("kms:TagResource",), keys) | {"Condition": {**tagged, **tags}},
         _allow("NamesWalletKeys", ("kms:CreateAlias", "kms:GetPublicKey"), keys) | {"Condition": {"StringEquals": kind}},
+        # What has the name of a wallet's next key already is compared with what would be made.
+        _allow("ComparesWalletKeys", COMPARES, keys) | {"Condition": {"StringEquals": kind}},
         _allow("NamesThemSo", ("kms:CreateAlias",), [f"arn:aws:kms:*:*:{settings.wallet_aliases}"]),
     ]
+
+
+def _uses_no_key(settings: Settings) -> list[dict[str, Any]]:
+    """No signature, and nothing of this stage's secrets, whatever else the role is ever given, and whatever a key's policy allows.
+
+    Decrypting is denied for our own keys by name: the tables' key is used through DynamoDB in the role's name, and Lambda opens a
+    function's environment so.
+    """
+    named = [settings.key_alias(name) for name in ("data", "hot-*")] + [settings.wallet_aliases]
+    return [
+        _deny("SignsNothing", ("kms:Sign", "kms:PutKeyPolicy", "kms:ImportKeyMaterial", "kms:UpdateAlias", "kms:DeleteAlias")),
+        _deny("OpensNothing", ("kms:Decrypt", "kms:ReEncryptFrom", "kms:CreateGrant"))
+        | {"Condition": {"ForAnyValue:StringLike": {"kms:ResourceAliases": named}}},
+    ]
+
+
+def _deny(sid: str, actions: Sequence[str]) -> dict[str, Any]:
+    return {"Sid": sid, "Effect": "Deny", "Action": list(actions), "Resource": ["*"]}
 
 
 def _keys(settings: Settings) -> list[dict[str, Any]]:

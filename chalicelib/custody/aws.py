@@ -15,6 +15,10 @@ class NotThere(Unavailable):
     """There is no such key or alias."""
 
 
+class Denied(Unavailable):
+    """The caller may not do this with this key."""
+
+
 class AlreadyThere(Unavailable):
     """There is an alias of that name already."""
 
@@ -26,7 +30,8 @@ _ALTERED = ("InvalidCiphertextException", "IncorrectKeyException")
 def call(kms: Any, operation: str, what: str, **parameters: Any) -> dict[str, Any]:
     """`kms.<operation>(**parameters)`. `what` names the thing in error messages.
 
-    Raises Unavailable (NotThere, AlreadyThere), or SecretUnusable where KMS says that the ciphertext or its context is not right.
+    Raises Unavailable (NotThere, AlreadyThere, Denied), or SecretUnusable where KMS says that the ciphertext or its context is not
+    right.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -42,5 +47,6 @@ def call(kms: Any, operation: str, what: str, **parameters: Any) -> dict[str, An
     # Raised outside of the handlers, so that no traceback carries botocore's message: it may quote the parameters.
     if code in _ALTERED:
         raise SecretUnusable(f"KMS can not open {what}: it was altered, or belongs to something else ({code})")
-    said = {"NotFoundException": NotThere, "AlreadyExistsException": AlreadyThere}.get(code, Unavailable)
+    kinds = {"NotFoundException": NotThere, "AlreadyExistsException": AlreadyThere, "AccessDeniedException": Denied}
+    said = kinds.get(code, Unavailable)
     raise said(f"KMS {operation} for {what}: {code}")

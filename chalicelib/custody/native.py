@@ -1,20 +1,26 @@
 """Keys of wallets that are made in KMS and never leave it (ECC_SECG_P256K1).
 
 Each has an alias that follows from what it is for, `alias/gateway-<stage>-wallet-<realm>-<network>-<role>-<number>`: it is what the
-payout function's right to sign is limited by, and where a registration that died goes on. Whoever died between the key and its
-alias leaves a key that nothing names, and that is found by its tags (`wallet-keys` of the command line).
+payout function's right to sign is limited by, and where a registration that died goes on. A name proves nothing: who may make keys
+may give theirs the name of the next wallet's, so a key that has it already is compared with what would be made here. Whoever died
+between the key and its alias leaves a key that nothing names, and that is found by its tags (`wallet-keys` of the command line).
 """
 
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.custody.aws import AlreadyThere, NotThere, call
+from chalicelib.custody.aws import AlreadyThere, Denied, NotThere, call
 from chalicelib.custody.wallets import new_kms_wallet
 from chalicelib.domain.addresses import Role, Wallet
+from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId
 from chalicelib.settings import APP, Settings
+
+log = logging.getLogger(__name__)
 
 STAGE_TAG, WALLET_TAG = f"{APP}-stage", f"{APP}-wallet"
 """Tags of every key that is made here: the stage, and network and role of the wallet that it was made for."""
@@ -57,12 +63,12 @@ def key_policy(settings: Settings, partition: str, account: str) -> dict[str, An
 def make_wallet(kms: Any, sts: Any, settings: Settings, network: NetworkId, role: Role, number: int, now_ms: int) -> Wallet:
     """The wallet over the `number`-th key that is made for `role` on `network`; made once, however often it is asked for.
 
-    `now_ms` in milliseconds since 1970. Raises Unavailable; LookupError for an unknown network. Source: AWS KMS API reference,
-    CreateKey, CreateAlias.
+    `now_ms` in milliseconds since 1970. Raises Unavailable; LookupError for an unknown network; BusinessRule where another key than
+    is made here has its name. Source: AWS KMS API reference, CreateKey, CreateAlias.
     """
     alias, chain = wallet_alias(settings, network, role, number), settings.chain(network)
     try:
-        return new_kms_wallet(kms, alias, network, role, now_ms, chain)
+        return _ours(kms, settings, alias, new_kms_wallet(kms, alias, network, role, now_ms, chain))
     except NotThere:
         pass  # the usual case
     arn = str(call(sts, "get_caller_identity", "this account")["Arn"]).split(":")
@@ -87,5 +93,54 @@ def make_wallet(kms: Any, sts: Any, settings: Settings, network: NetworkId, role
     try:
         call(kms, "create_alias", f"key {key}", AliasName=alias, TargetKeyId=key)
     except AlreadyThere:
-        key = alias  # somebody else was first: with their key, while this one is used by nobody
+        # Somebody else was first: with their key, while this one is used by nobody.
+        return _ours(kms, settings, alias, new_kms_wallet(kms, alias, network, role, now_ms, chain))
     return new_kms_wallet(kms, key, network, role, now_ms, chain)
+
+
+def _ours(kms: Any, settings: Settings, alias: str, found: Wallet) -> Wallet:
+    """The wallet over a key that had its name already. Raises BusinessRule unless it is as it would be made here."""
+    try:
+        wrong = differences(kms, settings, found.key, f"{found.network}:{found.role}")
+    except Denied:
+        # Of a key that is made here everything may be read.
+        wrong = ["who may read about it"]
+    if wrong:
+        what = ", ".join(wrong)
+        log.error("ALARM %s: the key with the name %s was not made here, it differs in %s", found.network, alias, what)
+        raise BusinessRule("type", f"the KMS key {alias} was not made by this service: it differs in {what}")
+    return found
+
+
+def differences(kms: Any, settings: Settings, key: str, made_for: str) -> list[str]:
+    """In what a key differs from those that are made here for `made_for` (network and role); empty where it is one of them.
+
+    A grant lets others sign whatever the policy says, so it may have none. Raises Unavailable, Denied. Source: AWS KMS API
+    reference, DescribeKey, GetKeyPolicy, ListGrants, ListResourceTags.
+    """
+    about = call(kms, "describe_key", f"key {key}", KeyId=key)["KeyMetadata"]
+    key = about["Arn"]
+    policy = json.loads(call(kms, "get_key_policy", f"key {key}", KeyId=key, PolicyName="default")["Policy"])
+    tags = {tag["TagKey"]: tag["TagValue"] for tag in call(kms, "list_resource_tags", f"key {key}", KeyId=key)["Tags"]}
+    _, partition, _, _, account = key.split(":")[:5]
+    facts = {
+        "kind": (about.get("KeySpec"), "ECC_SECG_P256K1"),
+        "use": (about.get("KeyUsage"), "SIGN_VERIFY"),
+        "origin": (about.get("Origin"), "AWS_KMS"),
+        "regions": (bool(about.get("MultiRegion")), False),
+        "state": (about.get("KeyState"), "Enabled"),
+        "policy": (_canonical(policy), _canonical(key_policy(settings, partition, account))),
+        "grants": (call(kms, "list_grants", f"key {key}", KeyId=key)["Grants"], []),
+        "tags": ((tags.get(STAGE_TAG), tags.get(WALLET_TAG)), (settings.stage, made_for)),
+    }
+    return [name for name, (found, made) in facts.items() if found != made]
+
+
+def _canonical(policy: Any) -> Any:
+    """A policy without what says the same in several ways: the order of its statements and lists, and lists of one."""
+    if isinstance(policy, Mapping):
+        return {name: _canonical(value) for name, value in policy.items()}
+    if isinstance(policy, list):
+        found = sorted((_canonical(each) for each in policy), key=lambda each: json.dumps(each, sort_keys=True))
+        return found[0] if len(found) == 1 else found
+    return policy

@@ -44,6 +44,7 @@ from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.switch import PaymentsStopped, closed_to
 from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)
@@ -134,6 +135,8 @@ class CoinMoveSigning:
             if wallet is None:
                 wrong.append("recipient")
             else:
+                if closed_to(self._store, wallet):
+                    raise PaymentsStopped(f"payments are stopped, and {wallet.address} was registered after that")
                 rests_on.append(Still(wallet))
             wrong += self._not_ours(network, move)
         else:

@@ -17,6 +17,7 @@ from chalicelib.usecases.ports.accounts import Explained
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.switch import PaymentsStopped, closed_to
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +58,8 @@ class MoveChecks:
         self._store, self._rules = store, rules
 
     def destination(self, network: Network, move: Move) -> list[Still] | None:
-        """The conditions under which the recipient is what a move of this kind may go to; None where it is not. Raises Unavailable.
+        """The conditions under which the recipient is what a move of this kind may go to; None where it is not. Raises Unavailable;
+        PaymentsStopped for a wallet that was registered after payments were stopped, as long as they are.
 
         Service wallets as they are registered now. To one that was replaced goes what is built already, since its nonce is taken,
         and what it needs for its own fees; it is drained again.
@@ -68,10 +70,12 @@ class MoveChecks:
         for role in TO[move.kind]:
             wallet = self._store.get(Wallet, network=network.id, role=role)
             if wallet is not None and self._form(network, wallet.address) == wanted:
+                self._demand_open(wallet)
                 return [Still(wallet)]
         retired = self._store.get(RetiredWallet, network=network.id, address=self._rules.normalize(network.slug, move.recipient))
         begun = retired is not None and move.state != "planned" and retired.role in TO[move.kind]
-        if begun or (retired is not None and move.kind == "topup" and retired.role != "cold"):
+        if retired is not None and (begun or (move.kind == "topup" and retired.role != "cold")):
+            self._demand_open(retired.wallet)
             return []
         if move.kind != "topup" and move.kind not in LOANS:
             return None
@@ -146,6 +150,10 @@ class MoveChecks:
         if {"network", "key", "nonce", "sender"} & set(differs):
             return "nobody knows"
         return "drop" if wrong else "bytes"
+
+    def _demand_open(self, wallet: Wallet) -> None:
+        if closed_to(self._store, wallet):
+            raise PaymentsStopped(f"payments are stopped, and {wallet.address} was registered after that")
 
     def most_topup(self, network: Network) -> int:
         """The most that a top-up may be, in units of the native coin. Raises Unavailable while nobody knows."""

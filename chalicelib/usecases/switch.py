@@ -3,7 +3,8 @@
 A signature for others is stored in a transaction that rests on the switch as it was read (`rests_on`): once whoever throws it has
 an answer, no signature is stored any more, and what is not stored is never sent. What was signed before is not sent, not sent again
 and not replaced while it is thrown (`stopped`); a send that is under way at that moment can not be called back. What the chain has
-is followed all the same: receipts decide, whatever the switch says. Moves between places of ours do not ask it.
+is followed all the same: receipts decide, whatever the switch says. Moves between places of ours go on, but for those to a wallet
+that was registered after it was thrown (`closed_to`): whose wallet that is, the operator says by letting payments go on.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from chalicelib.domain.ids import Realm
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.switch import PaymentSwitch
 from chalicelib.usecases.changes import Absent, Change, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)
@@ -38,11 +41,27 @@ def rests_on(store: Store, realm: Realm) -> list[Change]:
     Raises PaymentsStopped, Unavailable.
     """
     found = store.get(PaymentSwitch, realm=realm)
-    if found is None:
-        return [Absent(PaymentSwitch, {"realm": realm})]
-    if found.stopped:
+    if found is not None and found.stopped:
         raise PaymentsStopped(f"outgoing payments of the realm {realm} are stopped")
-    return [Still(found)]
+    return [_unchanged(realm, found)]
+
+
+def untouched(store: Store, realm: Realm) -> Change:
+    """The condition that the switch has not been touched since now, however it stands. Raises Unavailable."""
+    return _unchanged(realm, store.get(PaymentSwitch, realm=realm))
+
+
+def closed_to(store: Store, wallet: Wallet) -> bool:
+    """Whether nothing is moved to `wallet`, read before: it was registered after payments were stopped, and they still are.
+
+    Both times are the realm's. One read. Raises Unavailable.
+    """
+    found = store.get(PaymentSwitch, realm=network_parts(wallet.network)[0])
+    return found is not None and found.stopped and found.stopped_at is not None and wallet.created_at >= found.stopped_at
+
+
+def _unchanged(realm: Realm, found: PaymentSwitch | None) -> Change:
+    return Absent(PaymentSwitch, {"realm": realm}) if found is None else Still(found)
 
 
 class Switches:
@@ -65,9 +84,13 @@ class Switches:
             before = self.state(realm)
             if before.stopped == stop and (not stop or before.reason == reason):
                 return before
+            with in_realm(realm):
+                now = self._clock.now_ms()
+            since = before.stopped_at if before.stopped else now
             after = replace(
-                before, stopped=stop, reason=reason, changed_at=self._clock.now_ms(), changed_by=by, version=before.version + 1
-            )
+                before, stopped=stop, reason=reason, changed_at=now, changed_by=by, stopped_at=since if stop else None,
+                version=before.version + 1,
+            )  # fmt: skip
             self._store.commit([Save(after)])
             if stop:
                 log.error("ALARM %s: outgoing payments are stopped by %s: %s", realm, by, reason or "no reason given")

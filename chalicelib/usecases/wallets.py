@@ -7,13 +7,14 @@ paid to any of them is the operator's, because each is watched as such from the 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from chalicelib.domain.addresses import SERVICE_TYPE, Address, Observed, RetiredWallet, Role, Wallet, Watched
+from chalicelib.domain.addresses import CUSTODY_SHOWN, SERVICE_TYPE, Address, Observed, RetiredWallet, Role, Wallet, Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import TenantId, new_id
@@ -24,9 +25,12 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.keys import WalletKeys
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.switch import untouched
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Holdings
 from chalicelib.usecases.wallet_lookup import retired_wallets, retiring
+
+log = logging.getLogger(__name__)
 
 REMEMBERED_SECONDS = 30.0
 
@@ -66,6 +70,7 @@ class Wallets:
         network: Network,
         role: Role,
         *,
+        by: str,
         address: str | None = None,
         private_key: str | None = None,
         replace: bool = False,
@@ -77,12 +82,14 @@ class Wallets:
         is made here.
 
         A cold wallet has an `address` and no key; of the others an address is only compared with the key's. With `replace` it takes
-        the place of the present one, which is retired in the same transaction. `also` gets the Registered. Raises InvalidParameter,
-        BusinessRule (there is one already, or none to replace; the address is taken; a key where none is taken), Unavailable.
+        the place of the present one, which is retired in the same transaction: what that one has is moved to it. `by` says who, in
+        the alarm that each registration raises. `also` gets the Registered. Raises InvalidParameter, BusinessRule (there is one
+        already, or none to replace; the address is taken; a key where none is taken, or that is not ours), Unavailable.
         """
         self._present(network, role, replace)
         now = self._clock.now_ms()
         generated: str | None = None
+        sent = False
         secrets: list[Change] = []
         if role == "cold":
             wallet = Wallet(network.id, role, self._cold(network, address, private_key), "none", "", "", now)
@@ -91,6 +98,7 @@ class Wallets:
         else:
             if address is not None and private_key is None:
                 raise InvalidParameter.one("address", address[:128], "is given for cold wallets, or together with its privateKey")
+            sent = private_key is not None
             if private_key is None:
                 private_key = generated = self._keys.new()
             try:
@@ -121,15 +129,15 @@ class Wallets:
         made = Registered(wallet, record, generated)
 
         def decide() -> Registered:
+            # Before the time is taken: whoever stops payments meanwhile did it before this wallet was there.
+            switch = untouched(self._store, network.realm)
             present = self._present(network, role, replace)
             self._check_new(network, wallet, present)
             watched = self._watched(network, wallet, None if record is None else address_id)
             listed = [] if record is None else [Save(record)]
-            done = made
-            changes: list[Change] = [Save(wallet)]
-            if present is not None:
-                done = dataclasses.replace(made, wallet=dataclasses.replace(wallet, version=present.version + 1))
-                changes = [Save(done.wallet), *retiring(present, now)]
+            at, version = self._clock.now_ms(), 1 if present is None else present.version + 1
+            done = dataclasses.replace(made, wallet=dataclasses.replace(wallet, created_at=at, version=version))
+            changes: list[Change] = [Save(done.wallet), *([] if present is None else retiring(present, at)), switch]
             try:
                 self._store.commit([*changes, *secrets, Save(watched), *listed, *also(done)])
             except Conflict as conflict:
@@ -139,6 +147,7 @@ class Wallets:
                     secrets.clear()
                 raise
             self._known.pop((network.id, role), None)
+            _tell(done.wallet, present, "its key was sent" if sent else f"its key: {CUSTODY_SHOWN[wallet.custody]}", by)
             return done
 
         return until_settled(decide)
@@ -227,3 +236,13 @@ class Wallets:
         if wallet is not None:
             self._known[network.id, role] = (now, wallet)
         return wallet
+
+
+def _tell(wallet: Wallet, before: Wallet | None, key: str, by: str) -> None:
+    """Whoever can register a wallet is sent the operator's coins: this is never done unseen."""
+    name = SERVICE_TYPE[wallet.role]
+    if before is None:
+        log.error("ALARM %s: the %s wallet was registered: %s (%s), by %s", wallet.network, name, wallet.address, key, by)
+        return
+    instead = f"{wallet.address} instead of {before.address}"
+    log.error("ALARM %s: the %s wallet was replaced: %s (%s), by %s", wallet.network, name, instead, key, by)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,10 @@ from typing import Any
 from infra.commands.common import CanNot, Command, network_of, say, services
 
 ROLES = ("hot", "tokens_collector", "cold")
-KINDS = ("Wallet", "RetiredWallet", "Watched", "EncryptedKey", "EncryptedSeed")
+KINDS = ("Wallet", "RetiredWallet", "Watched", "EncryptedKey")
 """What a backup holds, in the order in which it is read: what is registered meanwhile has its key in it. Put back the other way
-round: no wallet is there before its key. Of `Watched` the service wallets alone."""
+round: no wallet is there before its key. Of `Watched` the service wallets alone. The seed has a backup of its own."""
+FORMAT = 2
 
 
 def add(command: Command) -> None:
@@ -24,26 +27,47 @@ def add(command: Command) -> None:
     asked.add_argument("--realm", choices=("live", "test"), default="live")
     asked.add_argument("--type", choices=ROLES, required=True)
     asked.add_argument("--address", help="of the new cold wallet")
+    asked.add_argument("--import", action="store_true", dest="imported", help="ask for the private key of the new wallet")
+    asked.add_argument("--merchant", metavar="MERCHANT", help="mch_...: whose lists of addresses the new wallet is in")
     command(wallet_keys)
     command(wallet_backup).add_argument("--out", metavar="FILE", required=True, help="is made, and never overwritten")
     command(wallet_restore).add_argument("--from", metavar="FILE", required=True, dest="source")
 
 
 def rotate(args: argparse.Namespace) -> int:
-    """Put a new wallet in the place of one. Its key is made as WALLET_CUSTODY says, and shown to nobody; the old one is drained."""
+    """Put a new wallet in the place of one. Its key is made as WALLET_CUSTODY says, and shown to nobody; the old one is drained.
+
+    With --import the key is one that somebody has, and is read from the terminal or standard input. Nothing over HTTP does this:
+    what the old wallet has is moved to the new one.
+    """
     from chalicelib.domain.addresses import CUSTODY_SHOWN, ROLE_OF
     from chalicelib.domain.errors import ServiceError
+    from chalicelib.domain.ids import MerchantId, tenant_id
+    from chalicelib.domain.merchants import Merchant
     from chalicelib.usecases.realm_time import in_realm
 
     wired = services()
     network = network_of(wired, args.realm, args.network)
+    tenant = None
+    if args.merchant is not None:
+        if wired.store.get(Merchant, id=args.merchant) is None:
+            raise CanNot(f"there is no merchant {args.merchant}")
+        tenant = tenant_id(MerchantId(args.merchant), network.realm)
+    key = _asked_for_key() if args.imported else None
     try:
         with in_realm(network.realm):
-            made = wired.wallets.register(None, network, ROLE_OF[args.type], address=args.address, replace=True).wallet
+            made = wired.wallets.register(
+                tenant, network, ROLE_OF[args.type], by="the command rotate", address=args.address, private_key=key, replace=True
+            ).wallet
     except ServiceError as error:
         raise CanNot(_told(error)) from error
     say({"network": network.slug, "type": args.type, "address": made.address, "custody": CUSTODY_SHOWN[made.custody]})
     return 0
+
+
+def _asked_for_key() -> str:
+    """A private key: from the terminal without showing it, or from standard input. Others see what stands on a command line."""
+    return getpass.getpass("private key: ").strip() if sys.stdin.isatty() else sys.stdin.readline().strip()
 
 
 def _told(error: Any) -> str:
@@ -53,10 +77,13 @@ def _told(error: Any) -> str:
 
 
 def wallet_keys(args: argparse.Namespace) -> int:
-    """List the keys in KMS that were made for this stage's wallets. `wallets` null: a registration died; nobody uses it."""
+    """List the keys in KMS that were made for this stage's wallets. `wallets` null: a registration died; nobody uses it.
+
+    Those that only have the name of one are listed too. `differs` says in what a key is not as it is made here: exit code 1.
+    """
     import boto3
 
-    from chalicelib.custody.native import STAGE_TAG, WALLET_TAG
+    from chalicelib.custody.native import STAGE_TAG, WALLET_TAG, differences
     from chalicelib.domain.addresses import RetiredWallet, Wallet
 
     wired = services()
@@ -66,19 +93,35 @@ def wallet_keys(args: argparse.Namespace) -> int:
         if wallet.custody == "kms":
             used.setdefault(wallet.key.rsplit("/", 1)[-1], []).append(f"{wallet.network} {wallet.role} {wallet.address}")
     kms = boto3.client("kms")
+    named: dict[str, list[str]] = {}
+    first = wired.settings.wallet_aliases.removesuffix("*")
+    for some in kms.get_paginator("list_aliases").paginate():
+        for alias in some["Aliases"]:
+            if alias["AliasName"].startswith(first) and "TargetKeyId" in alias:
+                named.setdefault(alias["TargetKeyId"], []).append(alias["AliasName"])
     found = []
     for page in kms.get_paginator("list_keys").paginate():
         for key in page["Keys"]:
             tags = {tag["TagKey"]: tag["TagValue"] for tag in kms.list_resource_tags(KeyId=key["KeyId"])["Tags"]}
-            if tags.get(STAGE_TAG) == args.stage:
+            names = named.get(key["KeyId"], [])
+            if tags.get(STAGE_TAG) == args.stage or names:
+                made_for = tags.get(WALLET_TAG, "")
+                differs = differences(kms, wired.settings, key["KeyId"], made_for)
+                # A key is named after what it was made for.
+                meant = f"{first}{made_for.replace(':', '-')}-"
+                differs += [f"name {name}" for name in names if not name.removeprefix(meant).isdigit()]
                 wallets = used.get(key["KeyId"])
-                found.append({"key": key["KeyId"], "made_for": tags.get(WALLET_TAG), "wallets": wallets})
+                found.append({"key": key["KeyId"], "made_for": made_for or None, "wallets": wallets, "differs": differs})
     say(found)
-    return 0
+    return 1 if any(entry["differs"] for entry in found) else 0
 
 
 def wallet_backup(args: argparse.Namespace) -> int:
-    """Write the encrypted keys, the encrypted seed and the wallets to a file. Reads tables and nothing else; decrypts nothing."""
+    """Write the encrypted keys and the wallets to a file, and seal it. Reads tables; decrypts nothing."""
+    import boto3
+
+    from chalicelib.custody.wallet_backup import sealed
+    from chalicelib.domain.times import iso
     from chalicelib.store.codec import plain
 
     wired = services()
@@ -88,9 +131,12 @@ def wallet_backup(args: argparse.Namespace) -> int:
     rows["RetiredWallet"] = [row for row in rows["RetiredWallet"] if (row["network"], row["address"]) not in current]
     if not any(rows.values()):
         raise CanNot("this stage has no wallets")
+    document = {"stage": args.stage, "format": FORMAT, "made_at": iso(wired.clock.now_ms()), "rows": rows}
+    # Through JSON first: what is sealed is what will be read.
+    document = sealed(boto3.client("kms"), wired.settings, json.loads(json.dumps(document)))
     try:
         with os.fdopen(os.open(args.out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump({"stage": args.stage, "format": 1, "rows": rows}, file, indent=1)
+            json.dump(document, file, indent=1)
     except OSError as error:
         raise CanNot(f"{args.out} can not be made: {error.strerror}") from error
     print(", ".join(f"{len(found)} {name}" for name, found in rows.items()))
@@ -98,15 +144,25 @@ def wallet_backup(args: argparse.Namespace) -> int:
 
 
 def wallet_restore(args: argparse.Namespace) -> int:
-    """Put back what `wallet-backup` wrote, into an empty store. What is there and the same is left; anything else stops it."""
+    """Put back what `wallet-backup` wrote, into an empty store. What is there and the same is left; anything else stops it.
+
+    A file that was altered is refused. Every wallet is named: compare the addresses with what you know of them.
+    """
+    from chalicelib.domain.addresses import CUSTODY_SHOWN, SERVICE_TYPE
+    from chalicelib.domain.times import iso
     from chalicelib.store.codec import shaped
     from chalicelib.usecases.changes import Conflict, Save
 
     wired = services()
-    rows = _read(Path(args.source), args.stage)
+    made_at, rows = _read(wired, Path(args.source), args.stage)
     records = [shaped(_kind(name), {**row, "version": 1}) for name in reversed(KINDS) for row in rows[name]]
+    print(f"the backup of {made_at}")
     made = 0
     for record in records:
+        if type(record).__name__ in ("Wallet", "RetiredWallet"):
+            state = f"retired {iso(record.retired_at)}" if type(record).__name__ == "RetiredWallet" else "in place"
+            what = f"{record.network} {SERVICE_TYPE[record.role]} {record.address} ({CUSTODY_SHOWN[record.custody]})"
+            print(f"{what}, registered {iso(record.created_at)}, {state}")
         there = wired.store.get(type(record), **_key(record))
         if there is not None and not _same(there, record):
             raise CanNot(f"there is another {type(record).__name__} already: {_key(record)}; nothing further was restored")
@@ -144,14 +200,24 @@ def _same(there: Any, record: Any) -> bool:
     return bool(replace(there, version=record.version) == record)
 
 
-def _read(source: Path, stage: str) -> dict[str, list[dict[str, Any]]]:
+def _read(wired: Any, source: Path, stage: str) -> tuple[str, dict[str, list[dict[str, Any]]]]:
+    """When the backup was made, and its rows. Raises CanNot for a file that is none, or was not written here as it is."""
+    import boto3
+
+    from chalicelib.custody.aws import SecretUnusable
+    from chalicelib.custody.wallet_backup import demand_seal
+
     try:
         found = json.loads(source.read_text())
         rows: dict[str, list[dict[str, Any]]] = {name: list(found["rows"][name]) for name in KINDS}
-        of_stage, form = found["stage"], found["format"]
+        of_stage, form, made_at = found["stage"], found["format"], str(found["made_at"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CanNot(f"{source} is no backup of wallets: {error}") from error
-    if (of_stage, form) != (stage, 1):
+    if (of_stage, form) != (stage, FORMAT):
         # Keys are encrypted for their stage: nothing else opens them.
         raise CanNot(f"{source} is of the stage {of_stage}, format {form}")
-    return rows
+    try:
+        demand_seal(boto3.client("kms"), wired.settings, found)
+    except SecretUnusable as error:
+        raise CanNot(f"{source} is not believed, nothing was restored: {error}") from error
+    return made_at, rows

@@ -461,6 +461,20 @@ def test_nothing_is_signed_that_was_not_planned(anew: Callable[[], Treasury]) ->
     treasury.whole()
 
 
+def test_nothing_goes_to_a_wallet_that_was_registered_after_payments_were_stopped(treasury: Treasury) -> None:
+    store, switches = services().store, services().switches
+    assert treasury.plan_only().state == "built"
+    stopped = switches.throw("live", True, None, "a test")
+    hot = store.get(Wallet, network=NETWORK, role="hot")
+    assert hot is not None and stopped.stopped_at is not None
+    store.commit([Save(replace(hot, created_at=stopped.stopped_at, version=hot.version + 1))])
+    treasury.sign()
+    assert (treasury.moves()[-1].state, treasury.chain.sent) == ("built", [])
+    switches.throw("live", False, None, "a test")
+    treasury.sign()
+    assert treasury.moves()[-1].state == "signed"
+
+
 def store_away(treasury: Treasury, **settings: str) -> None:
     """A cold wallet is registered, and settings say what stays."""
     cold = Wallet(NETWORK, "cold", COLD, "none", "", "", 1)

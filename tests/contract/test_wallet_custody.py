@@ -16,17 +16,22 @@ import boto3
 import pytest
 
 from chalicelib import wiring
+from chalicelib.custody.native import key_policy, make_wallet
 from chalicelib.custody.records import EncryptedKey
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
+from chalicelib.settings import TABLES
+from chalicelib.usecases.changes import Save
 from chalicelib.usecases.idempotency import StoredAnswer
 from infra import cli
+from infra.policies import COMPARES
 from tests.deploy.rights import recording, refused
 from tests.support.cuts import Cutter, Died, install
 from tests.support.edge import PREPARED, Edge
 from tests.support.stack import Response
 
 KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+THIEF = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"  # of Tron's documentation
 DIGEST = hashlib.sha256(b"what is to be signed").digest()
 NETWORKS = ("ethereum", "tron", "litecoin", "bitcoin")
 
@@ -46,6 +51,12 @@ def native(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> Edge:
 def register(edge: Edge, network: str = "ethereum", headers: Any = None, **body: Any) -> Response:
     sent = {"network": network, "type": "hot", **body}
     return edge.call("POST", "/v1/addresses/service-wallets", key="admin", json=sent, headers=headers)
+
+
+def replaced(edge: Edge, network: str = "ethereum") -> str:
+    """Another hot wallet in the place of one, as the command `rotate` does; its address."""
+    of = edge.services.store.catalogue("test").networks[network]
+    return edge.services.wallets.register(None, of, "hot", by="a test", replace=True).wallet.address
 
 
 def wallet_of(edge: Edge, network: str, role: str = "hot") -> Wallet:
@@ -149,7 +160,7 @@ def test_a_native_registration_that_dies_anywhere_goes_on_where_it_died(native: 
     # The first answer is that there is no such key: it has no effect to die behind.
     cases = [(at, when) for at in steps for when in ("before", "after")]
     cases.remove((steps[0], "after"))
-    left_behind = []
+    tried = []
     for (network, role), (at, when) in zip(places[1:], cases, strict=False):
         token = {"Idempotency-Key": f"{network}-{role}"}
         wiring.forget()
@@ -160,30 +171,84 @@ def test_a_native_registration_that_dies_anywhere_goes_on_where_it_died(native: 
         answer = register(native, network, token, type=role)
         assert answer.status == 201, answer.body
         assert wallet_of(native, network, role).address == answer.json["address"]
-        mine = [key for key, what in made_keys().items() if what == f"test:{network}:{role}"]
-        left_behind += [(cutter.trace[-1], when)] * (len(mine) - 1)
+        tried.append((f"test:{network}:{role}", cutter.trace[-1], when))
+    made = list(made_keys().values())
+    left_behind = [(name, when) for what, name, when in tried for _ in range(made.count(what) - 1)]
     assert left_behind == [("CreateKey", "after"), ("CreateAlias", "before")]
     assert len(list(store.every(Wallet))) == 1 + len(cases)
 
 
-def test_the_api_has_the_rights_that_making_and_replacing_a_wallet_need(native: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_api_has_the_rights_that_making_a_wallet_needs(native: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_wallet(boto3.client("kms"), boto3.client("sts"), native.services.settings, NetworkId("test:bsc"), "hot", 1, 0)
     recorder = recording(monkeypatch)
     assert register(native).status == 201
-    assert register(native, replace=True).status == 201
+    assert register(native, "bsc").status == 201, "its key was made by one who died"
     assert refused(recorder.calls) == []
     used = {action for _, action, _ in recorder.calls if action.startswith("kms:")}
-    assert used == {"kms:CreateKey", "kms:TagResource", "kms:CreateAlias", "kms:GetPublicKey"}
+    assert used == {"kms:CreateKey", "kms:TagResource", "kms:CreateAlias", "kms:GetPublicKey", *COMPARES}
+
+
+def planted(alias: str, made_for: str, policy: Any, **more: Any) -> str:
+    """A key that somebody who may make keys has given the name of a wallet's next key."""
+    kms = boto3.client("kms")
+    tags = {"gateway-stage": "local", "gateway-wallet": made_for}
+    asked: dict[str, Any] = {
+        "KeySpec": "ECC_SECG_P256K1", "KeyUsage": "SIGN_VERIFY", "Policy": json.dumps(policy),
+        "Tags": [{"TagKey": name, "TagValue": value} for name, value in tags.items()],
+    }  # fmt: skip
+    key = str(kms.create_key(**asked | more)["KeyMetadata"]["KeyId"])
+    kms.create_alias(AliasName=f"alias/gateway-local-wallet-{alias}", TargetKeyId=key)
+    return key
+
+
+def test_a_key_that_only_has_the_name_of_a_wallets_is_not_taken(
+    native: Edge, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who may make keys may let anybody use them. Such a key with the right name is in no wallet, and is found by `wallet-keys`."""
+    account = boto3.client("sts").get_caller_identity()["Account"]
+    ours = key_policy(native.services.settings, "aws", account)
+    theirs = {
+        "Sid": "A",
+        "Effect": "Allow",
+        "Principal": {"AWS": "arn:aws:iam::666666666666:root"},
+        "Action": "kms:*",
+        "Resource": "*",
+    }
+    another = {**ours, "Statement": [*ours["Statement"], theirs]}
+    assert register(native, "ethereum").status == 201
+    keys = {
+        planted("test-ethereum-hot-2", "test:ethereum:hot", another): ["policy"],
+        planted("test-bsc-hot-1", "test:bsc:hot", another): ["policy"],
+        planted("test-polygon-hot-1", "test:polygon:hot", ours, Origin="EXTERNAL"): ["origin"],
+        planted("test-tron-hot-1", "test:tron:hot", ours, Tags=[]): ["tags"],
+        (granted := planted("test-fantom-hot-1", "test:fantom:hot", ours)): ["grants"],
+    }
+    grantee = "arn:aws:iam::666666666666:user/them"
+    boto3.client("kms").create_grant(KeyId=granted, GranteePrincipal=grantee, Operations=["Sign"])
+    before = wallet_of(native, "ethereum")
+    assert cli.main(["--stage", "local", "rotate", "ethereum", "--realm", "test", "--type", "hot"]) == 1
+    for network in ("bsc", "polygon", "tron", "fantom"):
+        answer = register(native, network)
+        assert (answer.status, answer.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert [wallet.address for wallet in native.services.store.every(Wallet)] == [before.address]
+    alarms = [line for line in caplog.messages if "was not made here" in line]
+    assert [line.rsplit("differs in ", 1)[1] for line in alarms] == [", ".join(found) for found in keys.values()]
+    capsys.readouterr()
+    assert cli.main(["--stage", "local", "wallet-keys"]) == 1
+    listed = {entry["key"]: entry["differs"] for entry in json.loads(capsys.readouterr().out)}
+    assert listed.pop(before.key.rsplit("/", 1)[-1]) == []
+    assert all(set(found) <= set(listed[key]) for key, found in keys.items()) and set(listed) == set(keys)
 
 
 def test_keys_that_nobody_uses_are_listed(native: Edge, capsys: pytest.CaptureFixture[str]) -> None:
     register(native, "tron")
-    stray = boto3.client("kms").create_key(
-        KeySpec="ECC_SECG_P256K1", KeyUsage="SIGN_VERIFY",
-        Tags=[{"TagKey": "gateway-stage", "TagValue": "local"}, {"TagKey": "gateway-wallet", "TagValue": "test:bsc:hot"}],
-    )["KeyMetadata"]["KeyId"]  # fmt: skip
+    kms = boto3.client("kms")
+    make_wallet(kms, boto3.client("sts"), native.services.settings, NetworkId("test:bsc"), "hot", 1, 0)
+    (stray,) = [key for key, what in made_keys().items() if what == "test:bsc:hot"]
+    kms.delete_alias(AliasName="alias/gateway-local-wallet-test-bsc-hot-1")
     assert cli.main(["--stage", "local", "wallet-keys"]) == 0
     listed = {entry["key"]: entry for entry in json.loads(capsys.readouterr().out)}
-    assert listed[stray] == {"key": stray, "made_for": "test:bsc:hot", "wallets": None}
+    assert listed[stray] == {"key": stray, "made_for": "test:bsc:hot", "wallets": None, "differs": []}
     wallet = wallet_of(native, "tron")
     assert listed[wallet.key.rsplit("/", 1)[-1]]["wallets"] == [f"test:tron hot {wallet.address}"]
 
@@ -205,12 +270,9 @@ def test_no_key_is_in_a_log_an_error_a_stored_record_or_a_repr(edge: Edge, caplo
     shown = [repr(edge.services.signer.sign(wallet, DIGEST)) for wallet in wallets] + [repr(wallets), caplog.text]
     shown += [sent.body.decode(), refused.body.decode()]
     client = edge.services.store.models.connection.client
-    for name in (
-        edge.services.settings.table("x"),
-        *map(edge.services.settings.table, ("records", "chain", "custody", "work", "events")),
-    ):
-        if not name.endswith("-x"):
-            shown.append(str(client.scan(TableName=name)["Items"]))
+    found = {name: client.scan(TableName=edge.services.settings.table(name))["Items"] for name in TABLES}
+    assert found["custody"] and found["chain"] and found["tenants"]
+    shown.append(str(found))
     (stored, _) = sorted(edge.services.store.every(StoredAnswer), key=lambda row: row.key)
     assert stored.sealed
     for secret in (made.json["privateKey"], KEY):
@@ -249,7 +311,7 @@ def test_a_restored_wallet_signs(
     monkeypatch.setenv("WALLET_CUSTODY", custody)
     wiring.forget()
     first = register(edge, "ethereum").json
-    register(edge, "ethereum", replace=True)
+    replaced(edge)
     register(edge, "tron")
     store = edge.services.store
     before = {network: wallet_of(edge, network) for network in ("ethereum", "tron")}
@@ -265,7 +327,15 @@ def test_a_restored_wallet_signs(
             client.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
     wiring.forget()
     assert list(edge.services.store.every(Wallet)) == []
+    altered = tmp_path / "altered.json"
+    for old, new in ((before["tron"].address, THIEF), ('"seal"', '"no seal"')):
+        altered.write_text(out.read_text().replace(old, new))
+        assert cli.main(["--stage", "local", "wallet-restore", "--from", str(altered)]) == 1
+        assert "is not believed" in capsys.readouterr().err
+    assert list(edge.services.store.every(Wallet)) == []
     assert cli.main(["--stage", "local", "wallet-restore", "--from", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert all(f"hot {address} (" in told for address in (first["address"], *(wallet.address for wallet in before.values())))
     assert cli.main(["--stage", "local", "wallet-restore", "--from", str(out)]) == 0, "again, nothing is left to do"
     assert " 0 restored" in " " + capsys.readouterr().out.splitlines()[-1]
     for network, wallet in before.items():
@@ -277,9 +347,8 @@ def test_a_restored_wallet_signs(
 
     old = wallet_at(edge.services.store, NetworkId("test:ethereum"), first["address"])
     assert old is not None and edge.services.signer.sign(old, DIGEST)
-    held = json.loads(out.read_text())
-    held["rows"]["Wallet"][0]["address"] = "0x0000000000000000000000000000000000000001"
-    out.write_text(json.dumps(held))
+    there = wallet_of(edge, "tron")
+    edge.services.store.commit([Save(dataclasses.replace(there, address=THIEF, version=there.version + 1))])
     assert cli.main(["--stage", "local", "wallet-restore", "--from", str(out)]) == 1
     assert "there is another Wallet already" in capsys.readouterr().err
     out.write_text("{}")

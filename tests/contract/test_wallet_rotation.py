@@ -4,6 +4,7 @@ and the old one is drained, however often it is replaced and wherever the functi
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,19 +12,26 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Observed, RetiredWallet, Wallet
-from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.addresses import Address, Observed, RetiredWallet, Role, Wallet
+from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.ids import MerchantId, NetworkId, tenant_id
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.merchants import Merchant
 from chalicelib.domain.moves import Move
 from chalicelib.usecases.audit import audit
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.usecases.wallet_lookup import wallet_at
+from chalicelib.usecases.wallets import Registered
 from chalicelib.wiring import services
 from infra import cli
 from tests.contract.test_renewed_payouts import STUCK, decide
 from tests.support.cuts import Cutter, Died, install
 from tests.support.shop import PAYEE, Shop, open_shop
-from tests.support.stack import Response, Stack
+from tests.support.stack import Stack
 
+# The first key of anvil and Hardhat; an address of EIP-55's examples.
+THIEF_KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+THIEF = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
 ETHEREUM, BITCOIN = NetworkId("test:ethereum"), NetworkId("test:bitcoin")
 
 
@@ -54,9 +62,16 @@ def retired(address: str) -> RetiredWallet:
     return found
 
 
-def replace_hot(shop: Shop, **more: Any) -> Response:
-    body = {"network": shop.network, "type": "hot", "replace": True, **more}
-    return shop.stack.call("POST", "/v1/addresses/service-wallets", shop.stack.keys["admin_test"], body)
+def replaced(shop: Shop, role: Role = "hot", **more: Any) -> Registered:
+    """Another wallet in the place of one, as the command `rotate` does, in the lists of the operator's merchant."""
+    tenant = tenant_id(MerchantId(shop.stack.call("GET", "/v1/merchant", shop.stack.keys["admin_test"]).json["data"]["id"]), "test")
+    network = services().catalogue("test").networks[shop.network]
+    with in_realm("test"):
+        return services().wallets.register(tenant, network, role, by="a test", replace=True, **more)
+
+
+def replace_hot(shop: Shop, **more: Any) -> str:
+    return replaced(shop, **more).wallet.address
 
 
 def units(address: str, coin: str = "eth") -> int:
@@ -83,9 +98,9 @@ def test_what_was_begun_is_finished_with_the_old_key_and_the_rest_is_moved(shop:
     shop.turn()
     assert shop.withdrawal(started)["status"] == "confirming"
     made = replace_hot(shop)
-    assert (made.status, made.json["custody"]) == (201, "envelope")
     new = hot()
-    assert new.address == made.json["address"] != old.address
+    assert (new.address, new.custody) == (made, "envelope")
+    assert new.address != old.address
     assert wallet_at(services().store, ETHEREUM, old.address) == old
     fresh = shop.withdraw("0.5")
     drain(shop, old.address)
@@ -117,9 +132,9 @@ def test_what_arrives_later_is_moved_too(plain: Shop) -> None:
 def test_replaced_twice_at_once(plain: Shop) -> None:
     first = hot(BITCOIN)
     before = units(first.address, "btc")
-    second = replace_hot(plain).json["address"]
+    second = replace_hot(plain)
     plain.turn()
-    third = replace_hot(plain).json["address"]
+    third = replace_hot(plain)
     drain(plain, first.address, second)
     assert hot(BITCOIN).address == third
     assert units(third, "btc") > before * 99 // 100
@@ -127,21 +142,21 @@ def test_replaced_twice_at_once(plain: Shop) -> None:
 
 def test_an_address_that_was_replaced_does_not_come_back_and_nothing_to_replace_is_said(shop: Shop) -> None:
     key = "2".rjust(64, "0")
-    replace_hot(shop, privateKey=key)
-    same = replace_hot(shop, privateKey=key)
-    assert (same.status, same.json["error"]["details"]["field"]) == (400, "address")
+    replace_hot(shop, private_key=key)
+    with pytest.raises(BusinessRule, match="already"):
+        replace_hot(shop, private_key=key)
     replace_hot(shop)
-    back = replace_hot(shop, privateKey=key)
-    assert (back.status, back.json["error"]["code"]) == (400, "VALIDATION_ERROR")
-    none = replace_hot(shop, type="collector")
-    assert (none.status, none.json["error"]["details"]["field"]) == (400, "replace")
-    assert replace_hot(shop, type="cold", address=PAYEE).status == 400
+    with pytest.raises(BusinessRule, match="not used again"):
+        replace_hot(shop, private_key=key)
+    for role, more in (("collector", {}), ("cold", {"address": PAYEE})):
+        with pytest.raises(BusinessRule, match="could be replaced"):
+            replaced(shop, role, **more)  # type: ignore[arg-type]
 
 
 def test_a_service_wallets_address_is_not_archived_while_it_has_something(plain: Shop) -> None:
     admin = plain.stack.keys["admin_test"]
     bootstrapped = hot(BITCOIN).address
-    first = replace_hot(plain).json["address"]
+    first = replace_hot(plain)
     path = f"/v1/addresses/{first}"
     assert plain.stack.call("DELETE", path, admin).json["error"]["code"] == "VALIDATION_ERROR"
     drain(plain, bootstrapped)
@@ -162,6 +177,7 @@ def test_a_cold_wallet_and_a_collector_are_replaced_too(shop: Shop, capsys: pyte
     shop.turn()
     words = ["--stage", "local", "rotate", "ethereum", "--realm", "test", "--type"]
     assert cli.main([*words, "cold", "--address", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"]) == 0
+    assert cli.main([*words, "tokens_collector", "--merchant", "mch_nobody"]) == 1
     assert cli.main([*words, "tokens_collector"]) == 0
     assert "privateKey" not in capsys.readouterr().out
     assert cli.main([*words, "cold"]) == 1
@@ -172,6 +188,53 @@ def test_a_cold_wallet_and_a_collector_are_replaced_too(shop: Shop, capsys: pyte
     assert new is not None and units(new.address, "usdt") == 40 * 10**6
     kinds = {move.kind for move in services().store.every(Move)}
     assert kinds == {"topup", "drain"}, "the collector had nothing for the fee"
+
+
+def test_who_has_an_admin_key_moves_nothing_to_a_wallet_of_theirs(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing over HTTP replaces a wallet. A first one of its kind is told, and nothing goes to it while payments are stopped."""
+    admin, path, rich = shop.stack.keys["admin_test"], "/v1/addresses/service-wallets", hot()
+    words = ["--stage", "local", "stop-payments", "--realm", "test", "--reason"]
+    assert cli.main([*words, "a key is out"]) == 0
+    for wanted in ({"type": "hot", "privateKey": THIEF_KEY}, {"type": "cold", "address": THIEF}):
+        sent = {"network": "ethereum", "replace": True, **wanted}
+        refused = shop.stack.call("POST", path, admin, sent)
+        assert (refused.status, refused.json["error"]["details"][0]["field"]) == (400, "replace")
+    assert shop.stack.call("POST", path, admin, {"network": "ethereum", "type": "hot", "privateKey": THIEF_KEY}).status == 400
+    assert hot() == rich
+    before = units(rich.address)
+    assert shop.stack.call("POST", path, admin, {"network": "ethereum", "type": "cold", "address": THIEF}).status == 201
+    (told,) = [line for line in caplog.messages if "wallet was registered" in line]
+    assert told.startswith(f"ALARM test:ethereum: the cold wallet was registered: {THIEF} (its key: none), by key_")
+    assert (
+        shop.stack.call("PUT", "/v1/coins", admin, {"coin": "eth", "network": "ethereum", "hotCeiling": "0.000001"}).status == 200
+    )
+    for _ in range(2):
+        shop.turn()
+        shop.mine()
+    assert cli.main([*words, "the same again, for another reason"]) == 0
+    shop.turn()
+    (move,) = [move for move in services().store.every(Move) if move.kind == "cold"]
+    assert (move.state, move.nonce, units(rich.address), shop.paid(THIEF)) == ("planned", None, before, 0)
+    assert cli.main(["--stage", "local", "resume-payments", "--realm", "test"]) == 0
+    shop.wait(61)
+    shop.turn()
+    (move,) = [move for move in services().store.every(Move) if move.kind == "cold"]
+    assert move.state == "signed", "now the operator has looked"
+
+
+def test_a_key_that_somebody_has_replaces_one_by_its_own_word_alone(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = hot()
+    words = ["--stage", "local", "rotate", "ethereum", "--realm", "test", "--type", "hot"]
+    monkeypatch.setattr("sys.stdin", io.StringIO(THIEF_KEY + "\n"))
+    merchant = next(iter(services().store.every(Merchant))).id
+    assert cli.main([*words, "--import", "--merchant", merchant]) == 0
+    assert hot().address == "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+    assert [a.type for a in services().store.every(Address) if a.address == hot().address] == ["hot"]
+    (told,) = [line for line in caplog.messages if "wallet was replaced" in line]
+    assert told.startswith("ALARM test:ethereum: the hot wallet was replaced: ")
+    assert told.endswith(f"{hot().address} instead of {old.address} (its key was sent), by the command rotate")
 
 
 def test_what_the_chain_has_is_shown_beside_the_ledger(shop: Shop) -> None:
@@ -196,7 +259,7 @@ def test_a_stuck_payment_is_replaced_with_the_old_key(shop: Shop) -> None:
     stuck = shop.withdraw("0.25")
     decide(shop, stuck, "stick")
     shop.turn()
-    new = replace_hot(shop).json["address"]
+    new = replace_hot(shop)
     shop.wait(STUCK)
     shop.turn()
     order = shop.order(stuck)
@@ -241,11 +304,8 @@ def test_wherever_a_rotation_dies_everything_is_moved_and_paid_once(
         raise AssertionError("died twice of one cut")
 
     def rotate() -> None:
-        headers = {"Idempotency-Key": "rotate"}
-        body = {"network": "bitcoin", "type": "hot", "replace": True}
-        path, key = "/v1/addresses/service-wallets", stack.keys["admin_test"]
-        answer = survive(lambda: stack.call("POST", path, key, body, headers=headers))
-        assert answer.status == 201
+        # The command, given again where it died: the operator looks first whether it was done.
+        survive(lambda: None if hot(BITCOIN).address != old.address else replace_hot(plain))
         for _ in range(4):
             survive(lambda: plain.turn(failures="count"))
             plain.mine()

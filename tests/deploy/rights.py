@@ -71,6 +71,12 @@ def _of_tables(operation: str, sent: dict[str, Any]) -> Iterator[tuple[str, str]
 
 def allowed(policy: dict[str, Any], action: str, arn: str) -> bool:
     """Conditions are not looked at: those of KMS are compared with what is sent in test_policies.py."""
+    if any(
+        any(fnmatchcase(action, a) for a in statement["Action"]) and "Condition" not in statement
+        for statement in policy["Statement"]
+        if statement["Effect"] == "Deny"
+    ):
+        return False
     return any(
         any(fnmatchcase(action, a) for a in statement["Action"]) and any(fnmatchcase(arn, r) for r in statement["Resource"])
         for statement in policy["Statement"]

@@ -11,16 +11,16 @@ from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, unlock_seed
 from chalicelib.settings import QUEUES, STAGES, TABLES, Settings
 from infra import policies
-from infra.policies import FUNCTIONS
+from infra.policies import COMPARES, FUNCTIONS
 from tests.deploy.declared import API, CHALICE, config, consumers, function_names, function_settings, functions
 
 MONEY_TABLES = {"ledger", "payouts", "custody"}
-MAKES_KEYS = ("kms:CreateAlias", "kms:CreateKey", "kms:GetPublicKey", "kms:TagResource")
+MAKES_KEYS = ("kms:CreateAlias", "kms:CreateKey", "kms:GetPublicKey", "kms:TagResource", *COMPARES)
 
 
-def statements(function: str, stage: str = "prod") -> list[dict[str, Any]]:
+def statements(function: str, stage: str = "prod", effect: str = "Allow") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((CHALICE / f"policy-{function}-{stage}.json").read_text())["Statement"]
-    return found
+    return [statement for statement in found if statement["Effect"] == effect]
 
 
 def actions(function: str, stage: str = "prod") -> set[str]:
@@ -63,6 +63,24 @@ def test_the_api_can_neither_decrypt_nor_sign_nor_read_keys(stage: str) -> None:
                 "StringEqualsIfExists": {"dynamodb:ReturnValues": "NONE"},
             }
         assert not any("payouts" in arn for arn in statement["Resource"])
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_api_is_denied_what_it_is_not_given(stage: str) -> None:
+    """Whatever else its role is ever given. Not DynamoDB's and Lambda's decrypting in its name: of our own keys alone."""
+    assert not [f for f in FUNCTIONS if f != "api" and statements(f, stage, "Deny")]
+    signs, opens = statements("api", stage, "Deny")
+    assert "kms:Sign" in signs["Action"] and (signs["Resource"], "Condition" in signs) == (["*"], False)
+    (names,) = opens["Condition"]["ForAnyValue:StringLike"].values()
+    assert "kms:Decrypt" in opens["Action"] and names == [f"alias/gateway-{stage}-{key}" for key in ("data", "hot-*", "wallet-*")]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_function_can_seal_or_prove_a_backup_of_wallets(stage: str) -> None:
+    for function in FUNCTIONS:
+        for statement in statements(function, stage):
+            if {"kms:Encrypt", "kms:Decrypt"} & set(statement["Action"]):
+                assert statement["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"] in ("wallet-key", "deposit-seed")
 
 
 @pytest.mark.parametrize("stage", STAGES)

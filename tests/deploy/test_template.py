@@ -263,6 +263,7 @@ def test_keys_are_kept_and_bound_to_their_use(resources: dict[str, Any]) -> None
     opens = [s for s in keys["DataKey"]["Properties"]["KeyPolicy"]["Statement"] if s["Action"] == "kms:Decrypt"]
     assert {s["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"]: "ArnEquals" in s["Condition"] for s in opens} == {
         "deposit-seed": False,
+        "wallet-backup": False,
         "wallet-key": True,
     }
 

@@ -137,6 +137,7 @@ def _service_wallet(ctx: Ctx, body: AddressCreate) -> Answer:
         ctx.tenant,
         ctx.catalogue.networks[body.network],
         ROLE_OF[body.type],
+        by=ctx.key.id,
         address=body.address,
         label=body.label,
         metadata=body.metadata,

@@ -48,13 +48,6 @@ class ServiceWalletCreate(CamelRequest):
             examples=["0000000000000000000000000000000000000000000000000000000000000001"],
         ),
     ] = None
-    replace: Annotated[
-        bool,
-        Field(
-            description="Take the place of the wallet that there is: what was begun with it is finished with it, and what it holds "
-            "is moved to the new one. Nothing stops meanwhile.",
-        ),
-    ] = False
 
     @classmethod
     def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
@@ -85,9 +78,9 @@ class ColdWalletQuery(Query):
     status=201, creates=True, answer="wallets.ServiceWallet", summary="Register a service wallet",
 )  # fmt: skip
 def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
-    """One wallet for each network and type; a second one is a VALIDATION_ERROR, unless it is to `replace` the first. It is watched
-    from now on: what arrives is the operator's. It is also an address of the operator's merchant, listed by
-    `GET /v1/addresses?type=…`.
+    """One wallet for each network and type; a second one is a VALIDATION_ERROR. It is watched from now on: what arrives is the
+    operator's. It is also an address of the operator's merchant, listed by `GET /v1/addresses?type=…`. Each registration raises an
+    alarm that names the key it was done with.
 
     `custody` says how the deployment keeps its key. `native`: it is made in KMS and never leaves it, so no answer has a
     `privateKey`, and one that is sent is a VALIDATION_ERROR. `envelope`: a private key, sent or generated, is encrypted at once;
@@ -95,9 +88,8 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
     all where the deployment says so. An answer under an `Idempotency-Key` is kept encrypted, and repeated to the same API
     key alone.
 
-    With `replace`, the present wallet is retired in the same transaction. Its address stays watched for ever, and its key goes on
-    signing what was begun with it, replacements too; withdrawals that nothing was begun for are paid by the new one, to which
-    everything else is moved. An address that was replaced is not used again. VALIDATION_ERROR where there is nothing to replace.
+    A wallet is replaced by the operator's command line alone (`rotate`): what the old one holds is moved to the new one, so no API
+    key may decide on it.
     """
     reveal = ctx.services.settings.reveal_private_keys
     stored = ctx.once(lambda made: _service_wallet(made, reveal), secret=True)
@@ -107,7 +99,7 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
         ROLE_OF[body.type],
         address=body.address,
         private_key=body.private_key,
-        replace=body.replace,
+        by=ctx.key.id,
         also=stored.also,
     )
     return stored.answer
