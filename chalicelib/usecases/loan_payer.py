@@ -27,6 +27,9 @@ class LoanPayer:
     def used_nonces(self, address: str) -> int:
         return self._payer.used_nonces(address)
 
+    def told_nonces(self, address: str) -> tuple[int, ...]:
+        return self._payer.told_nonces(address)
+
     def estimate(self, payment: Payment) -> FeeEstimate:
         return FeeEstimate(self.explain(self.prepare(payment)).fee)
 

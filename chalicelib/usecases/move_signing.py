@@ -30,6 +30,7 @@ from chalicelib.domain.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, mo
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import Attempt, NonceCounter
 from chalicelib.usecases.changes import Change, Close, Post, Save, Still
+from chalicelib.usecases.first_nonce import NonceUnsure, counter_of
 from chalicelib.usecases.move_bytes import MoveBytes
 from chalicelib.usecases.move_checks import MoveChecks, MoveMismatch
 from chalicelib.usecases.move_cures import MoveCures
@@ -123,7 +124,11 @@ class MoveSigning:
         if before.kind == "topup" and before.amount > self._checks.most_topup(network):
             self._drop(before, f"a top-up of {before.amount} is more than any transfer costs")
             return None
-        counter = self._counter(network, before.source)
+        try:
+            counter = self._counter(network, before)
+        except NonceUnsure as unsure:
+            self._wait(before, str(unsure))
+            return None
         payer = self._payer(network, before)
         try:
             amount, unsigned = self._bytes.of(network, payer, before, counter.next)
@@ -165,11 +170,10 @@ class MoveSigning:
         self._store.commit([Save(built), *rests_on])
         return built
 
-    def _counter(self, network: Network, address: str) -> NonceCounter:
-        """Of a service wallet, the one that its withdrawals take theirs from: under the same spelling."""
-        source = self._rules.normalize(network.slug, address)
-        counter = self._store.get(NonceCounter, network=network.id, wallet=source)
-        return counter or NonceCounter(network.id, source, self._payer_of(network).next_nonce(source), version=0)
+    def _counter(self, network: Network, move: Move) -> NonceCounter:
+        """Of a service wallet, the one that its withdrawals take theirs from: under the same spelling. Raises NonceUnsure."""
+        source = self._rules.normalize(network.slug, move.source)
+        return counter_of(self._store, network, self._payer_of(network), source, unused=move.path is not None)
 
     def _signed(self, network: Network, move: Move) -> Move:
         """Check the bytes against the move and the move against what may be; sign; store the signed bytes."""

@@ -31,8 +31,9 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals import FINAL, Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Close, Open, Post, Save, Still
+from chalicelib.usecases.first_nonce import counter_of
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
@@ -225,15 +226,12 @@ class Payouts:
         return 0 if found is None else found.units
 
     def _next_nonce(self, network: Network, wallet: Wallet) -> int:
-        counter = self._store.get(NonceCounter, network=network.id, wallet=wallet.address)
-        return counter.next if counter is not None else self._payer_of(network).next_nonce(wallet.address)
+        return counter_of(self._store, network, self._payer_of(network), wallet.address).next
 
     def _order(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> PaymentOrder | None:
         """Allot the next nonce and store the order that uses it, in one transaction. None when the chain would refuse it."""
-        counter = self._store.get(NonceCounter, network=network.id, wallet=wallet.address)
         payer = self._payer_of(network)
-        if counter is None:
-            counter = NonceCounter(network.id, wallet.address, payer.next_nonce(wallet.address), version=0)
+        counter = counter_of(self._store, network, payer, wallet.address)
         payment = self._payment(wallet, withdrawal, counter.next)
         try:
             unsigned = payer.prepare(payment)

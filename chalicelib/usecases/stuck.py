@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.renewals import RenewalRules, Signed
 from chalicelib.domain.withdrawals import Priority, Usurped
+from chalicelib.usecases.open_nonces import open_nonces
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.verdicts import Scanned
 
 log = logging.getLogger(__name__)
@@ -27,9 +29,13 @@ class Standing:
 class Stuck:
     """Made for one poll: it asks for the nonce of a wallet once, however many of its transactions wait. Signs nothing."""
 
-    def __init__(self, network: Network, reader: ChainReader, payer: ChainPayer, rules: RenewalRules) -> None:
-        self._network, self._reader, self._payer, self._rules = network, reader, payer, rules
+    def __init__(
+        self, network: Network, reader: ChainReader, payer: ChainPayer, rules: RenewalRules, store: Store | None = None
+    ) -> None:
+        """`store`: where nonces are looked for that the chain waits for; None where transactions have none."""
+        self._network, self._reader, self._payer, self._rules, self._store = network, reader, payer, rules, store
         self._following: dict[str, int] = {}
+        self._looked: set[str] = set()
 
     def look(
         self,
@@ -60,6 +66,7 @@ class Stuck:
             if signed.usurped is not None:
                 return Standing(False, None)
             if following < nonce:
+                self._behind(name, wallet, nonce, following)
                 return as_it_was
         if self._rules.exhausted(signed, expires=nonce is None):
             self._alarm("%s was replaced %d times and is in no block", name, len(signed.earlier))
@@ -79,6 +86,15 @@ class Stuck:
     def affordable(self, signed: Signed, fee: int) -> bool:
         """Whether a replacement may cost `fee`."""
         return self._rules.affordable(signed, fee)
+
+    def _behind(self, name: str, wallet: str, nonce: int, following: int) -> None:
+        """What has waited too long waits for `following`: an alarm where nothing of ours has that. Once for a wallet."""
+        if self._store is None or wallet in self._looked:
+            return
+        self._looked.add(wallet)
+        if following not in open_nonces(self._store, self._network, wallet):
+            words = "%s has the nonce %d of %s, and the chain waits for %d, which nothing has: see fill-nonces"
+            self._alarm(words, name, nonce, wallet, following)
 
     def lost(self, seen: Usurped | None, nonce: int, wallet: str, scanned: Scanned) -> int | None:
         """Where somebody else's transaction has the nonce for good: how many nonces of the wallet are used by then. None otherwise.

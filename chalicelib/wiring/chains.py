@@ -121,7 +121,7 @@ class ChainServices:
         """What says when a transaction of ours should be replaced. For networks of accounts, and for one poll."""
         from chalicelib.usecases.stuck import Stuck
 
-        return Stuck(network, self.reader(network), self.payer(network), self.renewals)
+        return Stuck(network, self.reader(network), self.payer(network), self.renewals, self.store)
 
     @property
     def renewals(self) -> RenewalRules:

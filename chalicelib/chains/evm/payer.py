@@ -59,7 +59,11 @@ class EvmPayer:
 
     def used_nonces(self, address: str) -> int:
         """The same by the word of every node: the least. Raises Unavailable, also where one does not answer."""
-        return min(self._counted(node, address) for node in self._each or (self._rpc,))
+        return min(self.told_nonces(address))
+
+    def told_nonces(self, address: str) -> tuple[int, ...]:
+        """By the word of each node. Raises Unavailable, also where one does not answer."""
+        return tuple(self._counted(node, address) for node in self._each or (self._rpc,))
 
     def _counted(self, node: Transport, address: str) -> int:
         return self._sure(lambda: quantity(node.call("eth_getTransactionCount", [address, "latest"]), "a nonce"))

@@ -34,6 +34,10 @@ class SandboxPayer:
         """The same: there is one node."""
         return self.next_nonce(address)
 
+    def told_nonces(self, address: str) -> tuple[int, ...]:
+        """The same."""
+        return (self.next_nonce(address),)
+
     def estimate(self, payment: Payment) -> FeeEstimate:
         """What it costs, in units of the native coin. Raises Refused when the sender has not enough, Unavailable."""
         return FeeEstimate(self._filled(payment).fee)

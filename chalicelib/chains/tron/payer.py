@@ -52,6 +52,10 @@ class TronPayer:
         """0 for the same reason: nothing of ours can be used by others."""
         return 0
 
+    def told_nonces(self, address: str) -> tuple[int, ...]:
+        """The same: no node is asked."""
+        return (0,)
+
     def estimate(self, payment: Payment) -> FeeEstimate:
         """The most that the payment would burn now, in sun, after what the sender has of bandwidth and energy.
 

@@ -69,6 +69,10 @@ class ChainPayer(Protocol):
         Raises Unavailable, also where one of them does not answer."""
         ...
 
+    def told_nonces(self, address: str) -> tuple[int, ...]:
+        """What `next_nonce` is by the word of each node that is configured. Raises Unavailable, also where one does not answer."""
+        ...
+
     def estimate(self, payment: Payment) -> FeeEstimate:
         """What it would cost now. Raises Refused (InsufficientFunds) when it would fail on the chain, Unavailable."""
         ...

@@ -1,0 +1,29 @@
+"""Which nonces of an address are allotted to something that is not at its end: payments, and moves between our own places.
+
+A nonce that the chain waits for and nobody has is a gap: whatever was signed behind it is never mined. So that is looked for where
+something has waited too long (`Stuck`), and before gaps are filled (`nonce_filling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.moves import Move
+from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.withdrawal_steps import order_of, payout_parts
+
+
+def open_nonces(store: Store, network: Network, address: str) -> Iterator[int]:
+    """One after the other, in no order, of an address as its records spell it. Raises Unavailable."""
+    for works in pages_of(store, "move", network.id):
+        moves: list[Move | None] = store.get_many([(Move, {"network": network.id, "id": work.id}) for work in works])
+        yield from (move.nonce for move in moves if move is not None and move.source == address and move.nonce is not None)
+    # Newly begun ones last: what is signed meanwhile is found in one of the two.
+    for kind in ("payout", "sent"):
+        for works in pages_of(store, kind, network.id):
+            wanted = [(PaymentOrder, {"id": order_of(*payout_parts(work))}) for work in works]
+            orders: list[PaymentOrder | None] = store.get_many(wanted)
+            yield from (order.nonce for order in orders if order is not None and order.wallet == address)
