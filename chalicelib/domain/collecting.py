@@ -133,8 +133,13 @@ class Collecting:
 
 
 def collection_work(collection: Collection) -> Work:
-    """The obligation to look at a collection again, found by when."""
-    return Work("collection", collection.network, time_order(collection.look_at), collection.id)
+    """The obligation to look at a collection again, found by when; before all that wait where it is begun or on its way."""
+    return Work("collection", collection.network, time_order(0 if pressing(collection) else collection.look_at), collection.id)
+
+
+def pressing(collection: Collection) -> bool:
+    """Whether it goes on as soon as it is looked at: it does not wait for anything that only time brings."""
+    return collection.state == "planned" or collection.state in IN_MOTION
 
 
 def waited(before: Collection, reason: WaitReason, detail: str | None, now: int) -> Collection:

@@ -24,6 +24,10 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 
+LAST_KNOWN_MS = 24 * 3_600_000
+UNPRICED_FEE = {"evm": Decimal("0.01"), "tron": Decimal(60)}
+"""The most that collecting a coin may cost, top-up included, whose share nobody can tell, in native coins: several times what it
+takes on a usual day."""
 MOST_OPEN = 300
 """More open payments and moves are not added up in one look."""
 
@@ -87,24 +91,44 @@ class MoveFees:
         """A setting of the coin in its units, None where there is none. Raises NoFreshRate."""
         return limit_units(coin, name, self._rates_of(self._network.realm), self._clock.now_ms())
 
+    def value(self, coin: Coin, units: int) -> Decimal | None:
+        """In US dollars; None where nobody knows now."""
+        rate = self._rates_of(self._network.realm).fresh(coin.slug, self._clock.now_ms())
+        return None if rate is None else worth(units, coin.decimals, rate.decimal)
+
     def too_dear(self, coin: Coin, amount: int, fee: int) -> bool:
         """Whether `fee` is too large a part of what `amount` is worth.
 
-        Where nobody knows what one of them is worth, a threshold that the operator set in coins says what is worth moving; without
-        one NoFreshRate is raised.
+        A rate that is stale counts for a day, to the disadvantage of the move by half; after that NoFreshRate is raised. Where
+        one of the two never had a rate, a threshold that the operator set in coins says what is worth moving, for a fee of at most
+        `UNPRICED_FEE`; without such a threshold NoFreshRate is raised.
         """
         if coin.contract is None:
             return fee_share_exceeds(self._percent, Decimal(fee), Decimal(amount))
         if not self._percent:
             return False
-        now, rates, native = self._clock.now_ms(), self._rates_of(self._network.realm), self.native
-        known, price = rates.fresh(coin.slug, now), rates.fresh(native.slug, now)
+        native = self.native
+        known, price = self._last_known(coin), self._last_known(native)
         if known is None or price is None:
             if not in_usd(coin) and Decimal(amount_text(coin, "collectThreshold")):
-                return False
+                most = UNPRICED_FEE["tron" if self._network.family == "tron" else "evm"]
+                return worth(fee, native.decimals, Decimal(1)) > most
             raise NoFreshRate(coin if known is None else native, "collectThreshold")
-        fee_usd = worth(fee, native.decimals, price.decimal)
-        return fee_share_exceeds(self._percent, fee_usd, worth(amount, coin.decimals, known.decimal))
+        (rate, stale), (native_rate, native_stale) = known, price
+        times = Decimal((2 if stale else 1) * (2 if native_stale else 1))
+        fee_usd = worth(fee, native.decimals, native_rate) * times
+        return fee_share_exceeds(self._percent, fee_usd, worth(amount, coin.decimals, rate))
+
+    def _last_known(self, coin: Coin) -> tuple[Decimal, bool] | None:
+        """The rate, and whether it is stale; None where there was never one. Raises NoFreshRate for one of more than a day ago:
+        dust must not become worth moving by the silence of those who say what it is worth."""
+        now, rates = self._clock.now_ms(), self._rates_of(self._network.realm)
+        rate = rates.get(coin.slug)
+        if rate is None:
+            return None
+        if now - rate.at > LAST_KNOWN_MS:
+            raise NoFreshRate(coin, "collectThreshold")
+        return rate.decimal, rates.fresh(coin.slug, now) is None
 
     def spoken_for(self, hot: Wallet, coin: Coin) -> int | None:
         """Units of `coin` that moves which are not signed yet will take from the hot wallet; None: too many to count."""

@@ -68,6 +68,19 @@ class CollectSteps:
             if not until_settled(lambda: self._step(collection_id)):
                 return
 
+    def put_off(self, collection_id: str, error: Exception) -> None:
+        """After a look that raised `error`: the next one is later each time. What is on its way is looked at whatever happens."""
+
+        def put() -> None:
+            before = self._store.get(Collection, id=collection_id)
+            now, words = self._clock.now_ms(), str(error) or type(error).__name__
+            if before is not None and before.state in ("planned", "waiting"):
+                self._save(before, waited(before, "failed", words, now))
+            elif before is not None and before.state == "waits_for_approval":
+                self._save(before, replace(before, look_at=now + LONGEST_MS))
+
+        until_settled(put)
+
     def _step(self, collection_id: str) -> bool:
         """One transaction; whether there may be another step now."""
         before = self._store.get(Collection, id=collection_id)
@@ -125,7 +138,11 @@ class CollectSteps:
             return self._park(before, "held", "a deposit from the grey list is there and not released")
         if grey_listed(self._store, self._rules, self._network.id, before.address):
             return self._park(before, "grey_listed", "the address is on the grey list")
+        others = self._others(before)
         there = balance.units - balance.small
+        # What came for the fees of a token that waits, or is parked, stays for them: else it has to come again each time.
+        kept = sum(other.topped_up for other in others) if coin.contract is None else 0
+        there -= kept
         before = replace(before, amount=max(0, there))
         try:
             least, approve = self._fees.limit(coin, "collectThreshold"), self._fees.limit(coin, "approveThreshold")
@@ -139,9 +156,9 @@ class CollectSteps:
         hot, destination = self._wallet("hot"), self._destination(coin)
         if hot is None or destination is None:
             return self._wait(before, "no_wallet", f"{self._network.slug} has no hot wallet")
-        if self._other_moves(before, coin):
+        if self._other_moves(others, coin):
             return self._wait(before, "other_coin", None)
-        return self._send(replace(before, amount=amount, destination=destination.address), coin, hot, destination)
+        return self._send(replace(before, amount=amount, destination=destination.address), coin, hot, destination, kept > 0)
 
     def _resumed(self, before: Collection) -> bool:
         """Whether a move of it is not at its end: that is waited for, and nothing else is planned."""
@@ -154,8 +171,8 @@ class CollectSteps:
                 return self._save(before, replace(before, state=state, look_at=self._clock.now_ms()))
         return False
 
-    def _send(self, before: Collection, coin: Coin, hot: Wallet, destination: Wallet) -> bool:
-        """The top-up where one is needed, else the sweep; unless it costs too much."""
+    def _send(self, before: Collection, coin: Coin, hot: Wallet, destination: Wallet, keeps: bool) -> bool:
+        """The top-up where one is needed, else the sweep; unless it costs too much. `keeps`: something is to stay there."""
         try:
             if coin.contract is None:
                 fees = Provision(0, 0, self._fees.cost(coin, before.address, destination.address, 1))
@@ -188,7 +205,8 @@ class CollectSteps:
             return self._lend(before, hot, stake)
         if fees.topup:
             return self._topup(before, hot, fees)
-        return self._sweep(before, coin, destination)
+        # Of native coins the fee is part of what is there to collect: what shall stay must not pay it.
+        return self._sweep(replace(before, amount=before.amount - fees.fee) if keeps else before, coin, destination)
 
     def _lend(self, before: Collection, hot: Wallet, stake: int) -> bool:
         """Energy in place of a top-up: it has a top-up's place in the collection, and comes back by itself."""
@@ -232,15 +250,19 @@ class CollectSteps:
         after = replace(went_on(before, "sweep_sent", news.at), sweeps=(*before.sweeps, move.id))
         return self._save(before, after, planned(news, move), news) and False
 
-    def _other_moves(self, before: Collection, coin: Coin) -> bool:
-        """Whether the native coins of the address are another collection's now: it moves them, or they pay for its sweep."""
+    def _others(self, before: Collection) -> list[Collection]:
+        """Of the other coins of the address, those that are not at their end."""
         record = self._open_here(before)
         ids = [(Collection, {"id": id}) for slug, id in sorted(record.open.items()) if slug != before.coin]
-        others: list[Collection | None] = self._store.get_many(ids) if ids else []
-        native = self._fees.native.slug
+        found: list[Collection | None] = self._store.get_many(ids) if ids else []
+        return [other for other in found if other is not None]
+
+    def _other_moves(self, others: list[Collection], coin: Coin) -> bool:
+        """Whether the native coins of the address are another collection's now: it moves them, or they pay for its sweep."""
         if coin.contract is None:
-            return any(o is not None and o.state in (*IN_MOTION, "planned") for o in others)
-        return any(o is not None and o.coin == native and o.state in IN_MOTION for o in others)
+            return any(other.state in (*IN_MOTION, "planned") for other in others)
+        native = self._fees.native.slug
+        return any(other.coin == native and other.state in IN_MOTION for other in others)
 
     def _destination(self, coin: Coin) -> Wallet | None:
         """Tokens are gathered by the collector where there is one."""

@@ -24,12 +24,11 @@ from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.delegating import DelegationNode
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import Each, until_settled
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 100
-"""Open loans that one poll looks at, oldest first."""
 MOST_MOVES = 8
 """Moves of one owner that are looked for: its sweeps, and returns that were refused."""
 
@@ -57,10 +56,11 @@ class Loans:
     def take_back(self, more: Callable[[], bool]) -> None:
         """Plan the return of what is not needed any more; close what is back. Raises Unavailable, Failures."""
         with Each(f"{self._network.id}: loans") as each:
-            for work in self._store.open_work("loan", self._network.id, limit=AT_ONCE):
-                if not more():
-                    return
-                each.take(work.id, partial(until_settled, partial(self._look, work)))
+            for works in pages_of(self._store, "loan", self._network.id):
+                for work in works:
+                    if not more():
+                        return
+                    each.take(work.id, partial(until_settled, partial(self._look, work)))
 
     def _look(self, work: Work) -> None:
         loan = self._store.get(Move, network=self._network.id, id=work.id)

@@ -222,7 +222,7 @@ class WorkerServices(CoinMoveServices):
 
         clock, fees = self.clock_of(network.realm), self.move_fees(network)
         steps = CollectSteps(network, self.store, self.rules, clock, fees, self.loans(network))
-        return CollectRun(network, self.store, clock, CollectPlanning(network, self.store, clock, fees), steps)
+        return CollectRun(network, self.store, clock, CollectPlanning(network, self.store, clock, fees), steps, fees)
 
     def distributor(self, network: Network) -> Distributor:
         """For networks of accounts."""

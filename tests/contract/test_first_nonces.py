@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from chalicelib.chains.sandbox.payer import SandboxPayer
-from tests.contract.test_collection import go, later, moves, only, pay, settings, settle
+from tests.contract.test_collection import later, moves, only, pay, settings, settle
 from tests.support.shop import Shop, open_shop
 
 
