@@ -1,11 +1,12 @@
-"""Commands for outgoing payments: stopping all of them, letting them go on, and one whose order was altered."""
+"""Commands for outgoing payments: stopping all of them, letting them go on, one whose order was altered, and missing nonces."""
 
 from __future__ import annotations
 
 import argparse
 
+from chalicelib.domain.catalogue import NETWORK_ORDER
 from chalicelib.domain.ids import REALMS, Realm
-from infra.commands.common import CanNot, Command, services
+from infra.commands.common import CanNot, Command, network_of, services
 
 
 def add(command: Command) -> None:
@@ -19,6 +20,11 @@ def add(command: Command) -> None:
     parser.add_argument("withdrawal", help="wd_...: what its record says now is paid. Compare it with what the merchant asked for")
     parser.add_argument("--realm", choices=REALMS, default="live")
     parser.add_argument("--nonce", type=int, help="the one that was allotted, where the order was altered in that, too")
+    parser = command(fill_nonces)
+    parser.add_argument("--realm", choices=REALMS, default="live")
+    parser.add_argument("--network", choices=NETWORK_ORDER, required=True)
+    parser.add_argument("--address", required=True, help="a service wallet, or a deposit address")
+    parser.add_argument("--accept", action="store_true", help="nothing of ours left it yet: begin where all nodes say")
 
 
 def stop_payments(args: argparse.Namespace) -> int:
@@ -55,4 +61,27 @@ def rebuild_order(args: argparse.Namespace) -> int:
     print(
         f"{order.id} pays {order.amount} units of {order.asset} to {order.recipient} with the nonce {order.nonce}: it is built anew"
     )
+    return 0
+
+
+def fill_nonces(args: argparse.Namespace) -> int:
+    """Use the nonces of an address that the chain waits for and no transaction of ours has. Ten at once; again for more."""
+    from chalicelib.usecases.hot_coins import pays_from_coins
+    from chalicelib.usecases.nonce_filling import NonceFilling
+    from chalicelib.usecases.realm_time import in_realm
+
+    wired = services()
+    network = network_of(wired, args.realm, args.network)
+    if pays_from_coins(network) or (network.family == "tron" and not network.simulated):
+        raise CanNot(f"{args.network} has no nonces")
+    filling = NonceFilling(network, wired.store, wired.rules, wired.clock_of(network.realm), wired.payer(network))
+    try:
+        with in_realm(network.realm):
+            if args.accept:
+                print(f"{args.address} begins with the nonce {filling.accept(args.address)}")
+                return 0
+            filled, left = filling.fill(args.address)
+    except (LookupError, ValueError) as error:
+        raise CanNot(str(error)) from error
+    print(f"{args.address}: nonces are filled: {', '.join(map(str, filled)) or 'none'}; missing still: {left}")
     return 0

@@ -1,4 +1,4 @@
-"""What a depositor can do to collections: none of it costs the hot wallet more than it brings, or keeps others from being collected."""
+"""What depositors can do to collections: nothing that costs the hot wallet more than it brings, or keeps others from theirs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.sandbox.payer import SandboxPayer
-from tests.contract.test_collection import later, moves, only, pay, settings, settle
+from chalicelib.usecases.audit import audit
+from chalicelib.wiring import services
+from infra.cli import main
+from tests.contract.test_collection import go, later, moves, only, pay, settings, settle
 from tests.support.shop import Shop, open_shop
 
 
@@ -38,13 +41,46 @@ def alarms(caplog: Any) -> list[str]:
 def test_a_deposit_address_waits_with_an_alarm_while_nodes_differ_or_all_say_it_was_used(shop, monkeypatch, caplog):
     settings(shop, "eth", collectThreshold="0")
     nodes = Liar(monkeypatch, shop.hot().address)
-    for words, said in (((0, 7), "the nodes differ"), ((7, 7), "none of them is ours")):
+    for words, said in (((0, 2), "the nodes differ"), ((2, 2), "none of them is ours")):
         nodes.words = words
         caplog.clear()
-        pay(shop, "5", "eth") if words == (0, 7) else later(shop, 60)
+        pay(shop, "5", "eth") if words == (0, 2) else later(shop, 60)
         (sweep,) = moves("sweep")
         assert sweep.state == "planned" and sweep.nonce is None and any(said in one for one in alarms(caplog))
     nodes.words = None
     later(shop, 60)
     settle(shop)
     assert only(shop)["status"] == "swept" and moves("sweep")[0].nonce == 0
+
+
+def fill(address: str, *more: str) -> int:
+    return main(["--stage", "local", "fill-nonces", "--realm", "test", "--network", "ethereum", "--address", address, *more])
+
+
+def test_a_gap_is_an_alarm_and_an_operator_fills_it(shop, monkeypatch, caplog):
+    settings(shop, "eth", collectThreshold="0")
+    hot, nodes = shop.hot().address, Liar(monkeypatch, "")
+    nodes.words = (2, 2)
+    shop.credit("3")
+    first = shop.withdraw("0.5")
+    shop.turn()
+    (address,) = {move.source for move in moves("sweep")}
+    assert fill(address, "--accept") == 0 and fill(address, "--accept") == 1
+    nodes.words = None
+    later(shop, 3600)
+    later(shop, 3600)
+    (sweep,) = moves("sweep")
+    assert (shop.order(first).nonce, sweep.nonce, sweep.state) == (2, 2, "signed")
+    said = [one.getMessage() for one in caplog.records if "which nothing has" in one.getMessage()]
+    assert {hot in one for one in said} == {True, False} and all("the chain waits for 0" in one for one in said)
+    assert fill(hot) == 0 and fill(hot) == 0
+    go(shop)
+    settle(shop, 2)
+    assert fill(address) == 0
+    settle(shop)
+    later(shop, 60)  # the top-up for their fees is there
+    settle(shop, 3)
+    print([(m.kind, m.state, m.reason, m.nonce, m.amount, m.fee, m.updated_at) for k in ("topup", "filler", "sweep") for m in moves(k)])
+    assert shop.withdrawal(first)["status"] == "confirmed" and only(shop)["status"] == "swept"
+    assert sorted((move.source, move.nonce) for move in moves("filler")) == sorted((at, n) for at in (hot, address) for n in (0, 1))
+    assert audit(services().store) == []

@@ -1,0 +1,117 @@
+"""What an operator does about nonces of an address that the chain waits for and nothing of ours has.
+
+An address can begin with a nonce that nodes made up, or lose records that had one: whatever is signed behind such a gap is never
+mined. Each missing nonce is used by a *filler* (`domain/moves.py`), one unit from the address to itself; a deposit address gets the
+native coins for their fees from the hot wallet. Safe to repeat: what is there already is not made again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chalicelib.domain.addresses import Address, Wallet, Watched
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.collecting import topup_units
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.moves import Move, MoveKind, move_command, move_id, move_work
+from chalicelib.domain.withdrawals import NonceCounter
+from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.changes import Open, Save
+from chalicelib.usecases.first_nonce import agreed_nonce
+from chalicelib.usecases.move_checks import MoveChecks
+from chalicelib.usecases.move_planning import planned
+from chalicelib.usecases.open_nonces import open_nonces
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.accounts import ChainPayer, Payment
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.wallet_lookup import wallet_at
+
+MOST = 10
+"""Nonces that are filled at once: their fees are less than a top-up may be."""
+
+
+class NonceFilling:
+    """Of one network of accounts. Needs no key."""
+
+    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, payer: ChainPayer) -> None:
+        self._network, self._store, self._rules, self._clock, self._payer = network, store, rules, clock, payer
+
+    def accept(self, address: str) -> int:
+        """Let an address that has none of our transactions begin with the nonce that every node says; that nonce.
+
+        Raises LookupError for one that has begun, NonceUnsure, Unavailable, Conflict.
+        """
+        source = self._rules.normalize(self._network.slug, address)
+        self._path(source)
+        if self._store.get(NonceCounter, network=self._network.id, wallet=source) is not None:
+            raise LookupError(f"{source} has begun: its nonces are counted")
+        first = agreed_nonce(self._network, self._payer, source)
+        self._store.commit([Save(NonceCounter(self._network.id, source, first))])
+        return first
+
+    def fill(self, address: str) -> tuple[list[int], int]:
+        """The nonces that are filled now, and how many are missing then. Raises LookupError, NonceUnsure, Unavailable,
+        Conflict."""
+        network = self._network
+        source = self._rules.normalize(network.slug, address)
+        path = self._path(source)
+        counter = self._store.get(NonceCounter, network=network.id, wallet=source)
+        if counter is None:
+            raise LookupError(f"{source} has no transaction of ours")
+        first = agreed_nonce(network, self._payer, source)
+        held = set(open_nonces(self._store, network, source))
+        missing = [nonce for nonce in range(first, counter.next) if nonce not in held]
+        filled = missing[:MOST]
+        if path is not None and filled:
+            self._top_up(source, filled, spare=not held)
+        for nonce in filled:
+            news = News(self._clock.now_ms())
+            filler = self._move("filler", source, path, source, 1, nonce, news.at)
+            filler = replace(filler, state="built", nonce=nonce, unsigned="")
+            news.command(move_command(filler))
+            self._store.commit([Save(filler), Open(move_work(filler)), *news.emit()])
+        return filled, len(missing) - len(filled)
+
+    def _top_up(self, address: str, nonces: list[int], spare: bool) -> None:
+        """For the fees of so many fillers, out of the hot wallet. `spare`: what is there is not for the fee of anything else."""
+        network = self._network
+        cost = self._payer.cost(Payment(address, address, None, 1, 0)).fee * len(nonces) + 1
+        place = {"network": network.id, "address": self._rules.storage_form(network.slug, address), "asset": self._native}
+        found = self._store.get(WalletBalance, **place) if spare else None
+        short = topup_units(cost, max(0, 0 if found is None else found.units))
+        hot = self._store.get(Wallet, network=network.id, role="hot")
+        if not short:
+            return
+        if hot is None:
+            raise LookupError(f"{network.id} has no hot wallet, which pays the fees")
+        news = News(self._clock.now_ms())
+        amount = min(short, MoveChecks(self._store, self._rules).most_topup(network))
+        move = self._move("topup", hot.address, None, address, amount, nonces[0], news.at)
+        if self._store.get(Move, network=network.id, id=move.id) is None:
+            self._store.commit([*planned(news, move), *news.emit()])
+
+    @property
+    def _native(self) -> AssetId:
+        return self._store.catalogue(self._network.realm).native(self._network.slug).asset
+
+    def _move(self, kind: MoveKind, source: str, path: str | None, recipient: str, amount: int, number: int, at: int) -> Move:
+        owner = f"gap:{self._network.id}:{recipient}"
+        return Move(
+            id=move_id(owner, kind, number), network=self._network.id, kind=kind, asset=self._native, contract=None, source=source,
+            path=path, recipient=recipient, amount=amount, owner=owner, created_at=at, updated_at=at,
+        )  # fmt: skip
+
+    def _path(self, address: str) -> str | None:
+        """How the key of a deposit address is derived; None for a service wallet. Raises LookupError for any other address."""
+        if wallet_at(self._store, self._network.id, address) is not None:
+            return None
+        kind, key = watched_key(self._network, self._rules.storage_form(self._network.slug, address))
+        watched: Watched | None = self._store.get(kind, **key)
+        if watched is not None and watched.tenant is not None and watched.address_id is not None:
+            owned = self._store.get(Address, tenant=watched.tenant, id=watched.address_id)
+            if owned is not None and owned.path:
+                return owned.path
+        raise LookupError(f"{address} is no address of ours on {self._network.slug}")
