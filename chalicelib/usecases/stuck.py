@@ -93,8 +93,7 @@ class Stuck:
             return
         self._looked.add(wallet)
         if following not in open_nonces(self._store, self._network, wallet):
-            words = "%s has the nonce %d of %s, and the chain waits for %d, which nothing has: see fill-nonces"
-            self._alarm(words, name, nonce, wallet, following)
+            self._alarm("%s has the nonce %d of %s, and the chain waits for %d, which nothing has", name, nonce, wallet, following)
 
     def lost(self, seen: Usurped | None, nonce: int, wallet: str, scanned: Scanned) -> int | None:
         """Where somebody else's transaction has the nonce for good: how many nonces of the wallet are used by then. None otherwise.
