@@ -73,7 +73,7 @@ def _obligations(move: CoinMove, open_ids: dict[str, set[str]]) -> Iterable[str]
         yield f"coin move {move.id} is {move.state} and nobody will look at it again"
     if not unfinished and move.id in open_ids["coinmove"]:
         yield f"coin move {move.id} is {move.state} and still open"
-    if move.state != "settled" and move.id in open_ids["coinmoved"]:
+    if move.state not in ("settled", "dead") and move.id in open_ids["coinmoved"]:
         yield f"coin move {move.id} is watched as settled and is {move.state}"
 
 

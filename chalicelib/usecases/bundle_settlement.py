@@ -8,7 +8,8 @@ The payments themselves are settled one by one (`settlement`), by the same chain
 * in no block for too long: the function that signs is asked for a replacement.
 * can not be mined any more: one of the coins that all attempts spend is spent or gone, no attempt is in the chain or in the
   mempool, and both stay so for as many blocks as a reorganisation is followed. Then its other coins are free, and its payments
-  fail and are given back, each in a transaction of its own.
+  fail and are given back, each in a transaction of its own. It is watched for as many blocks again: if the chain has it after
+  all, an operator is told.
 """
 
 from __future__ import annotations
@@ -94,6 +95,8 @@ class BundleSettlement:
                 self._watch(bundle, scanned)
             case "dead":
                 self._give_back(bundle)
+                if self._attempts.watched_enough(bundle, scanned):
+                    self._store.commit([Close(bundle_work(bundle))])
             case _:
                 pass  # its withdrawals are open payouts: the function that signs is asked for them
 
@@ -199,7 +202,6 @@ class BundleSettlement:
         for withdrawal, order in members(self._store, bundle):
             if order.state == "signed":
                 self._bounce(withdrawal, order)
-        self._store.commit([Close(bundle_work(bundle))])
 
     def _bounce(self, before: Withdrawal, order: PaymentOrder) -> None:
         why = "a coin that its transaction spends is gone: it can not be mined any more"

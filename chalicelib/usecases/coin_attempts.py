@@ -91,6 +91,23 @@ class CoinAttempts:
         deep = scanned.height - record.doubtful_since >= self._network.reorg_depth
         return "dead" if deep and self._denied(record, needed) else "doubtful", record
 
+    def watched_enough(self, record: Bundle | CoinMove, scanned: Scanned) -> bool:
+        """Whether a dead record needs no more looks: as many blocks again as a reorganisation is followed have passed. One that the
+        chain has after all is told of once, with what an operator needs: what was given back is gone then."""
+        found, _ = self.mined(record.signed)
+        if found is None:
+            since = record.doubtful_since
+            return since is None or scanned.height - since >= 2 * self._network.reorg_depth
+        attempt, receipt = found
+        if scanned.depth(receipt.block_number) < self._network.confirmations:
+            return False
+        log.error(
+            "ALARM %s: %s was given up at height %s and its coins given back, and its transaction %s is in block %d: %d units "
+            "that the ledger has again are spent",
+            *(self._network.id, record.id, record.doubtful_since, attempt.txid, receipt.block_number, record.total),
+        )
+        return True
+
     def doubted(self, record: R, since: int | None) -> R:
         """`record` with that height, stored. `updated_at` says when somebody last worked on it, which nobody did."""
         if record.doubtful_since == since:

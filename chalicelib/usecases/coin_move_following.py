@@ -5,7 +5,8 @@
   the hints of what it spent end.
 * in no block for too long: the function that signs is asked for a replacement.
 * can not be mined any more: one of its inputs is spent by others, or gone, for as many blocks as a reorganisation is followed, and
-  every node says so. Its money goes back to its places, and its other coins can be moved again.
+  every node says so. Its money goes back to its places, and its other coins can be moved again. It is watched for as many blocks
+  again: if the chain has it after all, an operator is told.
 """
 
 from __future__ import annotations
@@ -253,6 +254,8 @@ class CoinMoveFollowing:
     def _watch(self, move_id: str, scanned: Scanned) -> None:
         """See that it stays in the chain as deep as a reorganisation is followed; undo its settlement when it does not."""
         move = self._read(move_id)
+        if move.state == "dead" and self._attempts.watched_enough(move, scanned):
+            self._store.commit([Close(coin_moved_work(move))])
         number = move.block_number
         if move.state != "settled" or number is None:
             return  # undone between two reads
@@ -317,4 +320,5 @@ class CoinMoveFollowing:
             left = move.booked - len(part)
             entry = ledger.coins_released(move.id, left, now, amounts_at(self._rules, self._network, move, part))
             move = replace(move, booked=left).next(now)
-            self._store.commit([Save(move), Post(entry), *([] if left else [Close(coin_move_work(move))])])
+            over: list[Change] = [] if left else [Close(coin_move_work(move)), Open(coin_moved_work(move))]
+            self._store.commit([Save(move), Post(entry), *over])

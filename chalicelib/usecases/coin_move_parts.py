@@ -28,7 +28,8 @@ def open_moves(store: Store, network: NetworkId) -> list[CoinMove]:
     for kind in ("coinmove", "coinmoved"):
         for works in pages_of(store, kind, network):
             keys = [(CoinMove, {"network": network, "id": work.id}) for work in works]
-            found += [move for move in store.get_many(keys) if move is not None]
+            moves: list[CoinMove | None] = store.get_many(keys)
+            found += [move for move in moves if move is not None and (kind == "coinmove" or move.state != "dead")]
     return found
 
 

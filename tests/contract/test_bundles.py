@@ -602,8 +602,12 @@ def test_a_coin_that_the_chain_took_back_for_good_fails_what_spent_it(begin: Cal
         shop.run()
         assert [shop.status(i) for i in ids] == ["failed", "failed"]
         assert shop.available() == "30" and [c.amount for c in shop.held().free] == [5 * COIN, 2 * COIN]
-        assert not [work for work in services().store.every_work() if work.kind in ("bundle", "sent")]
+        assert not [work for work in services().store.every_work() if work.kind == "sent"]
         shop.whole()
+    shop.confirm(REORG + 1)
+    shop.run()
+    assert not [work for work in services().store.every_work() if work.kind == "bundle"], "watched for as long again"
+    shop.whole()
 
 
 def test_one_wrong_answer_fails_nothing(shop: Shop) -> None:

@@ -322,6 +322,27 @@ def test_somebody_else_has_the_seed(treasury: Treasury, caplog: pytest.LogCaptur
     treasury.whole()
 
 
+def test_one_that_is_mined_after_it_was_given_up_is_noticed(treasury: Treasury, caplog: pytest.LogCaptureFixture) -> None:
+    """Every node was wrong for 64 blocks. The places that it emptied are told by the reconciliation."""
+    move = treasury.plan()
+    ours = next(iter(treasury.chain.pool.values()))
+    treasury.chain.steal(move.inputs[4].outpoint)
+    theft = treasury.chain.blocks[-1]
+    treasury.run()
+    for _ in range(2):
+        treasury.chain.mine(REORG // 2)
+        treasury.run()
+    treasury.run()
+    assert treasury.moves()[0].state == "dead"
+    theft.transactions.clear()
+    treasury.chain.pool = {ours.txid: ours}
+    treasury.confirm()
+    treasury.run()
+    assert caplog.text.count("was given up at height") == 1 and f"{TOTAL} units that the ledger has again are spent" in caplog.text
+    assert len(treasury.suspected()) >= 9 and not [w for w in services().store.every_work() if w.kind == "coinmoved"]
+    treasury.whole()
+
+
 def test_a_deposit_that_is_double_spent_takes_its_move_with_it(treasury: Treasury) -> None:
     """The deposit itself falls out of the chain for good, after it was consolidated."""
     move = treasury.plan()
