@@ -23,6 +23,7 @@ from chalicelib.domain.addresses import RetiredWallet, Wallet
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
+from chalicelib.domain.coin_settings import NoFreshRate, limit_units
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.moves import AT_REST, Move, MoveKind, move_id
@@ -139,12 +140,26 @@ class Drains:
             if coin.contract is None:
                 worth = balance.units > DUST_FEES * fee
             else:
+                # With the top-up that may have to come before.
+                whole = fee + quote.fees.get(native.slug, 0)
                 there = rates.usd(coin.slug, balance.units, coin.decimals, now)
-                costs = rates.usd(native.slug, fee, native.decimals, now)
-                worth = there is None or costs is None or there > costs
+                costs = rates.usd(native.slug, whole, native.decimals, now)
+                unknown = there is None or costs is None
+                worth = self._unpriced(old, coin, balance.units) if unknown else (there or 0) > (costs or 0)
             if worth:
                 found.append(coin)
         return sorted(found, key=lambda coin: coin.contract is None)
+
+    def _unpriced(self, old: RetiredWallet, coin: Coin, units: int) -> bool:
+        """Whether so much of a token is worth moving of which nobody knows what it is worth: anybody can send dust, each time for
+        a top-up. The operator's thresholds say so; without one what was there is moved, and what came later is not."""
+        rates, now = self._rates_of(self._network.realm), self._clock.now_ms()
+        try:
+            limits = [limit_units(coin, name, rates, now) for name in ("collectThreshold", "minDepositAmount")]
+        except NoFreshRate:
+            return False
+        least = max((limit for limit in limits if limit is not None), default=None)
+        return old.drained_at is None if least is None else units >= least
 
     # What is under way
 

@@ -15,6 +15,7 @@ from chalicelib.usecases.collect_fees import MoveFees
 from chalicelib.usecases.collect_steps import CollectSteps
 from tests.contract.test_coin_journeys import as_operator
 from tests.contract.test_collection import go, later, listed, moves, only, pay, settings, settle
+from tests.contract.test_wallet_rotation import drain, replace_hot
 from tests.support.shop import Shop, open_shop
 from tests.support.treasury import booked
 
@@ -106,3 +107,17 @@ def test_a_top_up_that_waits_is_not_taken_along_by_native_coins(shop, monkeypatc
     later(shop, 7 * 3600)
     settle(shop)
     assert stands(shop, coin="usdt") == {("swept", None)} and len(moves("topup")) == 1
+
+
+def test_dust_of_a_token_without_a_rate_costs_no_top_up_at_a_wallet_that_was_replaced(shop):
+    gold(shop)
+    settings(shop, "gld", minDepositAmount="10")
+    old = shop.hot().address
+    replace_hot(shop)
+    drain(shop, old)
+    shop.pay(old, "9.99", "gld")
+    settle(shop, 2)
+    assert moves("topup") == []
+    shop.pay(old, "0.01", "gld")
+    settle(shop, 2)
+    assert [move.recipient for move in moves("topup")] == [old]
