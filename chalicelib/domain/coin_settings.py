@@ -29,12 +29,14 @@ MEANING = {
     "collectThreshold": "The least that is moved from a deposit address to the service wallet.",
     "collectServiceToColdThreshold": "The least that is moved from the service wallet to the cold wallet.",
     PERCENTAGE: "Per cent of the coin that stay on the hot wallet.",
-    "approveThreshold": "How much confidence a transfer to the service wallet needs, as an amount.",
+    "approveThreshold": "The most that is moved from deposit addresses unasked: a collection of more waits for an operator's word "
+    "(`PUT /v1/collections/{id}`).",
     "minValue": "The least that one withdrawal may pay.",
     "maxValue": "The most that one withdrawal may pay.",
     "maxValueDaily": "The most that may be withdrawn within 24 hours.",
     "minDepositAmount": "The least that is credited: a deposit of less is recorded and flagged.",
-    "hotCeiling": "The most that stays on the hot wallet: what is above it goes to the cold wallet.",
+    "hotCeiling": "The most that stays on the hot wallet: what is above it goes to the cold wallet. What open withdrawals need "
+    "stays, but not what those need that still wait for an approval.",
     "hotFloor": "The least that stays on the hot wallet: below it there is an alarm, and withdrawals that would go below it wait.",
 }
 """Of each setting, in the words that the interface's description has."""
@@ -57,6 +59,11 @@ def in_usd(coin: Coin) -> bool:
 def collects(coin: Coin) -> bool:
     """Whether deposits of the coin are brought to the service wallets: it is nobody's default, the operator asks for it."""
     return any(name in coin.settings for name in COLLECTING)
+
+
+def distributes(coin: Coin) -> bool:
+    """Whether service wallets share the coin out among themselves."""
+    return collects(coin) or "hotCeiling" in coin.settings
 
 
 def amount_text(coin: Coin, name: str) -> str:

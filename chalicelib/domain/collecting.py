@@ -41,6 +41,7 @@ LOOKED_AT: frozenset[str] = frozenset(STATES) - ENDED - {"parked"}
 
 MOST_TRIES = 5
 MOST_TOPUPS = 3
+"""In a row: with no sweep planned between them. On Tron activating an address and lending it energy are two."""
 MARGIN_PERCENT = 25
 """What a top-up has beyond the fee of now, for fees that rise before it is there."""
 FIRST_WAIT_MS = 60_000
@@ -55,7 +56,8 @@ class Collection:
     """`amount` in units of `asset`: what the address had to collect when it was last looked at, and what was sent once it is.
     `address` in its public spelling, with the merchant whose it is and its derivation path. Times in milliseconds since 1970.
 
-    `topups` and `sweeps` are ids of moves, `topped_up` the units of the native coin that the top-ups were in all. `look_at` is when
+    `topups` and `sweeps` are ids of moves, `topped_up` the units of the native coin that the top-ups were in all; `topups_since`
+    counts those that arrived since a sweep was planned or an operator said to try again, loans among them. `look_at` is when
     it is next looked at; `waits` counts looks in a row that found nothing to go on with, `tries` failures. `fee` is what top-up and
     sweep were to cost at the last look, in units of the native coin. `approved` is the amount that an operator agreed to: no more
     is sent. `again`: more came while it was under way.
@@ -78,6 +80,7 @@ class Collection:
     fee: int = 0
     topups: tuple[str, ...] = ()
     topped_up: int = 0
+    topups_since: int = 0
     sweeps: tuple[str, ...] = ()
     waits: int = 0
     tries: int = 0

@@ -36,14 +36,15 @@ class CollectDecisions:
             now = self._clock.now_ms()
             noted = replace(before, decided_by=by, decided_at=now, note=reason)
             if action == "retry":
-                return self._go_on(before, replace(noted, tries=0), ("parked", "waiting"), now)
+                return self._go_on(before, replace(noted, tries=0, topups_since=0), ("parked", "waiting"), now)
             if action == "approve":
                 return self._go_on(before, replace(noted, approved=before.amount), ("waits_for_approval",), now)
-            _check(before, ("waits_for_approval",), action)
+            _check(before, ("waits_for_approval", "parked"), action)
             after = ended(noted, "rejected", now)
             address = self._rules.storage_form(network_parts(before.network)[1], before.address)
             record = self._store.get(Collecting, network=before.network, address=address) or Collecting(before.network, address)
-            self._store.commit([Save(after), Save(record.past(before.id)), Close(collection_work(before))])
+            works = [] if before.state == "parked" else [Close(collection_work(before))]
+            self._store.commit([Save(after), Save(record.past(before.id)), *works])
             return after
 
         return until_settled(take)

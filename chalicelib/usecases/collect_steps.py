@@ -98,7 +98,8 @@ class CollectSteps:
             return self._failed(before, "top-up", move)
         if move.state != "settled":
             return False
-        return self._save(before, went_on(before, "topup_confirmed", self._clock.now_ms()))
+        after = went_on(before, "topup_confirmed", self._clock.now_ms())
+        return self._save(before, replace(after, topups_since=before.topups_since + 1))
 
     def _arrived(self, before: Collection) -> bool:
         move = self._move(before.sweeps[-1])
@@ -126,7 +127,7 @@ class CollectSteps:
         try:
             fees = self._fees.provided(coin, before.address, [(move.recipient, move.amount)], hot)
         except Refused as refused:
-            return self._park(before, "refused", str(refused), dropped(move, str(refused), now))
+            return self._park(before, "refused", str(refused))
         return bool(fees.topup) and self._topup(before, hot, fees)
 
     def _decide(self, before: Collection) -> bool:
@@ -210,8 +211,8 @@ class CollectSteps:
 
     def _lend(self, before: Collection, hot: Wallet, stake: int) -> bool:
         """Energy in place of a top-up: it has a top-up's place in the collection, and comes back by itself."""
-        if self._loans is None or len(before.topups) >= MOST_TOPUPS:
-            return self._park(before, "topups", f"{len(before.topups)} top-ups were not enough")
+        if self._loans is None or before.topups_since >= MOST_TOPUPS:
+            return self._park(before, "topups", f"{before.topups_since} top-ups were not enough")
         news, number = News(self._clock.now_ms()), len(before.topups) + 1
         lent = self._loans.lent(news, hot.address, before.address, stake, before.id, number)
         after = went_on(before, "topup_sent", news.at)
@@ -220,8 +221,8 @@ class CollectSteps:
 
     def _topup(self, before: Collection, hot: Wallet, fees: Provision) -> bool:
         """Native coins for the fee, out of the hot wallet, which keeps its own floor."""
-        if len(before.topups) >= MOST_TOPUPS:
-            return self._park(before, "topups", f"{len(before.topups)} top-ups were not enough")
+        if before.topups_since >= MOST_TOPUPS:
+            return self._park(before, "topups", f"{before.topups_since} top-ups were not enough")
         native = self._fees.native
         try:
             floor = self._fees.limit(native, "hotFloor") or 0
@@ -247,7 +248,7 @@ class CollectSteps:
             contract=coin.contract, source=before.address, path=before.path, recipient=destination.address, amount=before.amount,
             owner=before.id, created_at=news.at, updated_at=news.at, bare=coin.contract is None,
         )  # fmt: skip
-        after = replace(went_on(before, "sweep_sent", news.at), sweeps=(*before.sweeps, move.id))
+        after = replace(went_on(before, "sweep_sent", news.at), sweeps=(*before.sweeps, move.id), topups_since=0)
         return self._save(before, after, planned(news, move), news) and False
 
     def _others(self, before: Collection) -> list[Collection]:
@@ -301,8 +302,14 @@ class CollectSteps:
         log.warning("%s: collection %s: %s", self._network.id, before.id, why)
         return self._save(before, after) and False
 
-    def _park(self, before: Collection, reason: ParkReason, detail: str, more: Sequence[Change] = ()) -> bool:
-        now = self._clock.now_ms()
+    def _park(self, before: Collection, reason: ParkReason, detail: str) -> bool:
+        """Nothing of it goes on: a sweep that is planned only is taken back, one that has its bytes is followed instead."""
+        now, more = self._clock.now_ms(), list[Change]()
+        sweep = self._move(before.sweeps[-1]) if before.sweeps else None
+        if sweep is not None and not sweep.at_rest:
+            if sweep.state != "planned":
+                return self._save(before, replace(before, state="sweep_sent", look_at=now))
+            more = dropped(sweep, f"its collection is parked: {reason}", now)
         after = replace(before, state="parked", reason=reason, detail=detail[:300], updated_at=now, version=before.version + 1)
         self._store.commit([Save(after), Close(collection_work(before)), *more])
         log.error("ALARM %s: collection %s is parked: %s: %s", self._network.id, before.id, reason, detail)

@@ -10,11 +10,12 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from chalicelib.domain.addresses import Role, Wallet
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_settings import PERCENTAGE, NoFreshRate, collects
+from chalicelib.domain.coin_settings import PERCENTAGE, NoFreshRate, collects, distributes
 from chalicelib.domain.collecting import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.moves import Move, MoveKind, move_id
@@ -44,6 +45,8 @@ class Held:
     collector: Wallet | None
     cold: Wallet | None
     units: dict[Role, int]
+    records: dict[Role, Distribution]
+    """As they were read first; absent where nothing was ever decided."""
 
 
 class Distributor:
@@ -55,7 +58,7 @@ class Distributor:
     def work(self, more: Callable[[], bool]) -> None:
         """Raises Unavailable, Failures. Asks for nothing where no coin of the network has a setting for it."""
         coins = self._store.catalogue(self._network.realm).coins_of(self._network.slug)
-        coins = [c for c in coins if collects(c) or {"hotCeiling", "hotFloor"} & c.settings.keys()]
+        coins = [c for c in coins if distributes(c)]
         if not coins:
             return
         wanted = [(Wallet, {"network": self._network.id, "role": role}) for role in _ROLES]
@@ -67,38 +70,51 @@ class Distributor:
             for coin, held in self._held(coins, hot, wallets):
                 if not more():
                     return
-                each.take(f"hot {coin.slug}", partial(self._look, self._hot, coin, held))
-                each.take(f"collector {coin.slug}", partial(self._look, self._collector, coin, held))
+                each.take(f"hot {coin.slug}", partial(self._look, self._hot, "hot", coin, held))
+                each.take(f"collector {coin.slug}", partial(self._look, self._collector, "collector", coin, held))
 
-    def _look(self, look: Callable[[Coin, Held], None], coin: Coin, held: Held) -> None:
+    def _look(self, look: Callable[[Coin, Held], bool], role: Role, coin: Coin, held: Held) -> None:
+        """What waits at a wallet says so in its record, for operators; and no longer once there is nothing to move."""
+        wallet = held.hot if role == "hot" else held.collector
+        if wallet is None:
+            return
         try:
-            look(coin, held)
+            if not look(coin, held) and role in held.records and held.records[role].reason is not None:
+                self._say(self._record(wallet, coin), None)
         except NoFreshRate as error:
-            log.info("%s: %s waits for a rate: %s", self._network.id, coin.slug, error)
+            self._say(self._record(wallet, coin), f"no_rate: {error}")
+
+    def _say(self, record: Distribution, reason: str | None) -> None:
+        if record.reason == reason:
+            return
+        log.info("%s: what %s has of %s waits: %s", record.network, record.address, record.asset, reason)
+        self._store.commit([Save(replace(record, reason=reason, version=record.version + 1))])
 
     def _held(self, coins: Sequence[Coin], hot: Wallet, wallets: dict[Role, Wallet | None]) -> list[tuple[Coin, Held]]:
         places = [(coin, role, wallet) for coin in coins for role, wallet in wallets.items() if wallet is not None]
-        wanted = [
-            (WalletBalance, {"network": self._network.id, "address": self._place(wallet), "asset": coin.asset})
-            for coin, _, wallet in places
-        ]
-        found: list[WalletBalance | None] = self._store.get_many(wanted)
+        keys = [{"network": self._network.id, "address": self._place(wallet), "asset": coin.asset} for coin, _, wallet in places]
+        wanted: list[tuple[type[Any], dict[str, str]]] = [(kind, key) for key in keys for kind in (WalletBalance, Distribution)]
+        found = self._store.get_many(wanted)
         units: dict[str, dict[Role, int]] = {coin.slug: dict.fromkeys(_ROLES, 0) for coin in coins}
-        for (coin, role, _), balance in zip(places, found, strict=True):
+        records: dict[str, dict[Role, Distribution]] = {coin.slug: {} for coin in coins}
+        for (coin, role, _), balance, record in zip(places, found[::2], found[1::2], strict=True):
             units[coin.slug][role] = 0 if balance is None else balance.units
-        return [(coin, Held(hot, wallets["collector"], wallets["cold"], units[coin.slug])) for coin in coins]
+            if record is not None:
+                records[coin.slug][role] = record
+        return [(coin, Held(hot, wallets["collector"], wallets["cold"], units[coin.slug], records[coin.slug])) for coin in coins]
 
-    def _collector(self, coin: Coin, held: Held) -> None:
-        """What the collector has gathered goes on, once it is enough: its part to the hot wallet, the rest to the cold one."""
+    def _collector(self, coin: Coin, held: Held) -> bool:
+        """What the collector has gathered goes on, once it is enough: its part to the hot wallet, the rest to the cold one. False:
+        there is nothing to move."""
         units, collector = held.units["collector"], held.collector
         if collector is None or coin.contract is None or not collects(coin) or units <= 0:
-            return
+            return False
         least = self._fees.limit(coin, "collectServiceToColdThreshold")
         if units < (least or 1):
-            return
+            return False
         record = self._ready(collector, coin)
         if record is None:
-            return
+            return True
         share = coin.settings.get(PERCENTAGE)
         part = hot_part(units, None if share is None else str(share))
         if held.cold is None and part < units:
@@ -108,46 +124,33 @@ class Distributor:
         if held.cold is not None and part < units:
             legs.append(("cold", held.cold, units - part))
         self._plan(record, coin, collector, held.hot, legs, worth_it=least is None)
+        return True
 
-    def _hot(self, coin: Coin, held: Held) -> None:
-        """The hot wallet's floor and ceiling."""
+    def _hot(self, coin: Coin, held: Held) -> bool:
+        """What is above the hot wallet's ceiling goes to the cold one. False: there is nothing to move."""
         units = held.units["hot"]
-        self._floor(coin, held.hot, units)
         ceiling = self._ceiling(coin, held)
-        if ceiling is None or units <= ceiling or held.cold is None:
-            return
+        if ceiling is None or units <= ceiling:
+            return False
         record = self._ready(held.hot, coin)
         if record is None:
-            return
+            return True
+        if held.cold is None:
+            self._say(record, "no_wallet: no cold wallet is registered")
+            return True
         needed, taken = self._needed(coin), self._fees.spoken_for(held.hot, coin)
         if needed is None or taken is None:
-            log.info("%s: too much is open: nothing goes to the cold wallet now", self._network.id)
-            return
+            self._say(record, f"liquidity: {MOST_OPEN} withdrawals or moves are open, or more")
+            return True
         floor = self._fees.limit(coin, "hotFloor") or 0  # withdrawals leave it
         above = units - taken - max(ceiling, needed + floor)
         if coin.contract is None and above > 0:
             above -= self._fees.cost(coin, held.hot.address, held.cold.address, above)
         least = self._fees.limit(coin, "collectServiceToColdThreshold")
-        if above >= (least or 1):
-            self._plan(record, coin, held.hot, held.hot, [("cold", held.cold, above)], worth_it=least is None)
-
-    def _floor(self, coin: Coin, hot: Wallet, units: int) -> None:
-        """An alarm once for each fall: withdrawals wait by themselves where the coins do not suffice."""
-        if "hotFloor" not in coin.settings:
-            return
-        try:
-            floor = self._fees.limit(coin, "hotFloor")
-        except NoFreshRate:
-            return
-        low = floor is not None and units < floor
-        record = self._record(hot, coin)
-        if low == record.low:
-            return
-        self._store.commit([Save(replace(record, low=low, version=record.version + 1))])
-        if low:
-            log.error(
-                "ALARM %s: the hot wallet has %d units of %s, less than its floor of %s", coin.network, units, coin.slug, floor
-            )
+        if above < (least or 1):
+            return False
+        self._plan(record, coin, held.hot, held.hot, [("cold", held.cold, above)], worth_it=least is None)
+        return True
 
     def _ceiling(self, coin: Coin, held: Held) -> int | None:
         """What may stay in the hot wallet: a number, or a share of what there is, where coins are gathered there."""
@@ -192,6 +195,7 @@ class Distributor:
             self._put_off(record, f"refused: {refused}")
             return
         if worth_it and self._fees.too_dear(coin, sum(units for _, _, units in legs), fee):
+            self._say(record, "fee_share: the fee is too large a part of it")
             return
         native = self._fees.native
         if topup:

@@ -13,12 +13,15 @@ from dataclasses import replace
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
+from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.moves import Move, move_work, moved_work
 from chalicelib.domain.withdrawals import Attempt, NonceCounter
-from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Close, Open, Post, Save
+from chalicelib.domain.work import Command, Work
+from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.collect_hints import place_id
+from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
@@ -83,7 +86,8 @@ class MoveBooking:
             updated_at=now,
             version=before.version + 1,
         )
-        self._store.commit([Save(after), Close(move_work(before)), Open(moved_work(after)), Post(self._entry(after))])
+        works: list[Change] = [Close(move_work(before)), Open(moved_work(after))]
+        self._store.commit([Save(after), *works, Post(self._entry(after)), *self._stranded(after)])
         if not arrived:
             log.error("ALARM %s: move %s failed on the chain, in %s", self._network.id, after.id, attempt.txid)
 
@@ -104,7 +108,17 @@ class MoveBooking:
             before, state="failed", reason="another transaction used the nonce of its own: it can not be mined any more",
             arrived=0, fee=0, renew=False, updated_at=self._clock.now_ms(), version=before.version + 1,
         )  # fmt: skip
-        self._store.commit([Save(after), Close(move_work(before)), Post(self._entry(after))])
+        self._store.commit([Save(after), Close(move_work(before)), Post(self._entry(after)), *self._stranded(after)])
+
+    def _stranded(self, move: Move) -> list[Change]:
+        """A sweep that was settled once, was undone and has failed now: its collection was at its end, and nobody else would look
+        at what is at the address again."""
+        if move.kind != "sweep" or move.state != "failed" or not move.round:
+            return []
+        news, coin = News(move.updated_at), asset_parts(move.asset)[1]
+        place = place_id(self._rules.storage_form(self._network.slug, move.source), coin)
+        news.command(Command("collectable", self._network.id, {"id": place}))
+        return [*news.emit()]
 
     def watch(self, more: Callable[[], bool]) -> None:
         """See that what was settled stays in the chain; undo what does not. Raises Unavailable, Failures."""

@@ -9,15 +9,17 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from chalicelib.domain.addresses import CUSTODY_SHOWN, SERVICE_TYPE, Address, Observed, RetiredWallet, Role, Wallet, Watched
 from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.coin_settings import distributes
+from chalicelib.domain.collecting import Distribution
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
-from chalicelib.domain.ids import TenantId, new_id
+from chalicelib.domain.ids import AssetId, TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.usecases.addresses import family_key, watched_key
 from chalicelib.usecases.changes import Also, Change, Conflict, Save, nothing_more
@@ -51,6 +53,8 @@ class WalletRead:
     wallet: Wallet
     holdings: Holdings
     observed: Observed | None
+    waits: Mapping[AssetId, str] = field(default_factory=dict)
+    """Why what is to go on to another wallet of ours has not gone yet, by coin: for operators."""
 
     def on_chain(self, coin: Coin) -> int | None:
         """Units that the chain had of `coin`; None where nobody has looked, or nobody could tell."""
@@ -215,16 +219,23 @@ class Wallets:
         networks = known.networks if network.slug in known.networks else (*known.networks, network.slug)
         return dataclasses.replace(known, networks=networks, address_id=known.address_id or address_id, version=known.version + 1)
 
-    def read(self, network: Network, role: Role, coins: Sequence[Coin]) -> WalletRead:
-        """The network's wallet of that role, and what there is of `coins`. Raises NotFound, Unavailable."""
+    def read(self, network: Network, role: Role, coins: Sequence[Coin], *, waits: bool = False) -> WalletRead:
+        """The network's wallet of that role, what there is of `coins`, and with `waits` why it is still there. Raises NotFound,
+        Unavailable."""
         wallet = self._wallet(network, role)
         if wallet is None:
             raise NotFound(f"No {SERVICE_TYPE[role]} wallet is registered on {network.slug}", {"network": network.slug})
         place = self._form(network, wallet.address)
         wanted: list[tuple[type[Any], dict[str, str]]] = [(Observed, {"network": network.id})]
         wanted += [(WalletBalance, {"network": network.id, "address": place, "asset": coin.asset}) for coin in coins]
+        if waits:
+            shared_out = [coin for coin in coins if distributes(coin)]
+            wanted += [(Distribution, {"network": network.id, "address": place, "asset": coin.asset}) for coin in shared_out]
         observed, *found = self._store.get_many(wanted)
-        return WalletRead(wallet, {balance.asset: balance for balance in found if balance is not None}, observed)
+        balances: list[WalletBalance | None] = found[: len(coins)]
+        records: list[Distribution | None] = found[len(coins) :]
+        reasons = {one.asset: one.reason for one in records if one is not None and one.reason is not None}
+        return WalletRead(wallet, {balance.asset: balance for balance in balances if balance is not None}, observed, reasons)
 
     def _wallet(self, network: Network, role: Role) -> Wallet | None:
         """Remembered for a while once it is there: whoever asks for its balances pays for these alone."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.deposits import Deposits
     from chalicelib.usecases.distribution import Distributor
     from chalicelib.usecases.glimpses import Glimpses, Looks
+    from chalicelib.usecases.hot_floor import HotFloor
     from chalicelib.usecases.loans import Loans
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.move_signing import MoveSigning
@@ -223,6 +224,11 @@ class WorkerServices(CoinMoveServices):
         clock, fees = self.clock_of(network.realm), self.move_fees(network)
         steps = CollectSteps(network, self.store, self.rules, clock, fees, self.loans(network))
         return CollectRun(network, self.store, clock, CollectPlanning(network, self.store, clock, fees), steps, fees)
+
+    def hot_floor(self, network: Network) -> HotFloor:
+        from chalicelib.usecases.hot_floor import HotFloor
+
+        return HotFloor(network, self.store, self.rules, self.clock_of(network.realm), self.rates)
 
     def distributor(self, network: Network) -> Distributor:
         """For networks of accounts."""

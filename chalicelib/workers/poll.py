@@ -133,6 +133,7 @@ def _followed(network: Network) -> dict[str, Settlement | BundleSettlement | Coi
 
 
 def _collect(network: Network, each: Each, more: Callable[[], bool]) -> None:
+    each.take("hot floor", lambda: services().hot_floor(network).look())
     if pays_from_coins(network):
         _collect_coins(network, each)
         return

@@ -583,6 +583,25 @@ def rotate(treasury: Treasury) -> Wallet:
     return old
 
 
+def test_the_floor_of_a_wallet_of_coins_is_watched_too(treasury: Treasury, caplog: pytest.LogCaptureFixture) -> None:
+    def alarms() -> int:
+        return caplog.text.count("less than its floor")
+
+    assert treasury.booked(treasury.hot) == 17 * COIN
+    store_away(treasury, hotCeiling="12", hotFloor="11")
+    treasury.look_cold()
+    treasury.sign()
+    assert treasury.booked(treasury.hot) < 11 * COIN  # until the change is back
+    treasury.run()
+    assert alarms() == 0
+    treasury.confirm()
+    treasury.deepen()
+    assert treasury.booked(treasury.hot) > 11 * COIN and alarms() == 0
+    treasury.settle_for(hotFloor="12")
+    treasury.run(), treasury.run()
+    assert alarms() == 1
+
+
 def test_a_replaced_wallet_is_drained_of_its_coins(treasury: Treasury) -> None:
     """A consolidation that was under way still goes to the old wallet; what is not signed is planned anew."""
     store = services().store

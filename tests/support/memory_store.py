@@ -1,6 +1,7 @@
 """`usecases.ports.Store` in memory, as strict as the real one: for rules that need no DynamoDB, and for cutting at every call.
 
-It knows the records of webhooks and of the outbox. What the real store does beside that is tested on the real store.
+It knows the records of webhooks, of the outbox and of collections. What the real store does beside that is tested on the real
+store.
 """
 
 from __future__ import annotations
@@ -10,10 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from chalicelib.domain.addresses import Address, Wallet, Watched
+from chalicelib.domain.coin_moves import CoinMove
+from chalicelib.domain.collecting import Collecting, Collection, Distribution
+from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants import Tally
+from chalicelib.domain.moves import Move
 from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work
-from chalicelib.usecases.changes import Add, Change, Close, Conflict, Delete, Emit, Open, Save
+from chalicelib.usecases.changes import Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Page
 
@@ -23,6 +30,16 @@ KEYS: dict[type, tuple[str, ...]] = {
     EventRecord: ("tenant", "id"),
     OutboxRow: ("id",),
     Tally: ("tenant", "of"),
+    Address: ("tenant", "id"),
+    Watched: ("realm", "family", "address"),
+    Wallet: ("network", "role"),
+    WalletBalance: ("network", "address", "asset"),
+    GreyListEntry: ("realm", "network", "address"),
+    Collection: ("id",),
+    Collecting: ("network", "address"),
+    Distribution: ("network", "address", "asset"),
+    Move: ("network", "id"),
+    CoinMove: ("network", "id"),
 }
 
 
@@ -88,8 +105,10 @@ class MemoryStore:
 
     def _items(self, change: Change) -> list[Any]:
         match change:
-            case Save(record):
+            case Save(record) | Still(record):
                 return [self._key_of(record)]
+            case Beside(network, address, asset):
+                return [self._key(WalletBalance, {"network": network, "address": address, "asset": asset})]
             case Delete(kind, key) | Add(kind, key):
                 return [self._key(kind, key)]
             case Emit(row):
@@ -103,6 +122,12 @@ class MemoryStore:
             case Save(record):
                 stored = self.records.get(self._key_of(record))
                 return stored is None if record.version == 1 else stored is not None and stored.version == record.version - 1
+            case Still(record):
+                stored = self.records.get(self._key_of(record))
+                return stored is not None and stored.version == record.version
+            case Beside(network, address, asset, only_if=only_if) if only_if is not None:
+                there = self.get(WalletBalance, network=network, address=address, asset=asset)
+                return only_if == ((0, 0) if there is None else (there.units, there.pending))
             case Emit(row):
                 return self._key_of(row) not in self.records and outbox_work(row) not in self.work
             case Open(work):

@@ -43,6 +43,14 @@ class WalletHolding(Holding):
     on_chain_balance: Annotated[
         Money | None, Field(description="As of `observedAt`. Null where nobody has looked yet, or no node can tell.")
     ]
+    waits: Annotated[
+        str | None,
+        Field(
+            description="Why what is to go on from here to the hot or the cold wallet has not gone yet; null where nothing waits. "
+            "Shown to keys of the level admin alone.",
+            examples=["fee_share: the fee is too large a part of it"],
+        ),
+    ] = None
 
 
 class WalletBalance(CamelRecord):

@@ -23,11 +23,16 @@ class CollectionDecision(CamelRequest):
     action: Annotated[
         Literal["approve", "reject", "retry"],
         Field(
-            description="`approve` and `reject` are for one that waits for an approval, `retry` for one that is parked or waits.",
+            description=(
+                "`approve` is for one that waits for an approval, `reject` for that and for one that is parked, `retry` for one "
+                "that is parked or waits."
+            ),
             examples=["approve"],
         ),
     ]
-    reason: Annotated[str, Field(max_length=200, description="Why; kept with it.", examples=["checked by hand"])] | None = None
+    reason: (
+        Annotated[str, Field(min_length=1, max_length=200, description="Why; kept with it.", examples=["checked by hand"])] | None
+    ) = None
 
 
 def _of_realm(ctx: Ctx, id: str) -> list[Collection]:
@@ -87,7 +92,8 @@ def get_collection(ctx: Ctx) -> Answer:
 )  # fmt: skip
 def decide_collection(ctx: Ctx, body: CollectionDecision) -> Answer:
     """`approve`: goes on with the amount that it has now; what came to the address since is left for the next one. `reject`: ends
-    it; the next deposit to the address asks again. `retry`: looks again at once, with the settings, fees and balances of then.
+    it; the next deposit to the address asks again. `retry`: looks again at once, with the settings, fees and balances of then, and
+    with as many tries and top-ups as a new one has.
     Anything else than what fits its status is a VALIDATION_ERROR. The poll of its network takes the next step."""
     decided = ctx.services.collect_decisions.decide(ctx.realm, ctx.param("id"), body.action, body.reason, ctx.key.id)
     return Answer(_view(ctx, decided))

@@ -156,7 +156,8 @@ def cold_wallet(ctx: Ctx, query: ColdWalletQuery) -> Answer:
 def _read(ctx: Ctx, role: Role, only: Coin | None = None) -> Answer:
     network = known_network(ctx.catalogue, ctx.path["network"])
     coins = ctx.catalogue.coins_of(network.slug) if only is None else [only]
-    read = ctx.services.wallets.read(network, role, coins)
+    operator = ctx.key.level == "admin"
+    read = ctx.services.wallets.read(network, role, coins, waits=operator and role != "cold")
     return Answer(
         {
             "network": network.slug,
@@ -164,7 +165,11 @@ def _read(ctx: Ctx, role: Role, only: Coin | None = None) -> Answer:
             "address": read.wallet.address,
             "custody": CUSTODY_SHOWN[read.wallet.custody],
             "balances": [
-                {**ctx.views.holding(coin, read.holdings.get(coin.asset)), "onChainBalance": _units(coin, read.on_chain(coin))}
+                {
+                    **ctx.views.holding(coin, read.holdings.get(coin.asset)),
+                    "onChainBalance": _units(coin, read.on_chain(coin)),
+                    **({"waits": read.waits.get(coin.asset)} if operator else {}),
+                }
                 for coin in coins
             ],
             "observedAt": None if read.observed is None else iso(read.observed.at),

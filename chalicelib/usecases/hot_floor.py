@@ -1,0 +1,67 @@
+"""An alarm where a hot wallet falls below the `hotFloor` of a coin: once for each fall, on networks of accounts and of coins alike.
+
+Part of the poll. By the ledger, as the payments are that wait below it. That it was said is in the wallet's `Distribution`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Any
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.coin_settings import NoFreshRate, limit_units
+from chalicelib.domain.collecting import Distribution
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.rates import RatesOf
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.coin_move_parts import open_moves
+from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class HotFloor:
+    """Of one network."""
+
+    def __init__(self, network: Network, store: Store, rules: AddressRules, clock: Clock, rates_of: RatesOf) -> None:
+        self._network, self._store, self._rules, self._clock, self._rates_of = network, store, rules, clock, rates_of
+
+    def look(self) -> None:
+        """Raises Unavailable, Conflict. Asks for nothing where no coin of the network ever had a floor."""
+        network = self._network
+        coins = [c for c in self._store.catalogue(network.realm).coins_of(network.slug) if "hotFloor" in c.settings]
+        hot = self._store.get(Wallet, network=network.id, role="hot") if coins else None
+        if hot is None:
+            return
+        place = self._rules.storage_form(network.slug, hot.address)
+        keys = [{"network": network.id, "address": place, "asset": coin.asset} for coin in coins]
+        wanted: list[tuple[type[Any], dict[str, str]]] = [(kind, key) for key in keys for kind in (WalletBalance, Distribution)]
+        found = self._store.get_many(wanted)
+        for coin, balance, record in zip(coins, found[::2], found[1::2], strict=True):
+            self._judge(hot, coin, 0 if balance is None else balance.units, record or Distribution(network.id, place, coin.asset))
+
+    def _judge(self, hot: Wallet, coin: Coin, units: int, record: Distribution) -> None:
+        try:
+            floor = limit_units(coin, "hotFloor", self._rates_of(self._network.realm), self._clock.now_ms())
+        except NoFreshRate:
+            return
+        low = floor is not None and units < floor  # without a floor any more it is not low: the next one is judged anew
+        if low == record.low or (low and self._on_the_way(hot)):
+            return
+        if low:
+            # Said before it is noted: twice is better than never.
+            log.error(
+                "ALARM %s: the hot wallet has %d units of %s, less than its floor of %s", coin.network, units, coin.slug, floor
+            )
+        self._store.commit([Save(replace(record, low=low, version=record.version + 1))])
+
+    def _on_the_way(self, hot: Wallet) -> bool:
+        """Whether coins of it are spent by a move of coins, whose change comes back: until then the ledger has less of them."""
+        if not pays_from_coins(self._network):
+            return False
+        return any(move.wallet == hot.address and move.state != "settled" for move in open_moves(self._store, self._network.id))
