@@ -169,6 +169,18 @@ class PaymentOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class NonceUse:
+    """Which nonce of a wallet was allotted to an order or a move, `owner` by its id. Stored with the allotment and never changed:
+    what is signed has the nonce that is here, whatever the order says by then."""
+
+    owner: str
+    network: NetworkId
+    wallet: str
+    nonce: int
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class NonceCounter:
     """The next nonce of a wallet. Allotted only together with the order that uses it, so there is never a hole.
 

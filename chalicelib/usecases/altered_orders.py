@@ -8,31 +8,49 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Catalogue
-from chalicelib.domain.ids import asset_parts, network_parts
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.ids import NetworkId, asset_parts, network_parts
+from chalicelib.domain.withdrawals import NonceUse, PaymentOrder, Withdrawal
+from chalicelib.usecases.changes import Change, Save
+from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.payouts import order_id
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
 
 
 def made_anew(store: Store, catalogue: Catalogue, withdrawal: Withdrawal, nonce: int | None = None) -> PaymentOrder:
     """Store the order of `withdrawal` as it says now, without bytes: the next payout builds, compares and signs them.
 
-    `nonce` is the one that was allotted, where the order was changed in that, too. Raises LookupError where there is nothing to
-    make anew, above all once anything was signed; Conflict.
+    Its nonce is the one that was allotted; `nonce`, where it is given, has to be the same. An order that left its bundle (networks
+    of coins) joins the next one. Raises LookupError where there is nothing to make anew, above all once anything was signed, or
+    while a bundle pays it; Conflict, Unavailable.
     """
     order = store.get(PaymentOrder, id=order_id(withdrawal))
     if order is None or withdrawal.status != "processing" or withdrawal.from_address is None:
         raise LookupError(f"{withdrawal.id} is {withdrawal.status} and has no order that waits for its signature")
-    if order.state != "built" or order.raw is not None or order.bundle is not None:
+    if order.state != "built" or order.raw is not None:
         raise LookupError(f"the order of {withdrawal.id} is {order.state}: nothing else may be signed for it")
     network, slug = asset_parts(withdrawal.asset)
+    changes: list[Change] = []
+    if pays_from_coins(catalogue.networks[network_parts(network)[1]]):
+        if holder := _bundle_with(store, network, withdrawal):
+            raise LookupError(f"{holder} pays {withdrawal.id}: nothing else may be signed for it, unless it leaves there by itself")
+        allotted = -1
+        # As of every order that left its bundle: by that it is found again.
+        waits = replace(withdrawal, pending_reason="liquidity", version=withdrawal.version + 1)
+        changes.append(Save(waits))
+    else:
+        use = store.get(NonceUse, owner=order.id)
+        if use is None or nonce not in (None, use.nonce):
+            raise LookupError(f"{order.id} was not allotted the nonce {nonce}, but {None if use is None else use.nonce}")
+        allotted = use.nonce
     anew = replace(
         order,
         network=withdrawal.network,
         wallet=withdrawal.from_address,
-        nonce=order.nonce if nonce is None else nonce,
+        nonce=allotted,
+        bundle=None,
         withdrawal_id=withdrawal.id,
         tenant=withdrawal.tenant,
         asset=withdrawal.asset,
@@ -42,5 +60,14 @@ def made_anew(store: Store, catalogue: Catalogue, withdrawal: Withdrawal, nonce:
         unsigned="",
         version=order.version + 1,
     )
-    store.commit([Save(anew)])
+    store.commit([Save(anew), *changes])
     return anew
+
+
+def _bundle_with(store: Store, network: NetworkId, withdrawal: Withdrawal) -> str | None:
+    """The bundle that pays a withdrawal, whatever its order says of it."""
+    for works in pages_of(store, "bundle", network):
+        for bundle in store.get_many([(Bundle, {"id": work.id}) for work in works]):
+            if bundle is not None and any((p.tenant, p.withdrawal) == (withdrawal.tenant, withdrawal.id) for p in bundle.payouts):
+                return str(bundle.id)
+    return None

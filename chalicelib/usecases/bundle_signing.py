@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from chalicelib.domain.addresses import Wallet
@@ -26,6 +26,14 @@ from chalicelib.usecases.switch import rests_on
 from chalicelib.usecases.withdrawal_steps import catalogue_views
 
 log = logging.getLogger(__name__)
+
+
+class MemberMismatch(OrderMismatch):
+    """Some `withdrawals` of a bundle are not what was approved, or their orders are not; the others are."""
+
+    def __init__(self, words: str, withdrawals: Sequence[str]) -> None:
+        super().__init__(words)
+        self.withdrawals = tuple(withdrawals)
 
 
 class BundleSigning:
@@ -51,6 +59,10 @@ class BundleSigning:
         payer = self._payer_of(network)
         try:
             self._approve(network, wallet, bundle, newest)
+        except MemberMismatch as mismatch:
+            # One that was altered holds up nobody else: it leaves, and waits for an operator (`rebuild-order`).
+            self._throw_away(network, wallet, bundle, mismatch.withdrawals)
+            raise
         except OrderMismatch as mismatch:
             if mismatch.bytes_only:
                 self._throw_away(network, wallet, bundle)
@@ -67,21 +79,26 @@ class BundleSigning:
         self._store.commit([Save(bundle), *ours, *rests])
         return bundle
 
-    def _throw_away(self, network: Network, wallet: Wallet, bundle: Bundle) -> None:
+    def _throw_away(self, network: Network, wallet: Wallet, bundle: Bundle, leaving: Collection[str] = ()) -> None:
         """built → gathering: its coins are free, and whoever is next seals it with other bytes. Nothing was signed.
+
+        `leaving` are withdrawals that it does not pay any more. Their orders go on naming it, so that no other bundle takes them.
 
         Where another bundle gathers meanwhile, it waits until that one is sealed: one gathers at a time.
         """
         held = coins_of(self._store, network, wallet.address)
         if bundle.state != "built" or held.gathering not in (None, bundle.id):
             return
-        again = replace(bundle, state="gathering", newest=None).next(self._clock.now_ms())
+        for withdrawal in leaving:
+            log.error("ALARM %s: %s leaves %s, its order was altered: see rebuild-order", network.id, withdrawal, bundle.id)
+        kept = tuple(payout for payout in bundle.payouts if payout.withdrawal not in leaving)
+        again = replace(bundle, state="gathering", newest=None, payouts=kept).next(self._clock.now_ms())
         self._store.commit([Save(again), Save(replace(held.released(bundle.id), gathering=bundle.id).next())])
 
     def _approve(self, network: Network, wallet: Wallet, bundle: Bundle, newest: Built) -> None:
         """Raise OrderMismatch unless the bytes do exactly what was approved (money rule 7)."""
         replaces = bool(bundle.earlier)
-        ordered = self._ordered(network, wallet, bundle, replaces)
+        ordered, at_fault = self._ordered(network, wallet, bundle, replaces)
         try:
             does = self._payer_of(network).explain(newest.unsigned)
             change = bundle.change_among(spelled(self._rules, network, does.outputs), wallet.address)
@@ -92,6 +109,8 @@ class BundleSigning:
                 bundle.id,
                 ", ".join(ordered[:10]) or "bytes",
             )
+            if at_fault:
+                raise MemberMismatch(f"bundle {bundle.id}: {error}", at_fault) from error
             raise OrderMismatch(f"bundle {bundle.id}: {error}", bytes_only=not ordered) from error
         held = coins_of(self._store, network, wallet.address)
         ours = {coin.outpoint: coin.amount for coin in held.reserved(bundle.id)}
@@ -114,24 +133,32 @@ class BundleSigning:
         if wrong or ordered:
             named = ", ".join([*ordered, *wrong][:10])
             log.error("ALARM %s: bundle %s differs from what was approved in %s", network.id, bundle.id, named)
+            if at_fault:
+                raise MemberMismatch(f"bundle {bundle.id} differs from the approved withdrawals in {named}", at_fault)
             raise OrderMismatch(f"bundle {bundle.id} differs from the approved withdrawals in {named}", bytes_only=not ordered)
 
-    def _ordered(self, network: Network, wallet: Wallet, bundle: Bundle, replaces: bool) -> list[str]:
-        """In what the records of a bundle differ from the approved withdrawals, whatever its bytes do."""
+    def _ordered(self, network: Network, wallet: Wallet, bundle: Bundle, replaces: bool) -> tuple[list[str], list[str]]:
+        """In what the records of a bundle differ from the approved withdrawals, whatever its bytes do; and the withdrawals that may
+        leave it for that, while nothing is signed: none where the bundle's own record differs."""
         facts: dict[str, tuple[object, object]] = {
             "wallet": (bundle.wallet, wallet.address),
             "network": (bundle.network, network.id),
             "each of its payments once": (len({payout.withdrawal for payout in bundle.payouts}), len(bundle.payouts)),
         }
         wrong = [name for name, (found, approved) in facts.items() if found != approved]
+        whole, at_fault = not wrong and not replaces, []
         allowed = ("broadcasting", "confirming") if replaces else ("processing",)
         for payout, (withdrawal, order) in zip(bundle.payouts, members(self._store, bundle), strict=True):
-            wrong += [f"{withdrawal.id}: {name}" for name in self._unlike(network, bundle, payout, withdrawal, order)]
+            differs = self._unlike(network, bundle, payout, withdrawal, order)
             if withdrawal.status not in allowed or order.state != ("signed" if replaces else "built"):
-                wrong.append(f"{withdrawal.id}: status")
+                differs.append("status")
+                whole = False  # something may be signed: nobody leaves, and no coin is let go
             if not self._checks.agreed(withdrawal):
-                wrong.append(f"{withdrawal.id}: approval")
-        return wrong
+                differs.append("approval")
+            wrong += [f"{withdrawal.id}: {name}" for name in differs]
+            if differs and whole:
+                at_fault.append(payout.withdrawal)
+        return wrong, at_fault if whole else []
 
     def _unlike(
         self, network: Network, bundle: Bundle, payout: BundledPayout, withdrawal: Withdrawal, order: PaymentOrder

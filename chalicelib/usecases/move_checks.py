@@ -10,6 +10,7 @@ from chalicelib.domain.addresses import RetiredWallet, Role, Wallet, Watched
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.moves import LOANS, Move, MoveKind
+from chalicelib.domain.withdrawals import NonceUse
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.changes import Still
 from chalicelib.usecases.payouts import OrderMismatch
@@ -104,6 +105,8 @@ class MoveChecks:
         if move.kind == "topup":
             # Twice what it may be when it is built: fees fall all the time.
             done["top-up"] = (move.amount <= 2 * self.most_topup(network), True)
+        if move.kind != "filler":  # whose nonce was another move's, or nobody's; it moves nothing
+            done["allotted nonce"] = (self._allotted(network, move), (network.id, form(move.source), move.nonce))
         differs = [*wrong, *_differing(done)]
         if differs:
             named = ", ".join(differs)
@@ -147,13 +150,17 @@ class MoveChecks:
 
     def _cure(self, wrong: list[str], differs: list[str]) -> Cure:
         """`wrong`: in the record; `differs`: that, and the bytes from it."""
-        if {"network", "key", "nonce", "sender"} & set(differs):
+        if {"network", "key", "nonce", "allotted nonce", "sender"} & set(differs):
             return "nobody knows"
         return "drop" if wrong else "bytes"
 
     def _demand_open(self, wallet: Wallet) -> None:
         if closed_to(self._store, wallet):
             raise PaymentsStopped(f"payments are stopped, and {wallet.address} was registered after that")
+
+    def _allotted(self, network: Network, move: Move) -> tuple[str, str | None, int] | None:
+        use = self._store.get(NonceUse, owner=move.id)
+        return None if use is None else (use.network, self._form(network, use.wallet), use.nonce)
 
     def most_topup(self, network: Network) -> int:
         """The most that a top-up may be, in units of the native coin. Raises Unavailable while nobody knows."""

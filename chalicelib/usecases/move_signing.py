@@ -28,7 +28,7 @@ from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.money import Amount
 from chalicelib.domain.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, move_work
 from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawals import Attempt, NonceCounter
+from chalicelib.domain.withdrawals import Attempt, NonceCounter, NonceUse
 from chalicelib.usecases.changes import Change, Close, Post, Save, Still
 from chalicelib.usecases.first_nonce import NonceUnsure, counter_of
 from chalicelib.usecases.move_bytes import MoveBytes
@@ -42,6 +42,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.signed_bytes import unlike_signed
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.wallet_lookup import wallet_at
 
@@ -143,7 +144,8 @@ class MoveSigning:
             updated_at=self._clock.now_ms(), version=before.version + 1,
         )  # fmt: skip
         taken = replace(counter, next=counter.next + 1, version=counter.version + 1)
-        self._store.commit([Save(built), Save(taken), *rests_on])
+        use = NonceUse(built.id, network.id, counter.wallet, counter.next)
+        self._store.commit([Save(built), Save(taken), Save(use), *rests_on])
         return built
 
     def _rebuilt(self, network: Network, before: Move) -> Move | None:
@@ -199,6 +201,10 @@ class MoveSigning:
         payer, reader = self._payer(network, before), self._reader_of(network)
         if before.raw is None or before.txid is None or before.unsigned is None:
             return None
+        unlike = unlike_signed(payer, self._rules, network, before.raw, before.txid, before.unsigned, before.source)
+        if unlike:
+            log.error("ALARM %s: move %s differs from what was signed in %s", network.id, before.id, ", ".join(unlike))
+            raise OrderMismatch(f"move {before.id} differs from what was signed in {', '.join(unlike)}")
         # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
         if not payer.renewable(before.unsigned, before.txid) or any(reader.receipt(txid) is not None for txid in before.txids):
             return None

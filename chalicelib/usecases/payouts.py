@@ -31,7 +31,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawals import FINAL, Attempt, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals import FINAL, Attempt, NonceUse, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Close, Open, Post, Save, Still
 from chalicelib.usecases.first_nonce import counter_of
 from chalicelib.usecases.hot_coins import pays_from_coins
@@ -45,6 +45,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.risk import Risk
+from chalicelib.usecases.signed_bytes import unlike_signed
 from chalicelib.usecases.switch import rests_on, stopped
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.wallet_lookup import wallet_at
@@ -258,7 +259,8 @@ class Payouts:
         rests = rests_on(self._store, network.realm)  # a nonce that nobody may use now would hold up moves of the same wallet
         taken = replace(counter, next=counter.next + 1, version=counter.version + 1)
         noted = replace(withdrawal, order_id=order.id, updated_at=now, version=withdrawal.version + 1)
-        self._store.commit([Save(order), Save(taken), Save(noted), *rests])
+        use = NonceUse(order.id, network.id, wallet.address, order.nonce)
+        self._store.commit([Save(order), Save(taken), Save(use), Save(noted), *rests])
         return order
 
     def _built(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder | None) -> PaymentOrder | None:
@@ -312,6 +314,10 @@ class Payouts:
         payer, reader = self._payer_of(network), self._reader_of(network)
         if order.txid is None or order.raw is None or before.status not in ("broadcasting", "confirming"):
             return None
+        unlike = unlike_signed(payer, self._rules, network, order.raw, order.txid, order.unsigned, wallet.address)
+        if unlike:
+            log.error("ALARM %s: order %s differs from what was signed in %s", network.id, order.id, ", ".join(unlike))
+            raise OrderMismatch(f"order {order.id} differs from what was signed in {', '.join(unlike)}")
         # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
         if not payer.renewable(order.unsigned, order.txid) or any(reader.receipt(txid) is not None for txid in order.txids):
             return None
@@ -356,6 +362,8 @@ class Payouts:
         }
         wrong = [name for name, (found, approved) in facts.items() if found != approved]
         wrong += [] if self._checks.agreed(withdrawal) else ["approval"]
+        use = self._store.get(NonceUse, owner=order.id)
+        allotted = None if use is None else (use.network, use.wallet, use.nonce)
         ordered = not wrong
         try:
             does = self._payer_of(network).explain(order.unsigned)
@@ -366,6 +374,7 @@ class Payouts:
             "chain": (does.chain_id, network.chain_id),
             # Bytes without a nonce (Tron) name their sender. Those of EVM name none: the key that signs makes it.
             "nonce": (does.nonce, order.nonce if does.nonce is not None or does.sender is None else None),
+            "allotted nonce": ((network.id, wallet.address, order.nonce), allotted),
             "sender": (form(does.sender), None if does.sender is None else form(wallet.address)),
             "recipient": (form(does.recipient), form(withdrawal.to_address)),
             "contract": (form(does.contract), form(coin.contract)),
@@ -374,8 +383,8 @@ class Payouts:
         wrong += [name for name, (found, approved) in done.items() if found != approved]
         if wrong:
             log.error("ALARM %s: order %s differs from what was approved in %s", network.id, order.id, ", ".join(wrong))
-            # Of two nonces nobody knows which one was allotted: an operator says so.
-            bytes_only = ordered and "nonce" not in wrong
+            # Where the order itself names another nonce than was allotted, an operator looks first.
+            bytes_only = ordered and not {"nonce", "allotted nonce"} & set(wrong)
             raise OrderMismatch(
                 f"order {order.id} differs from the approved withdrawal in {', '.join(wrong)}", bytes_only=bytes_only
             )

@@ -23,12 +23,14 @@ from chalicelib.domain.ids import network_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.reconciliation import Seen
 from chalicelib.domain.risk import RiskRules
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.encoding import base58check
 from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases import bundle_gathering
+from chalicelib.usecases.altered_orders import made_anew
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.bundle_payouts import BundlePayouts
+from chalicelib.usecases.bundle_signing import BundleSigning
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Unavailable
@@ -761,6 +763,10 @@ RECORDS: dict[str, Callable[[Bundle], Bundle]] = {
 }
 
 
+LEAVES = {"recipient", "amount", "both"}
+"""Where one of its payments alone is not what was approved, that one leaves and waits for an operator."""
+
+
 def test_no_altered_bundle_is_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Bytes are built anew, and other coins may be chosen; what differs from the withdrawals waits for an operator."""
     bundle = built(shop, monkeypatch)
@@ -768,7 +774,7 @@ def test_no_altered_bundle_is_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch
     assert isinstance(signed, DigestSigner)
     before, version = len(signed.signed), bundle.version
     for name, alter in (*BYTES.items(), *RECORDS.items()):
-        only_bytes = BYTES.get(name) is alter
+        thrown_away = BYTES.get(name) is alter or name in LEAVES
         wrong = replace(alter(bundle), version=version + 1)
         services().store.commit([Save(wrong)])
         caplog.clear()
@@ -777,10 +783,11 @@ def test_no_altered_bundle_is_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch
         (found,) = shop.bundles()
         assert (len(signed.signed), shop.chain.pool) == (before, {}), name
         assert isinstance(refused.value, LookupError) or "ALARM" in caplog.text, name
-        assert (found.state, found.newest) == (("gathering", None) if only_bytes else ("built", wrong.newest)), name
+        assert (found.state, found.newest) == (("gathering", None) if thrown_away else ("built", wrong.newest)), name
         version = found.version
-        assert (shop.held().reserved(bundle.id) == []) is only_bytes, name
-        if only_bytes:
+        assert (shop.held().reserved(bundle.id) == []) is thrown_away, name
+        assert len(found.payouts) == len(wrong.payouts) - (RECORDS.get(name) is alter and name in LEAVES), name
+        if thrown_away:
             stored = shop.held()
             services().store.commit([Save(replace(held, version=stored.version + 1))])
             services().store.commit([Save(replace(bundle, version=(version := version + 1)))])
@@ -871,3 +878,31 @@ def test_an_altered_bundle_is_not_replaced_with_other_coins(shop: Shop) -> None:
     services().store.commit([Save(replace(bundle, version=bundle.version + len(forged) + 1))])
     shop.confirm()
     assert (shop.status(w), shop.paid(0)) == ("confirmed", 4 * COIN)
+
+
+def test_one_altered_order_holds_up_nobody_else_of_its_bundle(shop: Shop) -> None:
+    ids = [shop.withdraw("1", 0), shop.withdraw("2", 1), shop.withdraw("0.5", 2)]
+    with pytest.MonkeyPatch.context() as patch:  # whoever builds dies before it signs
+        patch.setattr(BundleSigning, "sign", lambda *_: hang())
+        shop.run()
+    (bundle,) = shop.bundles()
+    assert bundle.state == "built" and len(bundle.payouts) == 3
+    store = services().store
+    bad = next(order for order in store.every(PaymentOrder) if order.withdrawal_id == ids[0])
+    record = next(w for w in store.every(Withdrawal) if w.id == ids[0])
+    store.commit([Save(replace(bad, amount=bad.amount + 1, version=bad.version + 1))])
+    with pytest.raises(LookupError, match="pays"):
+        made_anew(store, services().catalogue("live"), record)
+    with in_realm("live"), pytest.raises(OrderMismatch):
+        services().payouts.pay(record.tenant, record.id)
+    shop.later(1)
+    shop.run()
+    shop.confirm()
+    assert [shop.status(w) for w in ids] == ["processing", "confirmed", "confirmed"]
+    assert len(shop.bundles()[0].payouts) == 2
+    made_anew(store, services().catalogue("live"), record)
+    shop.later(1)
+    shop.run()
+    shop.confirm()
+    assert ([shop.status(w) for w in ids], shop.paid(0)) == (["confirmed"] * 3, COIN)
+    assert audit(store) == []

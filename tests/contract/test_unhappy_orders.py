@@ -72,6 +72,8 @@ ALTERED: dict[str, Callable[[PaymentOrder], PaymentOrder]] = {
     "row-withdrawal": row_with(withdrawal_id="wd_another"),
     "row-merchant": row_with(tenant=TenantId("mch_another:test")),
     "both-recipient": lambda order: row_with(recipient=THIEF)(bytes_with(recipient=THIEF.lower())(order)),
+    "both-nonce": lambda order: row_with(nonce=7)(bytes_with(nonce=7)(order)),
+    "both-next-nonce": lambda order: row_with(nonce=order.nonce + 1)(bytes_with(nonce=order.nonce + 1)(order)),
     "both-amount": lambda order: row_with(amount=UNITS + 1)(bytes_with(amount=UNITS + 1)(order)),
 }
 
@@ -79,6 +81,21 @@ ALTERED: dict[str, Callable[[PaymentOrder], PaymentOrder]] = {
 REBUILT = {name for name in ALTERED if name.startswith("bytes-")} - {"bytes-nonce"}
 """Only the bytes differ: they are built anew, with the nonce that was allotted. Whether a nonce that differs is the bytes' or the
 row's nobody knows."""
+
+
+ALTERED_SIGNED: dict[str, Callable[[PaymentOrder], PaymentOrder]] = {
+    "signed-nothing": row_with(raw="00"),
+    "signed-id": row_with(txid="0x" + "77" * 32),
+    "signed-other-bytes": lambda order: replace(order, raw=_resigned(order)),
+    "signed-and-both-nonce": lambda order: replace(ALTERED["both-next-nonce"](order), raw=_resigned(order)),
+}
+
+
+def _resigned(order: PaymentOrder) -> str:
+    """Its bytes with the next nonce, under the signature of the first ones: nobody's, then."""
+    doc = json.loads(bytes.fromhex(order.raw or ""))
+    doc["unsigned"] = ALTERED["both-next-nonce"](order).unsigned
+    return json.dumps(doc, sort_keys=True, separators=(",", ":")).encode().hex()
 
 
 def altered(shop: Shop, kms: Kms) -> tuple[str, PaymentOrder]:
@@ -122,6 +139,7 @@ def test_an_altered_order_is_not_signed(shop: Shop, kms: Kms, caplog: pytest.Log
     assert (shop.withdrawal(second)["status"], kms.calls["Sign"]) == ("confirming", 1)
     # The operator has looked: what the withdrawal says is paid, with the nonce that was allotted.
     merchant, stage = str(shop.record(withdrawal).tenant).split(":")
+    assert main(["--stage", "local", "rebuild-order", merchant, withdrawal, "--realm", stage, "--nonce", "7"]) == 1
     assert main(["--stage", "local", "rebuild-order", merchant, withdrawal, "--realm", stage, "--nonce", "0"]) == 0
     shop.nudge()
     assert shop.order(withdrawal).unsigned == order.unsigned
@@ -173,7 +191,7 @@ def test_an_altered_order_is_not_replaced(shop: Shop, kms: Kms) -> None:
     order = shop.order(withdrawal)
     assert (order.state, kms.calls["Sign"]) == ("signed", 1)
     version = order.version
-    for name, change in ALTERED.items():
+    for name, change in {**ALTERED, **ALTERED_SIGNED}.items():
         version += 1
         services().store.commit([Save(replace(change(order), renew=True, version=version))])
         with in_realm("test"), pytest.raises((OrderMismatch, ValueError)):

@@ -1,0 +1,27 @@
+"""What is out already on networks of accounts, by its signed bytes alone: the ground on which others may be signed in their place.
+
+A replacement keeps the nonce (on Tron: waits for the end) of what it replaces. A record that says which that is may have been
+altered; the signature of the wallet's own key can not have been (money rules 5 and 7).
+"""
+
+from __future__ import annotations
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.addresses import AddressRules
+
+
+def unlike_signed(
+    payer: ChainPayer, rules: AddressRules, network: Network, raw: str, txid: str, unsigned: str, signer: str
+) -> list[str]:
+    """In what a record of signed bytes is not what its `raw` is; nothing where `signer` signed exactly `unsigned`, under `txid`."""
+    try:
+        found = payer.opened(raw)
+    except ValueError:
+        return ["signed bytes"]
+    facts = {
+        "bytes that were signed": found.unsigned == unsigned,
+        "id of what was signed": found.txid == txid,
+        "who signed": rules.storage_form(network.slug, found.signer) == rules.storage_form(network.slug, signer),
+    }
+    return [name for name, same in facts.items() if not same]
