@@ -13,7 +13,7 @@ from eth_account.typed_transactions import TypedTransaction
 
 from chalicelib.chains.evm.abi import parse_transfer_call, transfer_call
 from chalicelib.chains.evm.payer import EvmPayer
-from chalicelib.chains.evm.transactions import Unsigned, assemble, decode_payload, signer
+from chalicelib.chains.evm.transactions import Unsigned, assemble, decode_payload, disassemble, signer
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue import default_networks
@@ -103,6 +103,7 @@ def test_signed_bytes_ids_and_digests_are_eth_accounts(kind: str) -> None:
         assert done.txid == "0x" + expected.hash.hex().removeprefix("0x")
         assert signer(unsigned, signature) == Account.recover_transaction(done.raw)
         assert decode_payload(unsigned.payload()) == unsigned
+        assert disassemble(bytes.fromhex(done.raw[2:])) == (unsigned, signature)
 
 
 def test_explain_reads_transfers_of_both_kinds() -> None:

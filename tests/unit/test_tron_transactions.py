@@ -22,6 +22,7 @@ from chalicelib.chains.tron.transactions import (
     decode,
     disassemble,
     native_transfers,
+    opened,
     reference_to,
 )
 from chalicelib.chains.tron.values import address, hex_address, raw_address
@@ -29,6 +30,7 @@ from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
+from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.signing import Signature
 
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -190,6 +192,7 @@ def test_signatures_are_by_the_owners_key_and_nobody_elses():
         made = sign_with(key, digest)
         signed = assemble(unsigned.encode(), made)
         _, kept = disassemble(signed.raw)
+        assert opened(signed.raw) == Opened(unsigned.encode().hex(), signed.txid, unsigned.owner)
         assert kept.hex() == TronKey(key.secret).sign_msg_hash(digest).hex()
         recovered: PublicKey = EthSignature(kept).recover_public_key_from_msg_hash(digest)
         assert recovered.to_bytes() == point

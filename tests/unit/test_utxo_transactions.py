@@ -28,7 +28,7 @@ from chalicelib.chains.utxo.transactions import (
 from chalicelib.custody.signatures import parse_der, sign_with
 from chalicelib.domain.catalogue import default_networks
 from chalicelib.encoding.public_keys import hash160
-from chalicelib.usecases.ports.coins import Output
+from chalicelib.usecases.ports.coins import Output, ProvedCoins, Unspent
 
 CASES = 2_000
 
@@ -335,3 +335,34 @@ def test_dust_is_what_core_calls_dust(script: bytes, bitcoin: int) -> None:
     assert dust_of(script, 3_000) == bitcoin
     # Litecoin Core, src/policy/policy.h: 30,000.
     assert dust_of(script, 30_000) == 10 * bitcoin
+
+
+@pytest.mark.parametrize("kinds", [("p2wpkh", "p2wpkh"), ("p2pkh",), ("p2sh-p2wpkh", "p2pkh", "p2wpkh")])
+def test_what_was_signed_is_told_from_its_bytes(kinds: tuple[str, ...]) -> None:
+    source = random.Random(7)
+    keys = [PrivateKey(source.randbytes(32)) for _ in kinds]
+    inputs = [spending(key, 50_000 + n, source, kind) for n, (key, kind) in enumerate(zip(keys, kinds, strict=True))]
+    unsigned = Unsigned(tuple(inputs), (PaidTo(30_000, segwit(keys[0])),))
+    digests = zip(unsigned.keys, unsigned.digests, keys, strict=True)
+    signed = unsigned.signed([unlock(key_hash, digest, sign_with(key, digest)) for (_, key_hash), digest, key in digests])
+    coins = [Unspent(i.name, address_of("bitcoin", i.script, "main"), i.amount, 1) for i in reversed(inputs)]
+    home = address_of("bitcoin", segwit(keys[0]), "main")
+    told = ProvedCoins(signed.txid, tuple(i.name for i in inputs), (Output(home, 30_000),))
+    assert payer().proved(signed.raw, coins) == told
+    other = address_of("bitcoin", segwit(PrivateKey(b"\x07" * 32)), "main")
+    raw = bytes.fromhex(signed.raw)
+    wrong = [
+        (signed.raw, coins[1:]),
+        (signed.raw, [*coins, Unspent("11" * 32 + ":0", home, 1, 1)]),
+        (signed.raw, [replace(coins[0], address=other), *coins[1:]]),
+        (signed.raw.replace((30_000).to_bytes(8, "little").hex(), (30_001).to_bytes(8, "little").hex()), coins),
+        (signed.raw + "00", coins),
+        (unsigned.skeleton().hex(), coins),
+        (raw[:-1].hex(), coins),
+        ("", coins),
+    ]
+    if kinds[-1] == "p2wpkh":
+        wrong.append((signed.raw, [replace(coins[0], amount=coins[0].amount + 1), *coins[1:]]))
+    for bytes_, spent in wrong:
+        with pytest.raises(ValueError, match=r"."):
+            payer().proved(bytes_, spent)
