@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 
 from chalicelib.settings import STAGES
-from infra.commands import books, custody, deployment, merchants, networks, payments, restoring, treasury
+from infra.commands import books, custody, deployment, merchants, networks, payments, put_back, restoring, treasury
 from infra.commands.common import CanNot, Run
 
-GROUPS = (deployment, merchants, networks, custody, payments, treasury, books, restoring)
+GROUPS = (deployment, merchants, networks, custody, payments, treasury, books, restoring, put_back)
 
 
 def _parser() -> argparse.ArgumentParser:

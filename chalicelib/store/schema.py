@@ -234,6 +234,7 @@ RECORDS: dict[str, Kind] = {
     "PaymentHistory": Kind("records", lambda r: f"paid#{r.tenant}", lambda r: r.asset),
     "Payees": Kind("records", lambda r: f"payees#{r.tenant}", lambda r: f"{r.network}#{r.mark}"),
     "PaymentSwitch": Kind("chain", lambda r: f"switch#{r.realm}"),
+    "Trace": Kind("chain", lambda r: f"trace#{r.network}"),
     "GreyListEntry": Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
     "MinedBlocks": Kind("chain", lambda r: f"mined#{r.tenant}"),
     "SandboxClock": Kind("chain", lambda r: f"clock#{r.id}"),

@@ -10,6 +10,7 @@ import logging
 
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import NonceCounter
+from chalicelib.usecases.nonces import demand_known
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
@@ -28,6 +29,7 @@ def counter_of(store: Store, network: Network, payer: ChainPayer, address: str, 
     """
     counter = store.get(NonceCounter, network=network.id, wallet=address)
     if counter is not None:
+        demand_known(network, counter, payer)
         return counter
     first = agreed_nonce(network, payer, address)
     if first and unused:

@@ -23,6 +23,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.stuck import Stuck
 from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.switch import put_back
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 
@@ -92,6 +93,8 @@ class MoveFollowing:
             mined = mined or receipt is not None
         if mined:
             return
+        if put_back(self._store, self._network.realm) is not None:
+            return  # as with payments
         used = self._stuck.lost(move.usurped, move.nonce or 0, move.source, scanned)
         if used is not None and self._verdicts.denied(move.txids):
             self._booking.lose(move, used)

@@ -25,7 +25,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sent import Sent
 from chalicelib.usecases.sweeping import is_open, pages_of
-from chalicelib.usecases.switch import stopped
+from chalicelib.usecases.switch import put_back, stopped
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.watching import watch
@@ -103,6 +103,8 @@ class Settlement:
             mined = mined or receipt is not None
         if mined:
             return
+        if put_back(self._store, self._network.realm) is not None:
+            return  # what it was replaced by may be unknown here: nothing is lost before that is looked for
         used = self._sent.lost(order, scanned)
         if used is not None and self._verdicts.denied([attempt.txid for attempt in attempts]):
             self._lose(withdrawal, order, used)

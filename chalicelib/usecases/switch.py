@@ -13,6 +13,7 @@ import logging
 from dataclasses import replace
 
 from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.switch import PaymentSwitch
 from chalicelib.usecases.changes import Absent, Change, Save, Still
@@ -24,6 +25,9 @@ from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)
 
+PUT_BACK = "the tables were put back to an earlier second"
+"""The reason that is shown meanwhile."""
+
 
 class PaymentsStopped(Unavailable):
     """The operator has stopped all payments of the realm. Nothing was signed."""
@@ -33,6 +37,16 @@ def stopped(store: Store, realm: Realm) -> bool:
     """Whether outgoing payments of a realm are stopped now. One read. Raises Unavailable."""
     found = store.get(PaymentSwitch, realm=realm)
     return found is not None and found.stopped
+
+
+def put_back(store: Store, realm: Realm) -> int | None:
+    """Since when the tables are known to be of an earlier second than the chains, in milliseconds since 1970; None where not.
+
+    While that stands nothing is signed or sent, credited, or taken for lost in the realm: what the store does not know yet has
+    happened (`after_restore`). One read. Raises Unavailable.
+    """
+    found = store.get(PaymentSwitch, realm=realm)
+    return None if found is None else found.put_back
 
 
 def rests_on(store: Store, realm: Realm) -> list[Change]:
@@ -77,11 +91,16 @@ class Switches:
     def throw(self, realm: Realm, stop: bool, reason: str | None, by: str) -> PaymentSwitch:
         """Stop all outgoing payments of a realm, or let them go on. The same again changes nothing, but for another reason.
 
-        When this returns after stopping, no signature is stored any more. Raises Conflict, Unavailable.
+        When this returns after stopping, no signature is stored any more. Raises BusinessRule while the tables are put back,
+        Conflict, Unavailable.
         """
 
         def decide() -> PaymentSwitch:
             before = self.state(realm)
+            if before.put_back is not None and not stop:
+                raise BusinessRule(
+                    "stopped", "the tables were put back to an earlier second: the operator's after-restore comes first"
+                )
             if before.stopped == stop and (not stop or before.reason == reason):
                 return before
             with in_realm(realm):
@@ -99,3 +118,33 @@ class Switches:
             return after
 
         return until_settled(decide)
+
+    def begin_restore(self, realm: Realm) -> int:
+        """The tables were put back: everything stands still from the answer on. Since when, in milliseconds since 1970; the same
+        again changes nothing. Raises Conflict, Unavailable."""
+
+        def decide() -> int:
+            before = self.state(realm)
+            if before.put_back is not None:
+                return before.put_back
+            with in_realm(realm):
+                now = self._clock.now_ms()
+            after = replace(
+                before, stopped=True, reason=PUT_BACK, changed_at=now, changed_by="operator", put_back=now,
+                stopped_at=before.stopped_at if before.stopped else now, version=before.version + 1,
+            )  # fmt: skip
+            self._store.commit([Save(after)])
+            log.error("ALARM %s: the tables were put back to an earlier second: nothing is signed, sent or credited", realm)
+            return now
+
+        return until_settled(decide)
+
+    def end_restore(self, realm: Realm) -> None:
+        """What happened meanwhile is booked. Payments stay stopped until they are let go on. Raises Conflict, Unavailable."""
+
+        def decide() -> None:
+            before = self.state(realm)
+            if before.put_back is not None:
+                self._store.commit([Save(replace(before, put_back=None, version=before.version + 1))])
+
+        until_settled(decide)

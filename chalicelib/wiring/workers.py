@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.moves import MoveKind
     from chalicelib.domain.rates import Rates
     from chalicelib.store.queues import SqsQueues
+    from chalicelib.usecases.after_restore import AfterRestore
     from chalicelib.usecases.balance_bookings import BalanceBooker
     from chalicelib.usecases.bundle_payouts import BundlePayouts
     from chalicelib.usecases.bundle_settlement import BundleSettlement
@@ -159,6 +160,13 @@ class WorkerServices(CoinMoveServices):
 
         looks, clock = partial(self.comparison, network), self.clock_of(network.realm)
         return ColdAdjusting(network, self.reader(network), looks, self.store, self.rules, clock)
+
+    def after_restore(self, network: Network) -> AfterRestore:
+        """For networks of accounts."""
+        from chalicelib.usecases.after_restore import AfterRestore
+
+        clock, deposits = self.clock_of(network.realm), self.deposits(network.realm)
+        return AfterRestore(network, self.reader(network), self.payer(network), self.store, self.rules, deposits, clock)
 
     def observer(self, network: Network) -> Observer:
         from chalicelib.usecases.observed import Observer

@@ -9,6 +9,7 @@ from chalicelib.domain.ids import network_parts
 from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.switch import put_back
 from chalicelib.wiring import services
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,8 @@ def handle(body: str) -> None:
         wired = services()
         if wired.settings.stage == "demo" and wired.demo_resets.busy():
             return  # its move is about to go; what is made after it is asked for again
+        if put_back(wired.store, network_parts(message["network"])[0]) is not None:
+            return  # what is at the address is not known; the poll asks again
         with in_realm(network_parts(message["network"])[0]):
             if "coin_move" in message:
                 wired.deposit_coin_moves.advance(message["network"], message["coin_move"])

@@ -9,6 +9,7 @@ from chalicelib.domain.ids import network_parts, tenant_parts
 from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.switch import put_back
 from chalicelib.wiring import services
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,9 @@ def handle(body: str) -> None:
         wired = services()
         if wired.settings.stage == "demo" and wired.demo_resets.busy():
             return  # its withdrawal is about to go; what is made after it is asked for again
+        realm = network_parts(message["network"])[0] if "network" in message else tenant_parts(message["tenant"])[1]
+        if put_back(wired.store, realm) is not None:
+            return  # what the wallet has paid is not known; the poll and housekeeping ask again
         if "stake" in message:
             with in_realm(network_parts(message["network"])[0]):
                 services().stake_signing.sign(message["network"], message["stake"])

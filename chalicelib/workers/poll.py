@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +13,7 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.switch import put_back
 from chalicelib.usecases.trying import Each
 from chalicelib.usecases.wallet_lookup import quoted_for, retired_wallets
 from chalicelib.wiring import services
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from chalicelib.usecases.coin_move_following import CoinMoveFollowing
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.settlement import Settlement
+
+log = logging.getLogger(__name__)
 
 SECONDS = 30.0
 """How long one run may begin new work, all realms together; what it has begun ends well within the function's 60 seconds."""
@@ -45,13 +49,20 @@ def poll(slug: str) -> None:
         return time.monotonic() < until
 
     networks = [services().store.catalogue(realm).network(slug) for realm in services().settings.realms]
-    active = [network for network in networks if network is not None and network.status == "active"]
+    active = [network for network in networks if network is not None and network.status == "active" and not _put_back(network)]
     with Each(f"polling {slug}") as each:
         for network in active:
             each.take(network.id, partial(_poll, network, more))
         # What has time comes last, and after all realms: a long rescan must hold up none.
         for network in active:
             each.take(network.id, partial(_rescan, network, more))
+
+
+def _put_back(network: Network) -> bool:
+    if put_back(services().store, network.realm) is None:
+        return False
+    log.warning("%s: the tables were put back, and after-restore is not done: nothing is polled", network.id)
+    return True
 
 
 def _poll(network: Network, more: Callable[[], bool]) -> None:

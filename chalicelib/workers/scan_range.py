@@ -9,6 +9,7 @@ import time
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.switch import put_back
 from chalicelib.wiring import services
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ def handle(body: str) -> None:
     network = wired.store.catalogue(realm).network(slug)
     if network is None or network.status != "active":
         return
+    if put_back(wired.store, realm) is not None:
+        return  # its record stands, and the poll scans it once it may
     until = time.monotonic() + SECONDS
     try:
         with in_realm(realm):

@@ -50,12 +50,12 @@ def reconcile(args: argparse.Namespace) -> int:
     if not networks:
         raise CanNot("no such network is active")
     at = wired.reconciliations.order(args.realm, None).at
-    found = [_finished(wired, network, at) for network in networks]  # all of them, whatever the first one finds
+    found = [finished(wired, network, at) for network in networks]  # all of them, whatever the first one finds
     say(whole_view(wired.reconciliations.read(catalogue), catalogue, wired.rules, args.network))
     return 0 if all(found) else 1
 
 
-def _finished(wired: Services, network: Network, at: int) -> bool:
+def finished(wired: Services, network: Network, at: int) -> bool:
     """Bring the run of a network that began at `at` or later to its end; whether it found nothing. The schedule may help."""
     from chalicelib.domain.reconciliation import ComparisonReport
     from chalicelib.usecases.changes import Conflict

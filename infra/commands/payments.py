@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.errors import ServiceError
 from chalicelib.domain.ids import REALMS, Realm
 from infra.commands.common import CanNot, Command, network_of, services
 
@@ -39,7 +40,10 @@ def resume_payments(args: argparse.Namespace) -> int:
 
 def _throw(realm: Realm, stop: bool, reason: str | None) -> int:
     wired = services()
-    found = wired.switches.throw(realm, stop, reason, "operator")
+    try:
+        found = wired.switches.throw(realm, stop, reason, "operator")
+    except ServiceError as error:
+        raise CanNot(str(error)) from error
     print(f"outgoing payments of the realm {realm} {'are stopped' if found.stopped else 'go on'}")
     return 0
 

@@ -1,0 +1,391 @@
+"""After the tables were put back to an earlier second: what the chain did meanwhile is found, and booked as what it was.
+
+On networks of accounts. While `PaymentSwitch.put_back` stands nothing else is done in the realm. Blocks are read from where the
+cursor was put back to, less what a reorganisation reaches. A transaction that leaves a place of ours and that no record knows was
+
+* a withdrawal, where an open one has its coin, payee and amount (the oldest of several): that one gets it as its signed
+  transaction, and `settlement` settles it by receipt, as it would have been;
+* a move, where its recipient is ours: it becomes the signed transaction of the move that was planned, else of one that is made for
+  it, and is named an `OwnTransaction`. A deposit that was recorded of it is taken back. `move_following` books it;
+* anything else: a stray. It is listed, and booked as the operator's loss only when an operator says so.
+
+Bytes are not known any more (`raw` is empty): what is adopted can not be sent again, so it counts as done once no reorganisation
+reaches it. Nonces are allotted in the order of the chain; what the chain has used beyond is noted as `foreign`. Each block is done
+before `Trace.next` passes it, and what is adopted is known: dying anywhere, and running twice, changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from chalicelib.domain import ledger
+from chalicelib.domain.addresses import Address, Wallet, Watched
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import Block, Cursor, Transfer
+from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.deposits import deposit_id
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.money import Amount
+from chalicelib.domain.moves import WHOLE_TRANSACTION, Move, MoveKind, move_id, move_work
+from chalicelib.domain.put_back import Stray, Trace, stray_booked, stray_entry_id
+from chalicelib.domain.stakes import Stake
+from chalicelib.domain.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.deposits import Deposits
+from chalicelib.usecases.forks import batch_blocks
+from chalicelib.usecases.matching import Matcher
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.payouts import order_id
+from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.wallet_lookup import ROLES, retired_wallets
+from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_work, sent_work, stepped, waited_for
+
+log = logging.getLogger(__name__)
+
+_SENT = ("native", "log:")
+"""Positions of what an address sent itself; what contracts send on is nobody's signature."""
+
+
+class AfterRestore:
+    """Of one network of accounts. Nothing else may be at work on it: run it while `put_back` stands."""
+
+    def __init__(
+        self,
+        network: Network,
+        reader: ChainReader,
+        payer: ChainPayer,
+        store: Store,
+        rules: AddressRules,
+        deposits: Deposits,
+        clock: Clock,
+    ) -> None:
+        self._network, self._reader, self._payer = network, reader, payer
+        self._store, self._rules, self._deposits, self._clock = store, rules, deposits, clock
+        self._matcher = Matcher(network, store, rules)
+        self._known: set[str] = set()
+        self._payable: list[Withdrawal] = []
+        self._movable: list[Move] = []
+
+    def trace(self, since: int, from_block: int | None = None) -> Trace:
+        """Read on to the tip. `since` is when the restore began; `from_block` where the cursor went on meanwhile, and more has to
+        be read than it says. Raises Unavailable, Conflict."""
+        trace = self._begun_trace(since, from_block)
+        self._known = set(self._every_txid())
+        self._payable = [w for w in self._store.every(Withdrawal) if w.network == self._network.id and w.status not in FINAL]
+        self._movable = [m for m in self._store.every(Move) if m.network == self._network.id and not m.at_rest]
+        contracts = self._matcher.contracts()
+        while trace.next <= (tip := self._reader.tip()):
+            blocks = self._reader.blocks(trace.next, min(tip, trace.next + batch_blocks(self._network) - 1), contracts)
+            if not blocks:
+                break
+            strays = list(trace.strays)
+            for block in blocks:
+                for txid, moved in self._unknown(block).items():
+                    strays += self._adopted(block, txid, moved)
+                    self._known.add(txid)
+            after = replace(trace, next=blocks[-1].number + 1, strays=tuple(dict.fromkeys(strays)), version=trace.version + 1)
+            self._store.commit([Save(after)])
+            trace = after
+        self._count_on()
+        return trace
+
+    def _begun_trace(self, since: int, from_block: int | None) -> Trace:
+        network, known = self._network.id, self._store.get(Trace, network=self._network.id)
+        if known is not None and known.since == since and (from_block is None or from_block >= known.first):
+            return known
+        cursor = self._store.get(Cursor, network=network)
+        stood = 0 if cursor is None else max(0, cursor.number - self._network.reorg_depth + 1)
+        first = from_block if from_block is not None and (cursor is None or from_block < stood) else stood
+        begun = Trace(network, since, first, first, version=1 if known is None else known.version + 1)
+        if known is not None and known.since == since:
+            begun = replace(begun, strays=known.strays)
+        self._store.commit([Save(begun)])
+        return begun
+
+    def _every_txid(self) -> Iterable[str]:
+        """Every transaction that a record here knows as its own."""
+        for order in self._store.every(PaymentOrder):
+            if order.network == self._network.id:
+                yield from order.txids
+        for move in self._store.every(Move):
+            if move.network == self._network.id:
+                yield from move.txids
+        for stake in self._store.every(Stake):
+            if stake.network == self._network.id:
+                yield from stake.txids
+
+    def _unknown(self, block: Block) -> dict[str, list[Transfer]]:
+        """Of a block, what leaves places of ours that have a key here, by transactions that no record knows. Tokens' logs of
+        nothing are left out: on most contracts anybody can write those."""
+        senders = sorted({t.sender for t in block.transfers if t.txid not in self._known and t.amount})
+        found = self._store.get_many([watched_key(self._network, sender) for sender in senders])
+        ours = {sender for sender, watched in zip(senders, found, strict=True) if watched is not None and watched.role != "cold"}
+        grouped: dict[str, list[Transfer]] = {}
+        for t in block.transfers:
+            if t.sender in ours and t.amount and t.txid not in self._known and t.position.startswith(_SENT):
+                grouped.setdefault(t.txid, []).append(t)
+        return grouped
+
+    def _adopted(self, block: Block, txid: str, moved: list[Transfer]) -> list[Stray]:
+        """What is stray of it: nothing once a record has it. Raises Unavailable."""
+        receipt = self._reader.receipt(txid)
+        if receipt is None or receipt.block_hash != block.hash:
+            raise Unavailable(f"{self._network.id}: the node says otherwise of {txid} than its block {block.number} does")
+        fee, wallets = receipt.fee or 0, self._wallets()
+        for t in moved:
+            paid = self._withdrawal(t) if t.sender in wallets else None
+            if paid is not None:
+                self._pays(paid, wallets[t.sender][0], txid, fee)
+                log.warning("%s: %s has paid %s", self._network.id, txid, paid.id)
+                return []
+        proven = self._reader.proven(block, moved)
+        for t in proven or moved:
+            move = self._planned(t) or self._found(t, wallets) if proven else self._planned(t)
+            if move is not None:
+                self._moves(move, t, fee)
+                for each in moved:
+                    self._deposits.orphan(self._network, deposit_id(self._network.id, txid, each.position), block.hash)
+                log.warning("%s: %s was %s %s", self._network.id, txid, move.kind, move.id)
+                return []
+        return [
+            Stray(txid, t.position, self._coin(t).asset, t.sender, t.recipient, t.amount if proven else 0, block.number)
+            for t in (proven or moved[:1])
+        ]
+
+    def _coin(self, t: Transfer) -> Coin:
+        return self._matcher.native() if t.contract is None else self._matcher.contracts()[t.contract]
+
+    def _form(self, address: str | None) -> str | None:
+        return None if address is None else self._rules.storage_form(self._network.slug, address)
+
+    def _wallets(self) -> dict[str, tuple[Wallet, bool]]:
+        """Service wallets by the storage form of their address, and whether each is in place."""
+        found = {self._form(old.address) or "": (old.wallet, False) for old in retired_wallets(self._store, self._network.id)}
+        for role in ROLES:
+            wallet = self._store.get(Wallet, network=self._network.id, role=role)
+            if wallet is not None:
+                found[self._form(wallet.address) or ""] = (wallet, True)
+        return found
+
+    # Withdrawals.
+
+    def _withdrawal(self, t: Transfer) -> Withdrawal | None:
+        """The open withdrawal that `t` has paid: signed ones that no block has first, then by age."""
+        asset = self._coin(t).asset
+        fits: list[tuple[int, int, Withdrawal]] = []
+        for read in self._payable:
+            if (read.asset, read.amount) != (asset, t.amount) or self._form(read.to_address) != t.recipient:
+                continue
+            found = self._store.get(Withdrawal, tenant=read.tenant, id=read.id)
+            if found is None or found.status in FINAL:
+                continue
+            order = self._store.get(PaymentOrder, id=order_id(found))
+            if found.from_address is not None and self._form(found.from_address) != t.sender:
+                continue
+            if order is not None and any(self._reader.receipt(txid) is not None for txid in order.txids):
+                continue
+            fits.append((("confirming", "broadcasting", "processing", "pending").index(found.status), found.created_at, found))
+        return min(fits, key=lambda each: each[:2])[2] if fits else None
+
+    def _pays(self, found: Withdrawal, wallet: Wallet, txid: str, fee: int) -> None:
+        """`found` gets `txid` as its signed transaction: pending → processing → broadcasting, as if it had been signed here."""
+        if found.status == "pending":
+            found = self._begun(found, wallet)
+        order = self._store.get(PaymentOrder, id=order_id(found))
+        if order is None:
+            found, order = self._ordered(found, wallet)
+        news = News(self._clock.now_ms())
+        if found.status != "processing":
+            earlier = (*order.earlier, Attempt(order.raw or "", order.txid or "", order.fee, order.signed_at))
+            again = replace(
+                order, raw="", txid=txid, fee=fee, earlier=earlier, renew=False, usurped=None, version=order.version + 1
+            )
+            self._store.commit(
+                [Save(again), Save(replace(found, txid=txid, fee=fee, updated_at=news.at, version=found.version + 1))]
+            )
+            return
+        _, views = catalogue_views(self._store, found)
+        done = replace(order, raw="", txid=txid, state="signed", fee=fee, signed_at=news.at, version=order.version + 1)
+        sent = replace(found, status="broadcasting", txid=txid, fee=fee, updated_at=news.at)
+        after = stepped(news, views, found, sent)
+        place = ledger.wallet(self._network.id, self._form(order.wallet) or "")
+        entry = ledger.payment_signed(order.id, news.at, place, Amount(order.asset, order.amount))
+        works = (Close(payout_work(found)), Open(sent_work(found)))
+        self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])
+
+    def _begun(self, before: Withdrawal, wallet: Wallet) -> Withdrawal:
+        """An approval that it still waits for was given: somebody has signed its payment."""
+        news = News(self._clock.now_ms())
+        _, views = catalogue_views(self._store, before)
+        given = before.approval if before.approval is not None and before.approval.given else None
+        after = replace(
+            before, status="processing", pending_reason=None, from_address=wallet.address, approval=given, updated_at=news.at
+        )
+        after = stepped(news, views, before, after)
+        works: list[Change] = [*waited_for(before), Open(payout_work(after))] if before.waits_for_approval else []
+        self._store.commit([Save(after), *works, *news.emit()])
+        return after
+
+    def _ordered(self, before: Withdrawal, wallet: Wallet) -> tuple[Withdrawal, PaymentOrder]:
+        counter, now = self._counter(wallet.address), self._clock.now_ms()
+        coin = self._store.catalogue(self._network.realm).coin(self._network.slug, before.asset.rsplit(":", 1)[1])
+        order = PaymentOrder(
+            id=order_id(before), network=self._network.id, wallet=wallet.address, nonce=counter.next, withdrawal_id=before.id,
+            tenant=before.tenant, asset=before.asset, contract=None if coin is None else coin.contract,
+            recipient=before.to_address, amount=before.amount, unsigned="", created_at=now,
+        )  # fmt: skip
+        noted = replace(before, order_id=order.id, updated_at=now, version=before.version + 1)
+        self._store.commit([Save(order), Save(_taken(counter)), Save(noted)])
+        return noted, order
+
+    def _counter(self, address: str) -> NonceCounter:
+        source = self._rules.normalize(self._network.slug, address)
+        found = self._store.get(NonceCounter, network=self._network.id, wallet=source)
+        return found or NonceCounter(self._network.id, source, 0, version=0)
+
+    # Moves.
+
+    def _planned(self, t: Transfer) -> Move | None:
+        """The open move that `t` is of."""
+        ends = (t.sender, t.recipient, t.contract)
+        for read in self._movable:
+            if (self._form(read.source), self._form(read.recipient), self._form(read.contract)) != ends:
+                continue
+            move = self._store.get(Move, network=read.network, id=read.id)
+            if move is None or move.at_rest or not (move.bare or move.amount == t.amount):
+                continue
+            if not any(self._reader.receipt(txid) is not None for txid in move.txids):
+                return move
+        return None
+
+    def _found(self, t: Transfer, wallets: dict[str, tuple[Wallet, bool]]) -> Move | None:
+        """A move to be made for `t`, whose two ends are ours; None where it was none."""
+        source, recipient = (self._watched(form) for form in (t.sender, t.recipient))
+        if source is None or recipient is None:
+            return None
+        kind = self._kind(t, source, recipient, wallets)
+        path: str | None = None
+        if source.role == "user" and source.tenant is not None:
+            owned = self._store.get(Address, tenant=source.tenant, id=source.address_id or "")
+            path = None if owned is None else owned.path
+        if kind is None or (source.role == "user" and not path):
+            return None
+        owner, now = f"after restore {self._network.id} {t.txid}", self._clock.now_ms()
+        spelled = (self._rules.normalize(self._network.slug, form) for form in (t.sender, t.recipient))
+        return Move(
+            move_id(owner, kind, 1), self._network.id, kind, self._coin(t).asset, self._coin(t).contract, next(spelled), path,
+            next(spelled), t.amount, owner, now, now, version=0,
+        )  # fmt: skip
+
+    def _watched(self, form: str) -> Watched | None:
+        kind, key = watched_key(self._network, form)
+        found: Watched | None = self._store.get(kind, **key)
+        return found if found is not None and self._network.slug in found.networks else None
+
+    def _kind(self, t: Transfer, source: Watched, recipient: Watched, wallets: dict[str, tuple[Wallet, bool]]) -> MoveKind | None:
+        if t.sender == t.recipient:
+            return "filler" if t.contract is None else None
+        if source.role == "user":
+            return "sweep" if recipient.role != "user" else None
+        if recipient.role == "user":
+            return "topup" if t.contract is None else None
+        if recipient.role == "cold":
+            return "cold"
+        in_place = t.sender in wallets and wallets[t.sender][1]
+        if recipient.role == "collector" and in_place:
+            return "topup" if t.contract is None else None
+        return "distribution" if in_place and source.role == "collector" else "drain"
+
+    def _moves(self, move: Move, t: Transfer, fee: int) -> None:
+        """`move` gets `t` as its signed transaction; one that is new is stored with it."""
+        now = self._clock.now_ms()
+        changes: list[Change] = [Save(OwnTransaction(move.network, t.txid, (WHOLE_TRANSACTION,)))]
+        nonce = move.nonce
+        if nonce is None:
+            counter = self._counter(move.source)
+            nonce = counter.next
+            changes.append(Save(_taken(counter)))
+        earlier = move.earlier
+        if move.state == "signed":
+            earlier = (*earlier, Attempt(move.raw or "", move.txid or "", move.fee, move.signed_at))
+        else:
+            place = ledger.wallet(move.network, t.sender)
+            changes.append(Post(ledger.move_signed(move.id, now, place, Amount(move.asset, t.amount))))
+        if not move.version:
+            changes.append(Open(move_work(move)))
+        done = replace(
+            move, state="signed", amount=t.amount, nonce=nonce, unsigned=move.unsigned or "", raw="", txid=t.txid, fee=fee,
+            signed_at=now, updated_at=now, earlier=earlier, renew=False, usurped=None, reason=None, version=move.version + 1,
+        )  # fmt: skip
+        self._store.commit([Save(done), *changes])
+
+    # Nonces, strays, and what is left.
+
+    def _count_on(self) -> None:
+        """What the chain has used is never allotted again."""
+        for counter in list(self._store.every(NonceCounter)):
+            if counter.network == self._network.id:
+                used = self._payer.used_nonces(counter.wallet)
+                if used > counter.next:
+                    self._store.commit([Save(counter.caught_up(used))])
+
+    def book_strays(self, trace: Trace) -> int:
+        """Book what nothing asked for as the operator's loss, where no reorganisation reaches it; how many. Raises Unavailable."""
+        booked, paid = 0, set()
+        native = self._matcher.native().asset
+        for stray in trace.strays:
+            first = stray.txid not in paid
+            paid.add(stray.txid)
+            if self._is_booked(stray) or not self._deep(stray.block_number):
+                continue
+            receipt = self._reader.receipt(stray.txid)
+            if receipt is None:
+                continue
+            fee = Amount(AssetId(native), receipt.fee or 0) if first else None
+            entry = stray_booked(self._network.id, self._network.realm, stray, fee, self._clock.now_ms())
+            self._store.commit([Post(entry)])
+            booked += 1
+        return booked
+
+    def _is_booked(self, stray: Stray) -> bool:
+        return self._store.get(JournalEntry, id=stray_entry_id(self._network.id, stray)) is not None
+
+    def _deep(self, number: int) -> bool:
+        cursor = self._store.get(Cursor, network=self._network.id)
+        return cursor is not None and cursor.number - number + 1 >= self._network.reorg_depth
+
+    def left(self, trace: Trace, shown: Callable[[Stray], str]) -> list[str]:
+        """What stands in the way of going on, one sentence each; `shown` says what a stray is. Raises Unavailable."""
+        found = []
+        if trace.next <= self._reader.tip():
+            found.append(f"blocks from {trace.next} on are not read yet")
+        for stray in trace.strays:
+            if not self._is_booked(stray):
+                found.append(f"nothing asked for {shown(stray)}: --book-unmatched books it as the operator's loss")
+        for order in self._store.every(PaymentOrder):
+            if order.network == self._network.id and order.raw == "" and order.signed_at >= trace.since:
+                found += self._not_final(order.txid or "", order.state == "signed")
+        for move in self._store.every(Move):
+            if move.network == self._network.id and move.raw == "" and move.signed_at >= trace.since:
+                found += self._not_final(move.txid or "", move.state == "signed")
+        return found
+
+    def _not_final(self, txid: str, open_still: bool) -> list[str]:
+        if open_still:
+            return [f"{txid} is not settled yet"]
+        receipt = self._reader.receipt(txid)
+        final = receipt is not None and self._deep(receipt.block_number)
+        return [] if final else [f"{txid} is not as deep as reorganisations are followed yet"]
+
+
+def _taken(counter: NonceCounter) -> NonceCounter:
+    return replace(counter, next=counter.next + 1, version=counter.version + 1)

@@ -1,0 +1,27 @@
+"""Whether the chain knows transactions of a wallet that nobody here has: asked before a nonce is allotted."""
+
+from __future__ import annotations
+
+import logging
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.withdrawals import NonceCounter
+from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.failures import Unavailable
+
+log = logging.getLogger(__name__)
+
+
+def demand_known(network: Network, counter: NonceCounter, payer: ChainPayer) -> None:
+    """Raises Unavailable where the chain has used a nonce that was never allotted; nothing may be allotted then.
+
+    The tables were put back to an earlier second, and what is about to be paid may be paid; or somebody else has the key. A payment
+    with a used nonce could only be taken for lost later, and its money given back although its payee has it.
+    """
+    used = payer.next_nonce(counter.wallet)
+    if used > counter.next:
+        log.error(
+            "ALARM %s: %s has sent %d transactions that are not known here: nothing is paid from there before after-restore",
+            *(network.id, counter.wallet, used - counter.next),
+        )
+        raise Unavailable(f"the chain is ahead of the nonces of {counter.wallet}")

@@ -1,0 +1,116 @@
+"""What has to be done after the tables were put back to an earlier second (docs/operating.md, A table was damaged)."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.ids import REALMS
+from infra.commands.books import finished
+from infra.commands.common import CanNot, Command, services
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.put_back import Stray
+    from chalicelib.wiring import Services
+
+
+def add(command: Command) -> None:
+    """Add the commands of this group."""
+    found = command(after_restore)
+    found.add_argument("--realm", choices=REALMS, required=True)
+    found.add_argument(
+        "--from-block", action="append", default=[], metavar="SLUG:N", help="where polls went on before this was run; repeat it"
+    )
+    found.add_argument("--book-unmatched", action="store_true", help="what nothing asked for was the operator's loss")
+    found.add_argument(
+        "--by-hand",
+        action="append",
+        choices=NETWORK_ORDER,
+        default=[],
+        help="a network of coins that you have put right; repeat it",
+    )
+    found.add_argument("--done", action="store_true", help="compare with the chains, and end it where nothing is left")
+
+
+def after_restore(args: argparse.Namespace) -> int:
+    """Find and book what the chains did after the second that the tables were put back to. Exit code 1 while something is left."""
+    from chalicelib.usecases.hot_coins import pays_from_coins
+    from chalicelib.usecases.realm_time import in_realm
+
+    wired = services()
+    if args.realm not in wired.settings.realms:
+        raise CanNot(f"the stage {wired.settings.stage} has no realm {args.realm}")
+    begins = dict(_begin(text) for text in args.from_block)
+    since = wired.switches.begin_restore(args.realm)
+    active = [n for n in wired.catalogue(args.realm).networks.values() if n.status == "active"]
+    left: list[str] = []
+    for network in active:
+        with in_realm(network.realm):
+            if pays_from_coins(network):
+                if network.slug not in args.by_hand:
+                    left.append(f"{network.slug}: a network of coins: put it right by hand, then say --by-hand {network.slug}")
+                continue
+            left += [
+                f"{network.slug}: {line}" for line in _traced(wired, network, since, begins.get(network.slug), args.book_unmatched)
+            ]
+    if args.done and not left:
+        at = wired.reconciliations.order(args.realm, None).at
+        left += [
+            f"{network.slug}: the chain and the ledger differ, see GET /v1/reconciliation" for network in active
+            if not finished(wired, network, at) and not (pays_from_coins(network) and network.slug in args.by_hand)
+        ]  # fmt: skip
+    for line in left:
+        print(line)
+    if left:
+        return 1
+    if not args.done:
+        print("nothing is left: run it with --done")
+        return 0
+    wired.switches.end_restore(args.realm)
+    print(f"{args.realm}: the restore is over. Enable the functions, look, then: resume-payments --realm {args.realm}")
+    return 0
+
+
+def _begin(text: str) -> tuple[str, int]:
+    slug, _, number = text.partition(":")
+    if slug not in NETWORK_ORDER or not number.isdecimal():
+        raise CanNot(f"--from-block takes SLUG:N, not {text}")
+    return slug, int(number)
+
+
+def _traced(wired: Services, network: Network, since: int, from_block: int | None, book: bool) -> list[str]:
+    """Trace, scan, settle; what is left. Scanning comes after tracing: what was found credits nobody."""
+    from chalicelib.domain.chain import Cursor
+
+    try:
+        tracing, scanner = wired.after_restore(network), wired.scanner(network)
+    except (LookupError, ValueError) as error:
+        raise CanNot(str(error)) from error
+    if from_block is None and wired.store.get(Cursor, network=network.id) is None:
+        return []  # never scanned, so nothing was ever booked that could be paid from
+    wired.expansion.sweep(network.id)
+    tracing.trace(since, from_block)
+    scanner.advance(_always)
+    for settle in (wired.settlement(network).watch_settled, wired.settlement(network).follow, wired.moves(network).follow):
+        settle(_always)
+    wired.moves(network).watch(_always)
+    trace = tracing.trace(since)  # what was mined meanwhile; and what the scan knows by now is deep
+    if book:
+        tracing.book_strays(trace)
+    return tracing.left(trace, partial(_shown, wired, network))
+
+
+def _shown(wired: Services, network: Network, stray: Stray) -> str:
+    from chalicelib.domain.money import format_units
+
+    slug = stray.asset.rsplit(":", 1)[1]
+    coin = wired.catalogue(network.realm).coin(network.slug, slug)
+    amount = format_units(stray.amount, coin.decimals) if coin is not None else str(stray.amount)
+    return f"{stray.txid}: {amount} {slug} from {stray.sender} to {stray.recipient}, block {stray.block_number}"
+
+
+def _always() -> bool:
+    return True

@@ -1,0 +1,142 @@
+"""The tables were put back to an earlier second, and the chain went on: nothing is paid twice, credited or given back wrongly, and
+`after-restore` books what happened."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import boto3
+import pytest
+
+from chalicelib import wiring
+from chalicelib.domain.switch import PaymentSwitch
+from chalicelib.usecases.audit import audit
+from chalicelib.wiring import services
+from infra.cli import main
+from tests.contract.test_collection import go, moves, pay, settings, settle
+from tests.support.shop import ETHER, Shop
+from tests.support.treasury import same
+
+ELSEWHERE = ("-sandbox", "-custody", "-tenants")
+
+
+def tables() -> list[Any]:
+    """What is put back: all but the simulated chains themselves, and what does not change here."""
+    db = boto3.resource("dynamodb")
+    names = boto3.client("dynamodb").list_tables()["TableNames"]
+    return [db.Table(name) for name in names if not name.endswith(ELSEWHERE)]
+
+
+def rows(table: Any) -> list[Any]:
+    found, more = [], {}
+    while True:
+        page = table.scan(**more)
+        found += page["Items"]
+        if "LastEvaluatedKey" not in page:
+            return found
+        more = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+def kept() -> dict[str, list[Any]]:
+    return {table.name: rows(table) for table in tables()}
+
+
+def put_back(before: dict[str, list[Any]]) -> None:
+    for table in tables():
+        keys = [key["AttributeName"] for key in table.key_schema]
+        with table.batch_writer() as batch:
+            for row in rows(table):
+                batch.delete_item(Key={key: row[key] for key in keys})
+        with table.batch_writer() as batch:
+            for row in before[table.name]:
+                batch.put_item(Item=row)
+    wiring.forget()
+
+
+def command(*words: str) -> int:
+    return main(["--stage", "local", "after-restore", "--realm", "test", *words])
+
+
+def over(*words: str) -> None:
+    """Everything is deep enough, and the restore ends."""
+    assert command("--done", *words) == 0
+    assert main(["--stage", "local", "resume-payments", "--realm", "test"]) == 0
+    assert audit(services().store) == []
+
+
+@pytest.fixture
+def shop(stack) -> Shop:
+    found = Shop(stack)
+    found.turn()
+    return found
+
+
+def test_a_withdrawal_that_was_paid_after_the_second_is_not_paid_again(shop: Shop, capsys: pytest.CaptureFixture[str]):
+    shop.credit("3")
+    paid = shop.withdraw("1")
+    before = kept()
+    shop.withdraw("0.5")
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    assert shop.paid() == 15 * ETHER // 10
+    put_back(before)
+    assert command("--done") == 1  # nothing of it is deep yet
+    assert "nothing asked for" in capsys.readouterr().out
+    assert shop.withdrawal(paid)["status"] == "confirmed"
+    shop.nudge(600)
+    assert shop.paid() == 15 * ETHER // 10
+    assert main(["--stage", "local", "resume-payments", "--realm", "test"]) == 1
+    shop.mine(70)
+    over("--book-unmatched")
+    assert shop.available() == "2"  # of the other one nothing is known: it is the operator's loss
+    assert same(shop, shop.hot().address, "eth")
+    shop.withdraw("0.25")
+    shop.turn()
+    assert shop.paid() == 175 * ETHER // 100
+
+
+def test_what_went_between_our_own_places_is_credited_to_nobody(shop: Shop):
+    """Also where the polls went on before anybody noticed: then it is taken back."""
+    address = pay(shop, "5000")
+    before, eth = kept(), shop.balance("eth")
+    stood = services().reader(shop.realm_network()).tip()
+    settings(shop, "usdt", collectThreshold="1")
+    assert main(["--stage", "local", "collect", "--realm", "test", "--network", "ethereum", "--coin", "usdt"]) == 0
+    go(shop, 2)
+    settle(shop, 3)
+    put_back(before)
+    shop.mine()
+    shop.turn()
+    assert shop.balance("eth") != eth
+    shop.mine(70)
+    over("--from-block", f"ethereum:{stood}")
+    assert shop.balance("eth") == eth
+    assert same(shop, address, "usdt") == 0
+    same(shop, address, "eth")
+    same(shop, shop.hot().address, "usdt")
+    assert [move.state for move in (*moves("topup"), *moves("sweep"))] == ["settled", "settled"]
+
+
+def test_a_wallet_whose_chain_is_ahead_signs_nothing(shop: Shop, caplog: pytest.LogCaptureFixture):
+    """Nobody has run the command: what was paid is neither paid again nor given back."""
+    shop.credit("5")
+    shop.withdraw("0.5")
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    paid = shop.withdraw("1")
+    before = kept()
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    put_back(before)
+    caplog.set_level(logging.WARNING)
+    shop.mine(70)
+    shop.nudge(600)
+    shop.nudge(600)
+    assert shop.paid() == 15 * ETHER // 10
+    assert shop.withdrawal(paid)["status"] == "pending"
+    assert "has sent 1 transactions that are not known here" in caplog.text
+    assert services().store.get(PaymentSwitch, realm="test") is None
