@@ -89,6 +89,7 @@ class RetiredWallet:
     Found by network and address, both as in its `Wallet`. `drained_at` (milliseconds since 1970, as the other times) says when
     nothing was left that could be moved from it; None while its obligation `drain` is open. `moves` are the moves that drain it
     now, `planned` how many there have been; after `tries` of them in a row that failed, none is planned before `next_at`.
+    `remains` is what was left because it was not worth its fee: only what is more than that is drained again.
     """
 
     network: NetworkId
@@ -104,6 +105,7 @@ class RetiredWallet:
     planned: int = 0
     tries: int = 0
     next_at: int = 0
+    remains: tuple[OnChain, ...] = ()
     version: int = 1
 
     @classmethod

@@ -124,6 +124,21 @@ class ColdCoins:
             return None
         return self._store_move("drain", coin, wallet.address, hot.address, coins, plan, held, wallet.address)
 
+    def worth(self, wallet: Wallet) -> bool:
+        """Whether the coins of the replaced `wallet` are worth their fee now; also where the node does not know them as they are
+        booked. Raises Unavailable."""
+        hot = self._store.get(Wallet, network=self._network.id, role="hot")
+        held = coins_of(self._store, self._network, wallet.address)
+        coins = self._known(wallet, held)
+        if hot is None or not coins:
+            return True
+        try:
+            self._payer.consolidate(hot.address, unspent_of(coins), self._payer.fee_rate("low"))
+        except Refused as refused:
+            log.warning("%s: what the replaced wallet %s has is not worth its fee: %s", self._network.id, wallet.address, refused)
+            return False
+        return True
+
     # How much
 
     def _under_way(self, wallet: str) -> bool:

@@ -21,6 +21,7 @@ from chalicelib.domain.rates import RatesOf
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 
@@ -79,7 +80,14 @@ class MoveFees:
         needed = sum(self.cost(coin, source, recipient, amount) for recipient, amount in transfers)
         there = min(self.booked(source, self.native).units, self._reader().balance(source))
         topup = topup_units(needed, max(0, there))
-        return Provision(topup, self.cost(self.native, hot.address, source, topup) if topup else 0, needed)
+        return Provision(topup, self._sending(hot, source, topup) if topup else 0, needed)
+
+    def _sending(self, hot: Wallet, source: str, topup: int) -> int:
+        """What the top-up itself costs; 0 where the hot wallet has not even that much: whoever plans it waits then."""
+        try:
+            return self.cost(self.native, hot.address, source, topup)
+        except InsufficientFunds:
+            return 0
 
     def booked(self, address: str, coin: Coin) -> WalletBalance:
         """What the ledger has at an address (public spelling)."""

@@ -14,57 +14,55 @@ of coins it is a coin move (`coin_move_cold`); here its end is seen.
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from chalicelib.domain.addresses import RetiredWallet, Wallet
+from chalicelib.domain.addresses import OnChain, RetiredWallet, Wallet
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.coin_settings import NoFreshRate, limit_units
+from chalicelib.domain.collecting import topup_units
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import AT_REST, Move, MoveKind, move_id
+from chalicelib.domain.moves import Move, MoveKind, move_id
 from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.domain.work import WorkKind
+from chalicelib.usecases.begun import Begun, UnderWay
 from chalicelib.usecases.bundle_parts import bundle_work
 from chalicelib.usecases.changes import Change, Close, Open, Save, Still
 from chalicelib.usecases.coin_move_parts import open_moves
+from chalicelib.usecases.collect_fees import MoveFees
 from chalicelib.usecases.hot_coins import coins_of, pays_from_coins
 from chalicelib.usecases.move_planning import planned
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.wallet_lookup import ROLES, retired_wallets
-from chalicelib.usecases.withdrawal_steps import payout_parts
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 3
 """Moves planned in one transaction, which has ten items at most."""
 FEES_EACH = 10
-"""Quoted fees that are left for each transaction under way: replacements cost up to ten times the first."""
+"""Fees that are left for each transaction under way: replacements cost up to ten times the first."""
 DUST_FEES = 2
 """What is worth no more quoted fees than this stays where it is."""
-TOPUP_FEES = 5
 MOST_WAIT_SECONDS = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class UnderWay:
-    """What names a replaced wallet and is not at its end: how many, and what of each asset they will still
-    take from it by the ledger."""
+@dataclass(slots=True)
+class Costs:
+    """By token, in units: what moving it costs, of the native coin; how much is free. `refused`: why one can not be moved."""
 
-    count: int
-    needed: Counter[AssetId] = field(default_factory=Counter)
+    fees: dict[AssetId, int] = field(default_factory=dict)
+    free: dict[AssetId, int] = field(default_factory=dict)
+    refused: str | None = None
 
 
 class Drains:
@@ -78,9 +76,13 @@ class Drains:
         rules: AddressRules,
         clock: Clock,
         rates_of: RatesOf,
+        fees: Callable[[], MoveFees],
+        coins_pay: Callable[[Wallet], bool],
     ) -> None:
+        """`fees`: for a network of accounts; `coins_pay`: whether a wallet's coins are worth their fee, for a network of coins."""
         self._network, self._reader, self._store = network, reader, store
         self._rules, self._clock, self._rates_of = rules, clock, rates_of
+        self._fees, self._coins_pay, self._begun = fees, coins_pay, Begun(store, network)
 
     def work(self, more: Callable[[], bool]) -> None:
         """Bring every open drain a step on; open again where something arrived. Raises Unavailable, Failures."""
@@ -95,9 +97,11 @@ class Drains:
                     each.take(old.address, partial(self._reopen, old))
 
     def _reopen(self, old: RetiredWallet) -> None:
-        if self._worth_moving(old):
+        left = {remains.asset: remains.units for remains in old.remains}
+        booked = self._booked(old.address)
+        if any(booked[coin.asset].units > left.get(coin.asset, 0) for coin in self._worth_moving(old)):
             log.warning("%s: something arrived at the replaced wallet %s: it is drained again", self._network.id, old.address)
-            self._store.commit([Save(replace(old, drained_at=None, version=old.version + 1)), Open(old.drain)])
+            self._store.commit([Save(replace(old, drained_at=None, remains=(), version=old.version + 1)), Open(old.drain)])
 
     def _advance(self, address: str) -> None:
         old = self._store.get(RetiredWallet, network=self._network.id, address=address)
@@ -117,17 +121,23 @@ class Drains:
         found: list[WalletBalance | None] = self._store.get_many(keys)
         return {balance.asset: balance for balance in found if balance is not None}
 
-    def _fee(self) -> int | None:
-        """What the dearest plain payment costs, in units of the native coin; None where nobody knows."""
+    def _quote(self) -> FeeQuote | None:
+        """What payments of the hot wallet cost, in units of the native coin; None where nobody knows."""
         quote = self._store.get(FeeQuote, network=self._network.id)
         native = self._store.catalogue(self._network.realm).native(self._network.slug)
-        return None if quote is None or native.slug not in quote.fees else max([1, *quote.fees.values()])
+        return None if quote is None or native.slug not in quote.fees else quote
 
-    def _worth_moving(self, old: RetiredWallet) -> list[Coin]:
-        """The coins of which the ledger has more there than moving it costs, the native one last; without a fee quote none."""
-        quote = self._store.get(FeeQuote, network=self._network.id)
+    def _more_than_dust(self, native: Coin, units: int) -> bool:
+        quote = self._quote()
+        return quote is not None and units > DUST_FEES * max(1, quote.fees[native.slug])
+
+    def _worth_moving(self, old: RetiredWallet, costs: Costs | None = None) -> list[Coin]:
+        """The coins of which the ledger has more there than moving it costs, by `costs` where they are known, the native one last;
+        without a fee quote none."""
+        quote = self._quote()
         if quote is None:
             return []
+        known = {} if costs is None else costs.fees
         catalogue, booked = self._store.catalogue(self._network.realm), self._booked(old.address)
         native = catalogue.native(self._network.slug)
         rates, now = self._rates_of(self._network.realm), self._clock.now_ms()
@@ -136,16 +146,16 @@ class Drains:
             balance = booked.get(coin.asset)
             if balance is None or balance.units <= 0:
                 continue
-            fee = quote.fees.get(coin.slug, 0)
+            fee = known.get(coin.asset, quote.fees.get(coin.slug, 0))
             if coin.contract is None:
-                worth = balance.units > DUST_FEES * fee
+                worth = self._more_than_dust(coin, balance.units)
             else:
                 # With the top-up that may have to come before.
                 whole = fee + quote.fees.get(native.slug, 0)
                 there = rates.usd(coin.slug, balance.units, coin.decimals, now)
-                costs = rates.usd(native.slug, whole, native.decimals, now)
-                unknown = there is None or costs is None
-                worth = self._unpriced(old, coin, balance.units) if unknown else (there or 0) > (costs or 0)
+                burnt = rates.usd(native.slug, whole, native.decimals, now)
+                unknown = there is None or burnt is None
+                worth = self._unpriced(old, coin, balance.units) if unknown else (there or 0) > (burnt or 0)
             if worth:
                 found.append(coin)
         return sorted(found, key=lambda coin: coin.contract is None)
@@ -161,46 +171,12 @@ class Drains:
         least = max((limit for limit in limits if limit is not None), default=None)
         return old.drained_at is None if least is None else units >= least
 
-    # What is under way
-
-    def _under_way(self, old: RetiredWallet) -> UnderWay:
-        number, needed = 0, Counter[AssetId]()
-        for withdrawal in self._withdrawals("payout"):
-            if withdrawal.from_address == old.address and withdrawal.status == "processing":
-                number += 1
-                needed[withdrawal.asset] += withdrawal.amount
-        number += sum(withdrawal.from_address == old.address for withdrawal in self._withdrawals("sent"))
-        for works in pages_of(self._store, "stake", self._network.id):
-            keys = [(Stake, {"network": self._network.id, "id": work.id}) for work in works]
-            for stake in self._store.get_many(keys):
-                if stake is not None and stake.wallet == old.address and stake.status == "pending":
-                    number += 1
-                    needed[stake.asset] += stake.amount
-        for works in pages_of(self._store, "move", self._network.id):
-            for move in self._moves([work.id for work in works]):
-                if move.source == old.address and move.state not in AT_REST and move.id not in old.moves:
-                    number += 1
-                    needed[move.asset] += move.units if move.state != "signed" else 0
-        return UnderWay(number, needed)
-
-    def _withdrawals(self, kind: WorkKind) -> Iterator[Withdrawal]:
-        for works in pages_of(self._store, kind, self._network.id):
-            keys = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
-            found: list[Withdrawal | None] = self._store.get_many(keys)
-            yield from (withdrawal for withdrawal in found if withdrawal is not None)
-
-    def _moves(self, ids: list[str]) -> list[Move]:
-        found: list[Move | None] = (
-            self._store.get_many([(Move, {"network": self._network.id, "id": id}) for id in ids]) if ids else []
-        )
-        return [move for move in found if move is not None]
-
     # Networks of accounts
 
     def _move_on(self, old: RetiredWallet) -> None:
         """Plan what can be moved now, or end the obligation. Raises Conflict, Unavailable."""
         now = self._clock.now_ms()
-        mine = self._moves(list(old.moves))
+        mine = self._begun.moves(list(old.moves))
         ended = [move for move in mine if move.at_rest]
         after = replace(old, moves=tuple(move.id for move in mine if not move.at_rest))
         target = self._target(old)
@@ -216,16 +192,22 @@ class Drains:
         news = News(now)
         moves: list[Move] = []
         worth = self._worth_moving(old)
-        under_way = self._under_way(old)
+        under_way = self._begun.with_(old)
         if after.next_at <= now and target is not None:
-            moves = self._wanted(after, target, worth, under_way, [move for move in mine if not move.at_rest])
+            open_ones = [move for move in mine if not move.at_rest]
+            costs = self._costs(old, target, worth, under_way, open_ones)
+            worth = self._worth_moving(old, costs)
+            moves = self._wanted(after, target, worth, under_way, open_ones, costs)
+            if costs.refused and not moves:
+                log.error("ALARM %s: draining %s: refused: %s", self._network.id, old.address, costs.refused)
+                after = replace(after, tries=old.tries + 1, next_at=now + min(60 * 2**old.tries, MOST_WAIT_SECONDS) * 1000)
         if moves:
             after = replace(after, moves=(*after.moves, *(move.id for move in moves)), planned=old.planned + len(moves))
         elif not worth and not under_way.count and not after.moves and not self._pending(old):
-            if self._fee() is None:
+            if self._quote() is None:
                 return
-            after = replace(after, drained_at=now, tries=0, next_at=0)
-            log.info("%s: the replaced wallet %s is drained", self._network.id, old.address)
+            after = replace(after, drained_at=now, tries=0, next_at=0, remains=self._remains(old))
+            log.info("%s: the replaced wallet %s is drained: %s", self._network.id, old.address, after.remains or "nothing is left")
         if after == old:
             return
         changes: list[Change] = [Save(replace(after, version=old.version + 1))]
@@ -250,50 +232,83 @@ class Drains:
         found = self._store.get(Wallet, network=self._network.id, role=old.role)
         return found or self._store.get(Wallet, network=self._network.id, role="hot")
 
+    def _remains(self, old: RetiredWallet) -> tuple[OnChain, ...]:
+        """What is not worth moving."""
+        left = self._booked(old.address).values()
+        return tuple(OnChain(old.address, balance.asset, balance.units) for balance in left if balance.units > 0)
+
     def _pending(self, old: RetiredWallet) -> bool:
         return any(balance.pending for balance in self._booked(old.address).values())
 
     def _wanted(
-        self, old: RetiredWallet, target: Wallet, worth: list[Coin], under_way: UnderWay, open_ones: list[Move]
+        self, old: RetiredWallet, target: Wallet, worth: list[Coin], under_way: UnderWay, open_ones: list[Move], costs: Costs
     ) -> list[Move]:
-        fee = self._fee()
-        busy = {move.asset for move in open_ones}
-        if fee is None or any(move.kind == "topup" for move in open_ones):
+        quote = self._quote()
+        if quote is None or any(move.kind == "topup" for move in open_ones):
             return []
-        booked = self._booked(old.address)
+        booked, mine = self._booked(old.address), {move.asset: move for move in open_ones}
+        native = self._fees().native
+        there = min(booked[native.asset].units, self._reader.balance(old.address)) if native.asset in booked else 0
+        # What is signed pays its own; the rest is looked at anew, since its fee may have risen.
+        there -= under_way.needed[native.asset] + sum(move.fee for move in open_ones)
+        there -= sum(move.units for move in open_ones if move.asset == native.asset and move.state != "signed")
         tokens = [coin for coin in worth if coin.contract is not None]
         found: list[Move] = []
+        missing = 0
         for coin in tokens:
-            free = booked[coin.asset].units - under_way.needed[coin.asset]
-            free = min(free, self._reader.balance(old.address, coin.contract)) if free > 0 else 0
-            if free > 0 and coin.asset not in busy and len(found) < AT_ONCE:
-                found.append(self._move(old, len(found), "drain", coin, target, free))
-        if found:
-            return found if self._has_for_fees(old, fee * (len(found) + 1)) else self._topped_up(old, fee)
-        for coin in worth:
-            if coin.contract is not None or coin.asset in busy:
+            fee = costs.fees.get(coin.asset)
+            move = mine.get(coin.asset)
+            if fee is None or (move is not None and move.state == "signed"):
                 continue
-            free = min(booked[coin.asset].units, self._reader.balance(old.address)) - under_way.needed[coin.asset]
-            if not under_way.count and not tokens and not open_ones:
-                return [self._move(old, 0, "drain", coin, target, free, bare=True)] if free > DUST_FEES * fee else []
-            kept = FEES_EACH * fee * (under_way.count + len(tokens) + 2)
-            if free > 2 * kept:
-                return [self._move(old, 0, "drain", coin, target, free - kept)]
-        return []
-
-    def _has_for_fees(self, old: RetiredWallet, fees: int) -> bool:
-        native = self._store.catalogue(self._network.realm).native(self._network.slug)
-        booked = self._booked(old.address).get(native.asset)
-        return booked is not None and min(booked.units, self._reader.balance(old.address)) >= fees
-
-    def _topped_up(self, old: RetiredWallet, fee: int) -> list[Move]:
-        """Native coins from the hot wallet, for the fees of tokens that shall leave; well within what a top-up may be."""
-        hot = self._store.get(Wallet, network=self._network.id, role="hot")
-        native = self._store.catalogue(self._network.realm).native(self._network.slug)
-        if hot is None:
+            if there < fee:
+                missing = missing or topup_units(fee, max(0, there))
+                continue
+            there -= fee
+            if move is None and len(found) < AT_ONCE:
+                found.append(self._move(old, len(found), "drain", coin, target, costs.free[coin.asset]))
+        if found:
+            return found
+        if missing and (topup := self._topup(old, native, missing, costs)):
+            return topup
+        if native not in worth or native.asset in mine:
             return []
-        amount = TOPUP_FEES * fee
-        return [replace(self._move(old, 0, "topup", native, hot, amount), source=hot.address, recipient=old.address)]
+        if not under_way.count and not tokens and not open_ones:
+            return [self._move(old, 0, "drain", native, target, there, bare=True)] if self._more_than_dust(native, there) else []
+        dearest = max([1, *quote.fees.values(), *costs.fees.values()])
+        kept = FEES_EACH * dearest * (under_way.count + len(tokens) + 2)
+        return [self._move(old, 0, "drain", native, target, there - kept)] if there > 2 * kept else []
+
+    def _costs(self, old: RetiredWallet, target: Wallet, worth: list[Coin], under_way: UnderWay, open_ones: list[Move]) -> Costs:
+        """What moving each token costs now, whoever pays: the old wallet's energy and bandwidth count, not the hot one's. Raises
+        Unavailable."""
+        costs, booked = Costs(), self._booked(old.address)
+        mine = {move.asset: move.amount for move in open_ones if move.kind == "drain"}
+        for coin in worth:
+            if coin.contract is None:
+                continue
+            free = booked[coin.asset].units - under_way.needed[coin.asset]
+            free = mine.get(coin.asset) or (min(free, self._reader.balance(old.address, coin.contract)) if free > 0 else 0)
+            if free <= 0:
+                continue
+            try:
+                costs.fees[coin.asset] = self._fees().cost(coin, old.address, target.address, free)
+                costs.free[coin.asset] = free
+            except Refused as refused:
+                # One that is signed has left, or is about to.
+                costs.refused = costs.refused if coin.asset in mine else f"{coin.slug}: {refused}"
+        return costs
+
+    def _topup(self, old: RetiredWallet, native: Coin, units: int, costs: Costs) -> list[Move]:
+        """Native coins from the hot wallet, for the fee of a token that shall leave; nothing while that has too few."""
+        hot, fees = self._store.get(Wallet, network=self._network.id, role="hot"), self._fees()
+        taken = None if hot is None else fees.spoken_for(hot, native)
+        if hot is None or taken is None:
+            return []
+        free = min(fees.booked(hot.address, native).units, self._reader.balance(hot.address)) - taken
+        if free < units or free < units + fees.cost(native, hot.address, old.address, units):
+            costs.refused = f"the hot wallet has {free} of {units} units for the fee of its tokens"
+            return []
+        return [replace(self._move(old, 0, "topup", native, hot, units), source=hot.address, recipient=old.address)]
 
     def _move(
         self, old: RetiredWallet, index: int, kind: MoveKind, coin: Coin, target: Wallet, amount: int, bare: bool = False
@@ -325,9 +340,11 @@ class Drains:
                     return
                 open_ones += 1
         moves = any(move.wallet == old.address and move.state != "settled" for move in open_moves(self._store, self._network.id))
-        if open_ones or moves or self._pending(old) or self._worth_moving(old) or self._fee() is None:
+        if open_ones or moves or self._pending(old) or self._quote() is None:
             return
-        done = replace(old, drained_at=self._clock.now_ms(), version=old.version + 1)
+        if self._worth_moving(old) and self._coins_pay(old.wallet):
+            return
+        done = replace(old, drained_at=self._clock.now_ms(), remains=self._remains(old), version=old.version + 1)
         # Whoever books a coin there saves the same record of coins.
         kept = [Still(held)] if held.version else []
         self._store.commit([Save(done), *kept, Close(old.drain)])

@@ -177,7 +177,8 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.usecases.rotation import Drains
 
         reader, clock, rates = self.reader(network), self.clock_of(network.realm), self.deposits(network.realm).rates
-        return Drains(network, reader, self.store, self.rules, clock, rates)
+        fees, coins_pay = partial(self.move_fees, network), lambda wallet: self.cold_coins(network).worth(wallet)
+        return Drains(network, reader, self.store, self.rules, clock, rates, fees, coins_pay)
 
     def verdicts(self, network: Network) -> Verdicts:
         from chalicelib.usecases.verdicts import Verdicts

@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from chalicelib.usecases.wallet_lookup import wallet_at
 from chalicelib.usecases.wallets import Registered
 from chalicelib.wiring import services
 from infra import cli
+from tests.contract.test_reconciliation import suspected
 from tests.contract.test_renewed_payouts import STUCK, decide
 from tests.support.cuts import Cutter, Died, install
 from tests.support.shop import PAYEE, Shop, open_shop
@@ -188,6 +190,14 @@ def test_a_cold_wallet_and_a_collector_are_replaced_too(shop: Shop, capsys: pyte
     assert new is not None and units(new.address, "usdt") == 40 * 10**6
     kinds = {move.kind for move in services().store.every(Move)}
     assert kinds == {"topup", "drain"}, "the collector had nothing for the fee"
+    (remains,) = retired(collector.address).remains
+    assert remains.units == units(collector.address) > 0, "a part of the top-up is not worth its fee"
+    shop.pay(collector.address, "0.0015")
+    shop.mine()
+    shop.turn()
+    assert retired(collector.address).drained_at is None
+    drain(shop, collector.address)
+    assert units(collector.address) < remains.units, "more than two fees of its own coin, less than those of a token"
 
 
 def test_who_has_an_admin_key_moves_nothing_to_a_wallet_of_theirs(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
@@ -249,7 +259,7 @@ def test_what_the_chain_has_is_shown_beside_the_ledger(shop: Shop) -> None:
     shop.wait(31)
     shop.turn()
     ether = next(b for b in shop.get("/v1/addresses/hot-wallet/ethereum")["balances"] if b["coin"] == "eth")
-    assert float(ether["onChainBalance"]) == float(ether["balance"]) + 1.5
+    assert Decimal(ether["onChainBalance"]) == Decimal(ether["balance"]) + Decimal("1.5")
 
 
 def test_a_stuck_payment_is_replaced_with_the_old_key(shop: Shop) -> None:
@@ -331,5 +341,51 @@ def test_wherever_a_rotation_dies_everything_is_moved_and_paid_once(
         services().clock.shift_ms = shift
         cutter.set(at, "death", "after" if at % 2 else "before")
         rotate()
+        assert cutter.fired
+        check()
+
+
+def test_wherever_the_draining_of_tokens_dies_they_are_moved_once(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, stack: Stack
+) -> None:
+    """A collector with tokens and nothing for their fee: a top-up, then the tokens. Each write is the last of its process."""
+    admin, path = stack.keys["admin_test"], "/v1/addresses/service-wallets"
+    body = {"network": "ethereum", "type": "collector"}
+    old = stack.call("POST", path, admin, body).json["address"]
+    shop.pay(old, "40", "usdt")
+    shop.mine()
+    shop.turn()
+    replaced(shop, "collector")
+    begun, cutter, shift = stack.snapshot(), Writes(), services().clock.shift_ms
+    install(cutter, monkeypatch)
+
+    def run() -> None:
+        for _ in range(3):
+            try:
+                with cutter.arm():
+                    shop.turn(failures="count")
+            except Died:
+                wiring.forget()
+                services().clock.shift_ms = shift
+            shop.mine()
+
+    def check() -> None:
+        shop.wait(65)  # a lost command is given again
+        drain(shop, old)
+        new = services().store.get(Wallet, network=ETHEREUM, role="collector")
+        assert new is not None and units(new.address, "usdt") == shop.paid(new.address, "usdt") == 40 * 10**6
+        assert sorted(move.kind for move in services().store.every(Move)) == ["drain", "topup"]
+        assert units(old) == shop.paid(old) and audit(services().store) == [] == suspected(shop)
+
+    run()
+    check()
+    count = len(cutter.trace)
+    assert count >= 8
+    every = 1 if os.environ.get("SWEEP") == "full" else count // 2 + 1
+    for at in range(2, count + 1, every):
+        stack.restore(begun)
+        services().clock.shift_ms = shift
+        cutter.set(at, "death", "after" if at % 2 else "before")
+        run()
         assert cutter.fired
         check()

@@ -14,6 +14,7 @@ from chalicelib.domain.collecting import Collection
 from chalicelib.domain.moves import Move
 from chalicelib.usecases.audit import audit
 from chalicelib.wiring import services
+from tests.contract.test_reconciliation import suspected
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 from tests.support.shop import Shop, open_shop
 from tests.support.treasury import cold, register, same
@@ -61,6 +62,7 @@ def check(shop: Shop, address: str, collector: str, far: str, before: int) -> No
     assert shop.available("usdt") == "1000"
     assert audit(services().store) == []
     assert {w.kind for w in services().store.every_work()} <= {"expiry", "moved"}
+    assert suspected(shop) == []
 
 
 @pytest.mark.slow

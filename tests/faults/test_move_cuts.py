@@ -14,6 +14,7 @@ from chalicelib import wiring
 from chalicelib.domain.moves import Move
 from chalicelib.usecases.audit import audit
 from chalicelib.wiring import services
+from tests.contract.test_reconciliation import suspected
 from tests.support.cuts import WAYS, Cutter, Died, install
 from tests.support.shop import ETHER, Shop
 from tests.support.stack import Stack
@@ -71,6 +72,7 @@ def check(run: Run, topped: bool, swept: bool) -> None:
     settled = all(m.at_rest for m in moves)
     assert not settled or booked(shop, run.collector, "usdt") == shop.paid(run.collector, "usdt")
     assert {m.state for m in moves} <= {"signed", "settled"}
+    assert suspected(shop) == []
 
 
 def test_every_write_of_a_collection_is_cut(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.addresses import RetiredWallet, Role
 from chalicelib.domain.collecting import Collection
-from chalicelib.domain.moves import Move, move_id, move_work
+from chalicelib.domain.moves import Move, move_id, move_work, operators
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Close, Save
 from chalicelib.usecases.move_planning import planned
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.accounts import Payment
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
@@ -25,6 +27,8 @@ from tests.support.stack import first_stack
 from tests.support.tron_chain import TRX, USDT, stranger
 
 pytestmark = pytest.mark.nodes
+
+WALLETS = "/v1/addresses/service-wallets"
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +55,9 @@ def shop(started: Shop) -> Iterator[Shop]:
     assert started.booked() == started.on_chain(started.hot())
 
 
-def go_on(shop: Shop, until: Callable[[], bool]) -> None:
+def go_on(shop: Shop, until: Callable[[], bool], times: int = 8) -> None:
     """Blocks and time pass, and what is due is done, until it is so."""
-    for _ in range(8):
+    for _ in range(times):
         if until():
             return
         shop.node.mine(CONFIRMATIONS)
@@ -138,3 +142,38 @@ def test_a_loan_that_is_none_is_not_signed(shop: Shop) -> None:
     assert left is not None and left.raw is None
     ended = replace(left, state="dropped", nonce=None, unsigned=None, version=left.version + 1)
     store.commit([Save(ended), Close(move_work(left))])
+
+
+def test_wallets_are_replaced_while_a_stake_is_lent(started: Shop) -> None:
+    """Last here: the stake stays where it is. What is lent comes back before the old hot wallet is drained; an old collector has no
+    energy, and gets what the transfer of its tokens burns there."""
+    shop = started
+    go_on(shop, lambda: not lent_now())
+    shop.node.call("dev/time", shift_seconds=86_400)
+    services().clock.shift_ms += 86_400_000
+    known, old = len(moves("delegation")), shop.hot()
+    address = paid(shop)
+    go_on(shop, lambda: len(moves("delegation")) > known and moves("delegation")[-1].state == "signed")
+    assert lent_now() and moves("delegation")[-1].recipient == address
+    made = {"network": "tron", "type": "collector"}
+    collector = shop.call("POST", WALLETS, shop.admin, json=made)["address"]
+    network = services().catalogue("live").networks["tron"]
+    roles: tuple[Role, ...] = ("hot", "collector")
+    for role in roles:
+        with in_realm("live"):
+            services().wallets.register(operators("live"), network, role, by="a test", replace=True)
+    shop.node.faucet(collector, 70, "USDT")
+    shop.confirm()
+    assert lent_now()
+    shop.node.call("dev/time", shift_seconds=7 * 3600)  # overdue, should no sweep come
+    services().clock.shift_ms += 7 * 3_600_000
+
+    def moved() -> bool:
+        retired = services().store.every(RetiredWallet)
+        assert not lent_now() or all(w.drained_at is None for w in retired if w.address == old)
+        return not lent_now() and shop.on_chain(collector, USDT) == shop.on_chain(old, USDT) == 0
+
+    go_on(shop, moved, 14)
+    (topup,) = (m for m in moves("topup") if m.recipient == collector)
+    assert topup.amount > 10 * TRX, "what it burns without energy, not what the hot wallet would have burnt"
+    assert audit(services().store) == []

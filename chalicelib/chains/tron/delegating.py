@@ -56,11 +56,14 @@ class TronDelegating:
                     ("wallet/getchainparameters", {}),
                 ]
             )
+            exists, prices = bool(row(account, "an account")), fees.prices_of(parameters)
+            if not row(owner, "an account"):
+                # Of a wallet that nobody has used yet the node tells nothing, and it has no stake.
+                return Lendable(0, 1, 1, exists, 0, prices.energy, prices.byte)
             limit, weight = (whole(row(resources, "an account's resources").get(name), "a total") for name in _TOTALS[resource])
             if not limit or not weight:
                 raise Garbled("the node does not tell what a stake gives")
-            free, prices = whole(row(size, "a size").get("max_size"), "a size"), fees.prices_of(parameters)
-            exists = bool(row(account, "an account"))
+            free = whole(row(size, "a size").get("max_size"), "a size")
             return Lendable(free, limit, weight * _TRX, exists, _staked(owner, resource), prices.energy, prices.byte)
 
         return self._sending.sure(ask)
