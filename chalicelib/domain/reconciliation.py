@@ -16,6 +16,8 @@ from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId
 
 EVERY_MS = 24 * 3600 * 1000
 """How long after the last run began the next one does by itself."""
+STALE_MS = 2 * EVERY_MS
+"""After so long a report proves nothing of now."""
 MOST_LISTED = 200
 """Differences that the report itself lists."""
 PART = 800
@@ -190,9 +192,9 @@ class Comparison:
     """How far the run of a network has come. `after` is the place in the table that the phase has reached, empty at its start.
 
     `first_block` and `last_block` bound the blocks that places were compared at. `found` counts differences, of which the first
-    MOST_LISTED are in `differences`; those after them are stored in `parts` parts, but the last, that are in `more`. `skipped`
-    names the first of `unread` places that could not be compared. `trouble` says why it can not go on now, since `trouble_since`.
-    Times in milliseconds since 1970.
+    MOST_LISTED are in `differences`; those after them are stored in `parts` parts, but the last, that are in `more`. `worst` has
+    one of each coin (`worst_of`). `skipped` names the first of `unread` places that could not be compared. `trouble` says why it
+    can not go on now, since `trouble_since`. Times in milliseconds since 1970.
     """
 
     network: NetworkId
@@ -211,6 +213,7 @@ class Comparison:
     found: int = 0
     more: tuple[Difference, ...] = ()
     parts: int = 0
+    worst: tuple[Difference, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     unread: int = 0
     trouble: str | None = None
@@ -269,6 +272,7 @@ class Comparison:
             suspects=tuple(suspects.values()),
             differences=tuple(listed[:MOST_LISTED]),
             more=tuple(listed[MOST_LISTED:]),
+            worst=worst_of((*self.worst, *listed[before_these:])),
             found=self.found + len(listed) - before_these,
             skipped=tuple(skipped),
             unread=unread,
@@ -303,7 +307,8 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
     """The last finished run of a network. `complete`: it went through all places; else `trouble` says why not, and nothing is
-    proven of the rest. Of `found` differences the first are in `differences`, the others in `parts` parts. `unread` places could
+    proven of the rest. Of `found` differences the first are in `differences`, the others in `parts` parts, and
+    `worst` has one of each coin. `unread` places could
     not be compared, such as `skipped`. Times in milliseconds since 1970."""
 
     network: NetworkId
@@ -318,10 +323,14 @@ class ComparisonReport:
     differences: tuple[Difference, ...] = ()
     found: int = 0
     parts: int = 0
+    worst: tuple[Difference, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     unread: int = 0
     trouble: str | None = None
     version: int = 1
+
+    def stale(self, now: int) -> bool:
+        return now - self.finished_at > STALE_MS
 
     @property
     def insolvent(self) -> tuple[CoinSums, ...]:
@@ -367,6 +376,22 @@ class Whole:
     order: ReconciliationOrder | None = None
     running: Sequence[Comparison] = field(default_factory=tuple)
     reports: Sequence[ComparisonReport] = field(default_factory=tuple)
+    at: int = 0
+    """When it was read, in milliseconds since 1970."""
+
+
+def worst_of(differences: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Of each coin the one that matters most: losses before gains, service wallets before others, then the largest. However many
+    small ones somebody makes, these are told. Of several coins, the first is told first."""
+
+    def rank(each: Difference) -> tuple[bool, bool, int]:
+        missing = each.expected - each.held
+        return missing < 0, each.role == "user", -missing
+
+    found: dict[AssetId, Difference] = {}
+    for each in sorted(differences, key=rank):
+        found.setdefault(each.asset, each)
+    return tuple(found.values())
 
 
 def owed_by(balances: Iterable[tuple[TenantId, AssetId, int]]) -> dict[AssetId, tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue import Catalogue, Network
 from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.reconciliation import Comparison, ComparisonReport, Difference, DifferencesPart, ReconciliationOrder, Whole
 from chalicelib.usecases.changes import Also, Save, nothing_more
@@ -24,6 +24,11 @@ def parts_of(store: Store, report: ComparisonReport, numbers: Iterable[int]) -> 
     return [part for part in found if part is not None and part.run == report.run]
 
 
+def comparable(network: Network) -> bool:
+    """Whether a network can be compared, so far as is known here: one that is out of service is as long as it has a node."""
+    return network.status == "active" or network.simulated or network.rpc_url is not None
+
+
 class Reconciliations:
     """Reads and orders. What compares is `reconciliation_run`."""
 
@@ -31,7 +36,8 @@ class Reconciliations:
         self._store, self._clock = store, clock
 
     def order(self, realm: Realm, by: str | None, also: Also = nothing_more) -> ReconciliationOrder:
-        """Every network of `realm` is compared as soon as the schedule comes; one whose run is open already, once that has ended.
+        """Every network of `realm` that can be is compared as soon as the schedule comes;
+        one whose run is open already, once that has ended.
 
         `by` is the id of the operator's key, None for the command line. Raises Unavailable.
         """
@@ -55,6 +61,7 @@ class Reconciliations:
             order=order,
             running=[state for state in found[: len(networks)] if state is not None and state.open],
             reports=[report for report in found[len(networks) :] if report is not None],
+            at=self._clock.now_ms(),
         )
 
     def part(self, whole: Whole, slug: str, number: int) -> Sequence[Difference]:

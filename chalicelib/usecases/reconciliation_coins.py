@@ -112,7 +112,13 @@ class LooksAtCoins:
         address = self._rules.normalize(self._network.id, place.address)
         if place.role == "hot":
             held = self._store.get(HeldCoins, network=self._network.id, wallet=address)
-            return [] if held is None else [coin.outpoint for coin in held.coins if not coin.gone]
+            coins = () if held is None else tuple(coin for coin in held.coins if not coin.gone)
+            known = [coin.outpoint for coin in coins]
+            # What anybody sent there is the ledger's, also where the record has no room for it.
+            if (came := self._listed(f"own:{self._network.realm}", address)) is not None:
+                return [*known, *came]
+            wallet = self._store.get(WalletBalance, network=self._network.id, address=place.address, asset=place.asset)
+            return None if wallet is not None and wallet.units > sum(coin.amount for coin in coins) else known
         watched: Watched | None = self._store.get(Watched, **watched_key(self._network, place.address)[1])
         if watched is not None and watched.tenant is not None:
             return self._listed(watched.tenant, address)

@@ -120,7 +120,7 @@ class ReconciliationRun:
         if not after.open:
             report = self._report(after, now, known)
             # What was listed is in the report: the state of the next run begins empty anyway.
-            changes += [Save(replace(after, sums=(), suspects=(), differences=(), skipped=())), Save(report)]
+            changes += [Save(replace(after, sums=(), suspects=(), differences=(), worst=(), skipped=())), Save(report)]
             # Before it is stored: twice is better than never, which is what whoever dies in between would make of it.
             self._tell(report)
         else:
@@ -184,7 +184,7 @@ class ReconciliationRun:
         """What lies at deposit addresses may have to be collected: each run asks anew, whatever became of older hints."""
         network = self._network
         coins = {coin.asset for coin in self._store.catalogue(network.realm).coins_of(network.slug) if collects(coin)}
-        if not coins:
+        if not coins or network.status != "active":
             return
         for deposit in self._looks.unspent:
             open_hint(self._store, network.id, deposit)
@@ -252,6 +252,7 @@ class ReconciliationRun:
             differences=state.differences,
             found=state.found,
             parts=state.parts,
+            worst=state.worst,
             skipped=state.skipped,
             unread=state.unread,
             trouble=state.trouble,
@@ -265,10 +266,13 @@ class ReconciliationRun:
             log.info("%s: %d places are as the ledger says", name, report.looked)
             return
         if report.found:
-            first = report.differences[0]
+            first = report.worst[0]
+            net = [f"{change:+d} of {sums.asset}" for sums in report.sums if (change := sums.held - sums.expected)]
             log.error(
-                "ALARM %s: reconciliation found %d places that differ from the ledger, such as %s (%s): %d units of %s, not %d",
+                "ALARM %s: reconciliation found %d places that differ from the ledger, such as %s (%s): %d units of %s, not %d. "
+                "In all: %s",
                 *(name, report.found, first.address, first.role, first.held, first.asset, first.expected),
+                ", ".join(net) or "as much as there has to be",
             )
         if report.unread:
             place = report.skipped[0]

@@ -24,11 +24,11 @@ def whole_view(
     reports = [report for report in whole.reports if wanted(report.network)]
     known = {report.network for report in reports}
     active = {n.id for n in catalogue.networks.values() if n.status == "active" and wanted(n.id)}
-    solvent = _solvent([_network_solvent(report) for report in reports]) if active <= known else None
+    solvent = _solvent([_network_solvent(report, whole.at) for report in reports]) if active <= known else None
     return {
         "solvent": solvent,
         "orderedAt": None if whole.order is None else iso(whole.order.at),
-        "networks": [_report(report, catalogue, rules) for report in reports],
+        "networks": [_report(report, catalogue, rules, whole.at) for report in reports],
         "differences": [
             difference_view(difference, catalogue, rules)
             for report in reports
@@ -54,7 +54,7 @@ def difference_view(difference: Difference, catalogue: Catalogue, rules: Address
     }
 
 
-def _report(report: ComparisonReport, catalogue: Catalogue, rules: AddressRules) -> dict[str, Any]:
+def _report(report: ComparisonReport, catalogue: Catalogue, rules: AddressRules, now: int) -> dict[str, Any]:
     return {
         "network": network_parts(report.network)[1],
         "run": report.run,
@@ -78,7 +78,8 @@ def _report(report: ComparisonReport, catalogue: Catalogue, rules: AddressRules)
             }
             for place in report.skipped
         ],
-        "solvent": _network_solvent(report),
+        "worst": [difference_view(difference, catalogue, rules) for difference in report.worst],
+        "solvent": _network_solvent(report, now),
         "coins": [_coin(sums, report.complete, catalogue) for sums in report.sums],
     }
 
@@ -116,8 +117,10 @@ def _running(state: Comparison) -> dict[str, Any]:
     }
 
 
-def _network_solvent(report: ComparisonReport) -> bool | None:
-    return _solvent([sums.solvent for sums in report.sums]) if report.complete else None
+def _network_solvent(report: ComparisonReport, now: int) -> bool | None:
+    """An old report proves nothing good of now."""
+    found = _solvent([sums.solvent for sums in report.sums]) if report.complete else None
+    return None if found and report.stale(now) else found
 
 
 def _solvent(each: list[bool | None]) -> bool | None:

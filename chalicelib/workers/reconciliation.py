@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from functools import partial
 
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Cursor
 from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.reconciliation import comparable
 from chalicelib.usecases.trying import Each
 from chalicelib.wiring import services
 
+log = logging.getLogger(__name__)
+
 SECONDS = 200.0
 """How long one run of the function may begin new steps, all networks together; each ends well within its 300 seconds."""
+DAY_MS, HOUR_MS = 24 * 3600 * 1000, 3600 * 1000
 
 
 def run() -> None:
@@ -24,12 +30,14 @@ def run() -> None:
         network
         for realm in wired.settings.realms
         for network in wired.store.catalogue(realm).networks.values()
-        if network.status == "active"
+        # Out of service, its coins are still ours; one that was never in service has none.
+        if network.status == "active" or (comparable(network) and wired.store.get(Cursor, network=network.id) is not None)
     ]
     with Each("reconciliation") as each:
         for left, network in zip(range(len(networks), 0, -1), networks, strict=True):
             # What one network leaves of its share is the others'.
             each.take(network.id, partial(_compare, network, time.monotonic() + (until - time.monotonic()) / left))
+        each.take("old reports", _tell_stale)
 
 
 def _compare(network: Network, until: float) -> None:
@@ -37,3 +45,14 @@ def _compare(network: Network, until: float) -> None:
         run = services().reconciliation_run(network)
         if run.begin():
             run.work(lambda: time.monotonic() < until)
+
+
+def _tell_stale() -> None:
+    """Of what was compared once and is not any more, for an hour each day."""
+    wired = services()
+    for realm in wired.settings.realms:
+        whole = wired.reconciliations.read(wired.store.catalogue(realm))
+        for report in whole.reports:
+            if report.stale(whole.at) and (whole.at - report.finished_at) % DAY_MS < HOUR_MS:
+                days = (whole.at - report.finished_at) // DAY_MS
+                log.error("ALARM %s: reconciliation was finished %d days ago: nothing is proven since", report.network, days)

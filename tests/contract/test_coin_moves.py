@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain import coins_held
 from chalicelib.domain.addresses import RetiredWallet, Wallet, Watched
 from chalicelib.domain.coin_moves import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin
 from chalicelib.domain.collecting import Collection
@@ -794,6 +795,21 @@ def test_a_cold_move_leaves_room_for_its_replacements_which_are_bounded(
     assert treasury.moves()[0].state == "settled" and treasury.suspected() == []
 
 
+def compared(treasury: Treasury) -> ComparisonReport:
+    """One whole run of the reconciliation."""
+    run = services().reconciliation_run(services().catalogue("live").networks["litecoin"])
+    services().reconciliations.order("live", None)
+    assert run.begin()
+    while (step := run.step()) != "idle":
+        if step == "waits":
+            treasury.later(2)
+            treasury.chain.mine()
+            treasury.run()
+    found = services().store.get(ComparisonReport, network=NETWORK)
+    assert found is not None
+    return found
+
+
 def test_an_address_with_too_many_coins_keeps_no_other_from_being_compared(
     treasury: Treasury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -806,15 +822,17 @@ def test_an_address_with_too_many_coins_keeps_no_other_from_being_compared(
     treasury.confirm()
     treasury.chain.steal(f"{other.txid}:{other.position.removeprefix('out:')}")
     treasury.run()
-    run = services().reconciliation_run(services().catalogue("live").networks["litecoin"])
-    services().reconciliations.order("live", None)
-    assert run.begin()
-    while (step := run.step()) != "idle":
-        if step == "waits":
-            treasury.later(2)
-            treasury.chain.mine()
-            treasury.run()
-    found = services().store.get(ComparisonReport, network=NETWORK)
-    assert found is not None and found.complete and not found.clean
+    found = compared(treasury)
+    assert found.complete and not found.clean
     assert [(s.address, s.why) for s in found.skipped] == [(crowded, "it has more than 1 deposits")]
     assert [d.address for d in found.differences] == [other.address]
+
+
+def test_coins_that_a_wallet_has_no_room_for_are_compared_all_the_same(treasury: Treasury, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody can send small ones to a hot wallet."""
+    monkeypatch.setattr(coins_held, "MOST_COINS", 3)
+    for n in range(5):
+        treasury.chain.pay(treasury.hot, 6_000 + n)
+    treasury.confirm()
+    assert len(treasury.held().coins) == 3
+    assert [d for d in compared(treasury).differences if d.role == "hot"] == []

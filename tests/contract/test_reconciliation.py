@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.chains.sandbox.ledger import Tx
 from chalicelib.domain import reconciliation
-from chalicelib.domain.ids import TenantId
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.merchants import Merchant
 from chalicelib.domain.moves import Move
@@ -21,6 +21,7 @@ from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation_run import ReconciliationRun
 from chalicelib.wiring import services
+from chalicelib.workers import reconciliation as worker
 from infra.cli import main
 from tests.support.shop import ETHER, Shop, open_shop
 from tests.support.stack import Stack
@@ -366,6 +367,61 @@ def test_a_network_that_does_not_answer_is_not_called_equal(
     monkeypatch.undo()
     shop.wait(1)
     assert compared(shop).clean
+
+
+def test_a_network_out_of_service_is_compared_and_an_old_report_proves_nothing(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invoice = shop.invoice("2")
+    shop.pay(invoice["address"], "2")
+    shop.mine()
+    shop.turn()
+    assert compared(shop).clean
+    admin = shop.stack.keys["admin_test"]
+    put = shop.stack.call("PUT", "/v1/networks", admin, json={"network": "ethereum", "status": "inactive"})
+    assert put.status == 200, put.body
+
+    def shown() -> Any:
+        return shop.stack.call("GET", "/v1/reconciliation", admin, query={"network": "ethereum"}).json
+
+    assert shown()["solvent"] is True
+    shop.wait(2 * 24 * 3600 + 1)
+    assert shown()["solvent"] is None and shown()["networks"][0]["solvent"] is None
+    with monkeypatch.context() as without:
+        without.setattr("chalicelib.workers.reconciliation._compare", lambda network, until: None)
+        worker.run()
+    assert "ALARM test:ethereum: reconciliation was finished 2 days ago" in caplog.text
+    steal(shop, invoice["address"], 2 * ETHER)
+    shop.mine(20)
+    for _ in range(3):
+        worker.run()
+        shop.wait(SECOND_LOOK_MS // 1000)
+        shop.mine(1)
+    told = shown()
+    assert (told["solvent"], [each["difference"] for each in told["differences"]]) == (True, ["-2"])  # the operator's own cover it
+    assert told["networks"][0]["worst"] == told["differences"]
+    assert f"In all: -{2 * ETHER} of test:ethereum:eth" in caplog.text
+
+
+def test_what_is_gone_is_told_however_much_else_differs() -> None:
+    """Anybody can make differences of one unit: they push no theft out of what is told."""
+    eth, usdt = (AssetId(f"test:ethereum:{coin}") for coin in ("eth", "usdt"))
+
+    def seen(address: str, change: int, asset: AssetId = eth, role: Any = "user") -> Any:
+        return reconciliation.Seen(reconciliation.Place(address, role, asset), ETHER, 0, ETHER, ETHER + change, 0, 7)
+
+    looks = [seen(f"0x{n:x}", 1) for n in range(300)]
+    looks += [
+        seen("0xfa1", -5),
+        seen("0xfa2", -ETHER),
+        seen("0xfa3", -2, role="hot"),
+        seen("0xfa4", -9, usdt),
+        seen("0xfa5", -8, usdt),
+    ]
+    state = Comparison(NetworkId("test:ethereum"), "rec", 0, 0, phase="walk")
+    for block in (7, 8):
+        state = state.seeing([replace(look, block=block) for look in looks], block * SECOND_LOOK_MS, {})
+    assert [(each.address, each.held - each.expected) for each in state.worst] == [("0xfa3", -2), ("0xfa4", -9)]
 
 
 def test_operators_see_it_over_http_and_at_the_command_line(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

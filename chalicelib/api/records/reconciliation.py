@@ -121,6 +121,10 @@ class NetworkReport(CamelRecord):
         int, Field(description="Places that could not be compared, and are in none of the sums; the rest was.", examples=[0])
     ]
     skipped: Annotated[list[SkippedPlace], Field(description="The first 50 of them.")]
+    worst: Annotated[
+        list[Difference],
+        Field(description="Of each coin the difference that matters most: losses first, service wallets first, then the largest."),
+    ]
     solvent: Annotated[
         bool | None,
         Field(description="All of its coins are; null where not everything was compared and that is not known.", examples=[True]),
@@ -166,3 +170,4 @@ class Ordered(CamelRecord):
 
     ordered_at: Time
     message: Annotated[str, Field(description="For people: its wording may change.", examples=["every network is compared now"])]
+    not_compared: Annotated[list[Slug], Field(description="Networks that can not be: they have no node.", examples=[["zcash"]])]

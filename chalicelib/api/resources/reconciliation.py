@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import InvalidParameter
 from chalicelib.domain.reconciliation import ReconciliationOrder
 from chalicelib.domain.times import iso
+from chalicelib.usecases.reconciliation import comparable
 from chalicelib.usecases.reconciliation_views import whole_view
 
 
@@ -41,7 +43,8 @@ def reconciliation(ctx: Ctx, query: ReconciliationQuery) -> Answer:
     Both calls are about networks and need the permissions of those: no merchant's balance is shown.
 
     What is on its way is taken into account, and an address is listed only after two looks at different blocks. Networks that were
-    never compared are not listed: nothing is known of them, and `solvent` is null.
+    never compared are not listed: nothing is known of them, and `solvent` is null; so it is once a report is older than two days.
+    Of a network that is out of service, and not scanned, what has come since shows as more than the ledger has.
     """
     reconciliations, rules = ctx.services.reconciliations, ctx.services.rules
     whole = reconciliations.read(ctx.catalogue)
@@ -58,11 +61,14 @@ def reconciliation(ctx: Ctx, query: ReconciliationQuery) -> Answer:
 )  # fmt: skip
 def reconcile(ctx: Ctx, body: ReconciliationStart) -> Answer:
     """A run of every network begins within five minutes; where one is open, when that has ended. `GET /v1/reconciliation` tells how
-    far they have come, and what they found."""
-    answer = ctx.once(_ordered)
+    far they have come, and what they found. Networks that are out of service are compared, too; `notCompared` names those that can
+    not be, because they have no node."""
+    left = sorted(network.slug for network in ctx.catalogue.networks.values() if not comparable(network))
+    answer = ctx.once(partial(_ordered, left))
     ctx.services.reconciliations.order(ctx.realm, ctx.key.id, answer.also)
     return answer.answer
 
 
-def _ordered(order: ReconciliationOrder) -> dict[str, Any]:
-    return {"orderedAt": iso(order.at), "message": "every network is compared now"}
+def _ordered(left: list[str], order: ReconciliationOrder) -> dict[str, Any]:
+    message = f"compared now is every network but {', '.join(left)}" if left else "every network is compared now"
+    return {"orderedAt": iso(order.at), "message": message, "notCompared": left}
