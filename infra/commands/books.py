@@ -40,15 +40,18 @@ def audit(_: argparse.Namespace) -> int:
 def reconcile(args: argparse.Namespace) -> int:
     """Compare the ledger with the chains now, and print the report. Exit code 1 where something differs, is not solvent, or could
     not be compared."""
+    from chalicelib.usecases.reconciliation import comparable
     from chalicelib.usecases.reconciliation_views import whole_view
 
     wired = services()
     if args.realm not in wired.settings.realms:
         raise CanNot(f"the stage {wired.settings.stage} has no realm {args.realm}")
     catalogue = wired.catalogue(args.realm)
-    networks = [n for n in catalogue.networks.values() if n.status == "active" and args.network in (None, n.slug)]
+    # One that is out of service is compared where it is named.
+    wanted = (lambda n: n.status == "active") if args.network is None else (lambda n: n.slug == args.network and comparable(n))
+    networks = [n for n in catalogue.networks.values() if wanted(n)]
     if not networks:
-        raise CanNot("no such network is active")
+        raise CanNot("no such network is active, or has a node")
     at = wired.reconciliations.order(args.realm, None).at
     found = [finished(wired, network, at) for network in networks]  # all of them, whatever the first one finds
     say(whole_view(wired.reconciliations.read(catalogue), catalogue, wired.rules, args.network))
