@@ -48,8 +48,11 @@ def reconcile(args: argparse.Namespace) -> int:
         raise CanNot(f"the stage {wired.settings.stage} has no realm {args.realm}")
     catalogue = wired.catalogue(args.realm)
     # One that is out of service is compared where it is named.
-    wanted = (lambda n: n.status == "active") if args.network is None else (lambda n: n.slug == args.network and comparable(n))
-    networks = [n for n in catalogue.networks.values() if wanted(n)]
+    everything = catalogue.networks.values()
+    if args.network is None:
+        networks = [network for network in everything if network.status == "active"]
+    else:
+        networks = [network for network in everything if network.slug == args.network and comparable(network)]
     if not networks:
         raise CanNot("no such network is active, or has a node")
     at = wired.reconciliations.order(args.realm, None).at
