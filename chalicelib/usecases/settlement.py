@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -299,7 +299,7 @@ class Settlement:
         money = moved(news, views, self._balance(before), entry)
         self._store.commit([Save(after), Save(again), Close(work), Open(sent_work(before)), *money, *news.emit()])
 
-    def quote_fees(self, sender: str) -> None:
+    def quote_fees(self, senders: Sequence[str]) -> None:
         """Store what a plain payment of each coin costs now, once a minute: the API shows it without asking a node."""
         now = self._clock.now_ms()
         known = self._store.get(FeeQuote, network=self._network.id)
@@ -309,10 +309,12 @@ class Settlement:
         for coin in self._store.catalogue(self._network.realm).coins_of(self._network.slug):
             if coin.status != "ACTIVE":
                 continue
-            try:
-                fees[coin.slug] = self._sent.quote(sender, coin)
-            except Refused as refused:
-                log.info("%s: no fee estimate for %s: %s", self._network.id, coin.slug, refused)
+            for sender in senders:
+                try:
+                    fees[coin.slug] = self._sent.quote(sender, coin)
+                    break
+                except Refused as refused:
+                    log.info("%s: no fee estimate for %s of %s: %s", self._network.id, coin.slug, sender, refused)
         quote = FeeQuote(self._network.id, fees, now, version=1 if known is None else known.version + 1)
         try:
             self._store.commit([Save(quote)])

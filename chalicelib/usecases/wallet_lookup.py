@@ -39,11 +39,11 @@ def retired_wallets(store: Store, network: NetworkId) -> list[RetiredWallet]:
         after = page.next
 
 
-def quoted_for(store: Store, hot: Wallet) -> str:
-    """Whose payments fees are asked for: the hot wallet's, or those of the one that it replaced and that still has the coins. Of a
-    wallet without coins a node tells no fee. Raises Unavailable."""
+def quoted_for(store: Store, hot: Wallet) -> list[str]:
+    """Whose payments fees are asked for, in that order: of the one that it replaced and that may still have the coins, and of the
+    hot wallet. Of a wallet without coins a node tells no fee. Raises Unavailable."""
     draining = [old for old in retired_wallets(store, hot.network) if old.role == "hot" and old.drained_at is None]
-    return max(draining, key=lambda old: old.created_at).address if draining else hot.address
+    return [*([max(draining, key=lambda old: old.created_at).address] if draining else []), hot.address]
 
 
 def retiring(present: Wallet, now_ms: int) -> list[Change]:

@@ -168,12 +168,13 @@ def test_wallets_are_replaced_while_a_stake_is_lent(started: Shop) -> None:
     shop.node.call("dev/time", shift_seconds=7 * 3600)  # overdue, should no sweep come
     services().clock.shift_ms += 7 * 3_600_000
 
-    def moved() -> bool:
-        retired = services().store.every(RetiredWallet)
+    def drained() -> bool:
+        retired = list(services().store.every(RetiredWallet))
         assert not lent_now() or all(w.drained_at is None for w in retired if w.address == old)
-        return not lent_now() and shop.on_chain(collector, USDT) == shop.on_chain(old, USDT) == 0
+        return all(w.drained_at is not None for w in retired)
 
-    go_on(shop, moved, 14)
+    go_on(shop, drained, 18)
+    assert not lent_now() and shop.on_chain(collector, USDT) == shop.on_chain(old, USDT) == 0
     (topup,) = (m for m in moves("topup") if m.recipient == collector)
     assert topup.amount > 10 * TRX, "what it burns without energy, not what the hot wallet would have burnt"
     assert audit(services().store) == []
