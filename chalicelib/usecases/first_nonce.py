@@ -1,7 +1,9 @@
 """The nonce that an address begins with: later ones are counted here, so that one wrong answer would block the address for ever.
 
-Every node that is configured has to say the same. A deposit address that nothing of ours has left begins at 0, since nobody else
-has its key: where all nodes say more, somebody has it, or its records are lost (the operator's `fill-nonces --accept` says so).
+Every node that answers has to say the same. That it is 0 may be one node's word, where others are down: were it wrong, the chain
+would refuse what is signed, which blocks nothing for good. More than 0 takes two, where several are configured. A deposit
+address that nothing of ours has left begins at 0, since nobody else has its key: where nodes say more, somebody has it, or its
+records are lost (the operator's `fill-nonces --accept` says so).
 """
 
 from __future__ import annotations
@@ -41,10 +43,13 @@ def counter_of(store: Store, network: Network, payer: ChainPayer, address: str, 
 
 
 def agreed_nonce(network: Network, payer: ChainPayer, address: str) -> int:
-    """How many transactions of an address are in blocks, by the word of every node. Raises NonceUnsure, Unavailable."""
+    """How many transactions of an address are in blocks, by the word of the nodes. Raises NonceUnsure, Unavailable."""
     told = payer.told_nonces(address)
-    if len(set(told)) == 1:
-        return told[0]
-    words = ", ".join(map(str, told))
+    answers = [nonce for nonce in told if nonce is not None]
+    if len(set(answers)) == 1:
+        if answers[0] and len(answers) < min(2, len(told)):
+            raise NonceUnsure(f"only one node says how many transactions {address} has sent: {answers[0]}")
+        return answers[0]
+    words = ", ".join(map(str, answers))
     log.error("ALARM %s: the nodes differ in how many transactions %s has sent: %s", network.id, address, words)
     raise NonceUnsure(f"the nodes differ in how many transactions {address} has sent: {words}")

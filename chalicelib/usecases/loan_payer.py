@@ -27,7 +27,7 @@ class LoanPayer:
     def used_nonces(self, address: str) -> int:
         return self._payer.used_nonces(address)
 
-    def told_nonces(self, address: str) -> tuple[int, ...]:
+    def told_nonces(self, address: str) -> tuple[int | None, ...]:
         return self._payer.told_nonces(address)
 
     def estimate(self, payment: Payment) -> FeeEstimate:

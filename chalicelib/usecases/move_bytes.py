@@ -66,7 +66,10 @@ class MoveBytes:
                     raise  # what is missing is no fee
                 fee = more
                 continue
-            most = payer.explain(unsigned).fee
+            does = payer.explain(unsigned)
+            # Where bytes fix no fee (Tron), the most that any could cost would be left behind at every address: what it costs now
+            # counts, and should it cost more when it gets there, the chain refuses it and it is made anew.
+            most = does.fee if does.nonce is not None else min(does.fee, payer.cost(payment).fee)
             if amount + most <= have:
                 return amount, unsigned
             fee = most

@@ -59,11 +59,22 @@ class EvmPayer:
 
     def used_nonces(self, address: str) -> int:
         """The same by the word of every node: the least. Raises Unavailable, also where one does not answer."""
-        return min(self.told_nonces(address))
+        told = [nonce for nonce in self.told_nonces(address) if nonce is not None]
+        if len(told) < len(self._each or (self._rpc,)):
+            raise Unavailable(f"{self._network.id}: not every node says how many transactions {address} has sent")
+        return min(told)
 
-    def told_nonces(self, address: str) -> tuple[int, ...]:
-        """By the word of each node. Raises Unavailable, also where one does not answer."""
-        return tuple(self._counted(node, address) for node in self._each or (self._rpc,))
+    def told_nonces(self, address: str) -> tuple[int | None, ...]:
+        """By the word of each node, None where it does not answer. Raises Unavailable where none does."""
+        told: list[int | None] = []
+        for node in self._each or (self._rpc,):
+            try:
+                told.append(self._counted(node, address))
+            except Unavailable as error:
+                silent, told = error, [*told, None]
+        if all(nonce is None for nonce in told):
+            raise silent
+        return tuple(told)
 
     def _counted(self, node: Transport, address: str) -> int:
         return self._sure(lambda: quantity(node.call("eth_getTransactionCount", [address, "latest"]), "a nonce"))

@@ -69,8 +69,9 @@ class ChainPayer(Protocol):
         Raises Unavailable, also where one of them does not answer."""
         ...
 
-    def told_nonces(self, address: str) -> tuple[int, ...]:
-        """What `next_nonce` is by the word of each node that is configured. Raises Unavailable, also where one does not answer."""
+    def told_nonces(self, address: str) -> tuple[int | None, ...]:
+        """What `next_nonce` is by the word of each node that is configured, None where it does not answer. Raises Unavailable where
+        none does."""
         ...
 
     def estimate(self, payment: Payment) -> FeeEstimate:
