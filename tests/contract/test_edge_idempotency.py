@@ -99,6 +99,7 @@ BODIES: dict[str, Callable[[Edge], Asked]] = {
     "/invoices": plain(INVOICE),
     "/networks/tron/stake": stakeable,
     "/networks/{network}/rescan": polled,
+    "/reconciliation": plain({}),
     "/sandbox/blocks": plain({"network": "ethereum", "count": 3}),
     "/sandbox/clock": plain({"advance": 60}),
     "/sandbox/deposits": plain({"network": "ethereum", "coin": "eth", "amount": "1", "address": PAYEE}),
