@@ -75,7 +75,7 @@ def test_routes(standing: dict[str, Any]) -> None:
 def test_schedules(standing: dict[str, Any]) -> None:
     names = function_names(STAGE)
     declared = [{"rate": rate, "state": "ENABLED", "function": names[f]} for f, rate in schedules().items()]
-    assert len(declared) == 10
+    assert len(declared) == 11
     assert sorted(standing["schedules"], key=str) == sorted(declared, key=str)
     assert {s["rate"] for s in standing["schedules"]} == {"rate(1 minute)"}
 
@@ -83,7 +83,7 @@ def test_schedules(standing: dict[str, Any]) -> None:
 def test_queue_mappings_are_there_once_and_take_one_message(standing: dict[str, Any]) -> None:
     names = function_names(STAGE)
     declared = [{"queue": queue, "function": names[f], "batch": 1} for f, queue in consumers(STAGE).items()]
-    assert len(declared) == 4
+    assert len(declared) == 5
     assert Counter(map(str, standing["mappings"])) == Counter(map(str, declared))
 
 
@@ -95,4 +95,4 @@ def test_logs_of_every_function_end_some_day(standing: dict[str, Any]) -> None:
 def test_the_second_deployment_changes_what_is_there(deployed: list[dict[str, Any]]) -> None:
     first, second = ([api["id"] for api in found["apis"]] for found in deployed)
     assert first == second
-    assert len(functions()) == len(deployed[1]["functions"]) == 15
+    assert len(functions()) == len(deployed[1]["functions"]) == 17
