@@ -11,7 +11,7 @@ from chalicelib.usecases.changes import Save
 from chalicelib.usecases.hot_coins import coins_of, pays_from_coins
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallet_lookup import ROLES
@@ -61,8 +61,10 @@ class Observer:
         if not pays_from_coins(self._network):
             try:
                 return self._reader.balance(wallet.address, coin.contract)
-            except (Refused, ValueError) as error:
-                # A contract that answers nonsense must not hide what the others say.
+            except (Refused, ValueError, Unavailable) as error:
+                if coin.contract is None:
+                    raise
+                # A contract that answers nonsense, or nothing, must not hide what the others say.
                 log.warning("%s: the balance of %s can not be read: %s", self._network.id, coin.slug, error)
                 return None
         if wallet.role != "hot":

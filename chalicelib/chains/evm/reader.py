@@ -124,7 +124,10 @@ class EvmReader:
         request = {"to": contract, "data": "0x" + balance_call(address).hex()}
 
         def of_token() -> int:
-            answer = data(self._rpc.call("eth_call", [request, "latest"]), "a balance")
+            try:
+                answer = data(self._rpc.call("eth_call", [request, "latest"]), "a balance")
+            except RpcError as error:
+                raise Garbled(f"the token's contract does not tell a balance: {error}") from error
             if len(answer) != 32:
                 raise Garbled("there is no token contract at this address, or it knows no balanceOf")
             return int.from_bytes(answer)
