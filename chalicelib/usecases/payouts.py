@@ -151,6 +151,7 @@ class Payouts:
         paid_from = withdrawal.from_address
         wallet = None if paid_from is None else wallet_at(self._store, network.id, paid_from)
         if wallet is None:
+            log.error("ALARM %s: the wallet %s that payment %s was begun with is not here", network.id, paid_from, withdrawal.id)
             raise Unavailable(f"the hot wallet of {network.id} is gone while a payment is under way")
         return wallet
 

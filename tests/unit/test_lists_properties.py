@@ -88,7 +88,9 @@ class Shelves:
 
 
 def context(store: Shelves) -> Any:
-    return SimpleNamespace(services=SimpleNamespace(store=store), tenant=TENANT, realm="test", catalogue=CATALOGUE)
+    return SimpleNamespace(
+        key=SimpleNamespace(level="client"), services=SimpleNamespace(store=store), tenant=TENANT, realm="test", catalogue=CATALOGUE
+    )
 
 
 def ident(prefix: str, at: int, n: int) -> str:
