@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -135,6 +136,7 @@ def once_of_each(made: dict[str, Any]) -> dict[str, Any]:
 
 
 POOL = Pool()
+EXAMPLES = 3 if os.environ.get("SWEEP") == "full" else 1
 WHOLE = with_one_way_to_say_who()
 at_random = schemathesis.openapi.from_dict(WHOLE, config=SchemathesisConfig())
 at_random.config.phases.coverage.enabled = False
@@ -193,7 +195,7 @@ def service(stack: Stack) -> Stack:
 
 
 @at_random.parametrize()
-@settings(max_examples=3, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck),
+@settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck),
           phases=[Phase.explicit, Phase.generate])  # fmt: skip
 def test_every_endpoint_at_random(case: Case, service: Stack) -> None:
     asked(case)
