@@ -57,7 +57,7 @@ class Consolidations:
         """The queue without a collection: there is nothing any more."""
         shown = self._shown(queue)
         queue = replace(queue, shown=None)
-        return queue, [] if shown is None else self._over(ended(shown, "dropped", queue.looked_at))
+        return queue, [] if shown is None else self._over(shown, ended(shown, "dropped", queue.looked_at))
 
     def taken_up(self, queue: ConsolidationQueue, move: CoinMove, ask: bool) -> tuple[ConsolidationQueue, CoinMove, list[Change]]:
         """The queue and `move`, which takes coins that waited; its collection, where one was shown or an operator is asked."""
@@ -96,7 +96,7 @@ class Consolidations:
         attempt = move.settled_attempt()
         if attempt is not None:
             after = replace(after, txid=attempt.txid, arrived=attempt.amount, fee=attempt.fee)
-        return self._over(after)
+        return self._over(collection, after)
 
     def _shown(self, queue: ConsolidationQueue) -> Collection | None:
         return None if queue.shown is None else self._store.get(Collection, id=queue.shown)
@@ -109,8 +109,9 @@ class Consolidations:
         made = Collection(id, self._network.id, asset, address, "", owner, 0, created_at=now, updated_at=now, look_at=now)
         return made, [Save(record)]
 
-    def _over(self, after: Collection) -> list[Change]:
-        return [Save(after), Save(self._collecting(after.address).past(after.id)), Close(collection_work(after))]
+    def _over(self, before: Collection, after: Collection) -> list[Change]:
+        # Where its obligation lies follows from the state before.
+        return [Save(after), Save(self._collecting(after.address).past(after.id)), Close(collection_work(before))]
 
     def _collecting(self, address: str) -> Collecting:
         place = self._rules.storage_form(self._network.slug, address)
