@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from chalicelib.wiring.base import Parts
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -17,10 +19,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.ids import NetworkId
     from chalicelib.domain.moves import MoveKind
     from chalicelib.domain.renewals import RenewalRules
-    from chalicelib.settings import Settings
-    from chalicelib.store.dynamo import DynamoStore
     from chalicelib.usecases.ports.accounts import ChainPayer
-    from chalicelib.usecases.ports.clock import Clock
     from chalicelib.usecases.ports.coins import CoinPayer
     from chalicelib.usecases.ports.delegating import DelegationNode
     from chalicelib.usecases.ports.readers import ChainReader, Mempool
@@ -31,19 +30,8 @@ if TYPE_CHECKING:
     from chalicelib.usecases.stuck import Stuck
 
 
-class ChainServices:
+class ChainServices(Parts):
     """The part of `Services` that differs from network to network."""
-
-    settings: Settings
-    clock: Clock
-    _chains: dict[tuple[str, str], Any]
-
-    @property
-    def store(self) -> DynamoStore:
-        raise NotImplementedError
-
-    def _ahead_ms(self) -> int:
-        raise NotImplementedError
 
     def reader(self, network: Network) -> ChainReader:
         """What scans a network: its node, or the simulated chain."""

@@ -3,52 +3,23 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chalicelib.wiring.chains import ChainServices
 
 if TYPE_CHECKING:
-    from chalicelib.chains.addresses import Rules
     from chalicelib.domain.catalogue import Network
     from chalicelib.domain.coin_moves import CoinMoveKind
-    from chalicelib.domain.ids import Realm
-    from chalicelib.domain.rates import Rates
     from chalicelib.usecases.coin_move_cold import ColdCoins
     from chalicelib.usecases.coin_move_following import CoinMoveFollowing
     from chalicelib.usecases.coin_move_keys import CoinKeys
     from chalicelib.usecases.coin_move_planning import CoinMovePlanning
     from chalicelib.usecases.coin_move_signing import CoinMoveSigning
-    from chalicelib.usecases.ports.clock import Clock
-    from chalicelib.usecases.ports.signing import DepositKeys, Signer
-    from chalicelib.usecases.verdicts import Verdicts
+    from chalicelib.usecases.ports.signing import DepositKeys
 
 
 class CoinMoveServices(ChainServices):
     """The part of `Services` for coin moves. All of it for networks of coins alone."""
-
-    def _client(self, service: str) -> Any:
-        raise NotImplementedError
-
-    @property
-    def rules(self) -> Rules:
-        raise NotImplementedError
-
-    @property
-    def realm_clock(self) -> Clock:
-        raise NotImplementedError
-
-    def clock_of(self, realm: Realm) -> Clock:
-        raise NotImplementedError
-
-    @property
-    def signer(self) -> Signer:
-        raise NotImplementedError
-
-    def verdicts(self, network: Network) -> Verdicts:
-        raise NotImplementedError
-
-    def rates(self, realm: Realm) -> Rates:
-        raise NotImplementedError
 
     def coin_moves(self, network: Network) -> CoinMoveFollowing:
         """What becomes of the coin moves of a network. For one poll."""

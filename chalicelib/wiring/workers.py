@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chalicelib.wiring.coin_moves import CoinMoveServices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chalicelib.chains.addresses import Rules
     from chalicelib.domain.catalogue import Network
-    from chalicelib.domain.ids import Realm, TenantId
+    from chalicelib.domain.ids import TenantId
     from chalicelib.domain.moves import MoveKind
-    from chalicelib.domain.rates import Rates
-    from chalicelib.store.queues import SqsQueues
     from chalicelib.usecases.after_restore import AfterRestore
     from chalicelib.usecases.balance_bookings import BalanceBooker
     from chalicelib.usecases.bundle_payouts import BundlePayouts
@@ -24,9 +21,8 @@ if TYPE_CHECKING:
     from chalicelib.usecases.collect_fees import MoveFees
     from chalicelib.usecases.collect_run import CollectRun
     from chalicelib.usecases.deliveries import Deliveries
-    from chalicelib.usecases.deposits import Deposits
     from chalicelib.usecases.distribution import Distributor
-    from chalicelib.usecases.glimpses import Glimpses, Looks
+    from chalicelib.usecases.glimpses import Glimpses
     from chalicelib.usecases.hot_floor import HotFloor
     from chalicelib.usecases.loans import Loans
     from chalicelib.usecases.move_following import MoveFollowing
@@ -34,8 +30,6 @@ if TYPE_CHECKING:
     from chalicelib.usecases.observed import Observer
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
-    from chalicelib.usecases.ports.clock import Clock
-    from chalicelib.usecases.ports.keys import Deriver
     from chalicelib.usecases.ports.queues import RangeQueue
     from chalicelib.usecases.ports.signing import Signer
     from chalicelib.usecases.rates import RateKeeper, RateProvider
@@ -58,42 +52,12 @@ if TYPE_CHECKING:
 class WorkerServices(CoinMoveServices):
     """The part of `Services` that no request needs."""
 
-    _looks: dict[str, Looks]
-
-    def _client(self, service: str) -> Any:
-        raise NotImplementedError
-
-    @property
-    def queues(self) -> SqsQueues:
-        raise NotImplementedError
-
-    @property
-    def rules(self) -> Rules:
-        raise NotImplementedError
-
-    @property
-    def realm_clock(self) -> Clock:
-        raise NotImplementedError
-
-    def clock_of(self, realm: Realm) -> Clock:
-        raise NotImplementedError
-
-    def rates(self, realm: Realm) -> Rates:
-        raise NotImplementedError
-
-    def deposits(self, realm: Realm) -> Deposits:
-        raise NotImplementedError
-
     def scanner(self, network: Network) -> Scanner:
         from chalicelib.usecases.scan import Scanner
 
         clock = self.clock_of(network.realm)
         queue = self.range_queue(network)
         return Scanner(network, self.reader(network), self.store, self.deposits(network.realm), self.rules, clock, queue)
-
-    @property
-    def deriver(self) -> Deriver:
-        raise NotImplementedError
 
     def restorer(self, network: Network, owner: TenantId) -> Restorer:
         """What finds the addresses of a network again, for `owner`."""

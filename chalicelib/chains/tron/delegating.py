@@ -6,20 +6,14 @@ No Tron library is imported here. Source: developers.tron.network, "Resource Del
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from hashlib import sha256
-
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.tron import fees, transactions
-from chalicelib.chains.tron.reader import MAINNET, Node
-from chalicelib.chains.tron.sending import Sending
+from chalicelib.chains.tron.system_contract import SystemContract
 from chalicelib.chains.tron.values import hex_address, row, whole
-from chalicelib.domain.catalogue import Network
 from chalicelib.domain.loans import Lendable
 from chalicelib.domain.stakes import Resource
 from chalicelib.usecases.ports.delegating import Direction, ExplainedDelegation
-from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
-from chalicelib.usecases.ports.signing import Signature, Signed
+from chalicelib.usecases.ports.failures import Refused
 
 _KINDS: dict[Direction, transactions.Kind] = {
     "delegation": "DelegateResourceContract",
@@ -35,12 +29,11 @@ _LENT: dict[Resource, str] = {"BANDWIDTH": "frozen_balance_for_bandwidth", "ENER
 _TRX = 1_000_000
 
 
-class TronDelegating:
-    """Implements `usecases.ports.DelegationNode`. `genesis` and `witnesses` as in `TronStaking`."""
+class TronDelegating(SystemContract):
+    """Implements `usecases.ports.DelegationNode`."""
 
-    def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET, witnesses: Sequence[Node] = ()) -> None:
-        self._node = node
-        self._sending = Sending(network, node, genesis, witnesses)
+    kinds = _DIRECTIONS
+    name = "delegation"
 
     def lendable(self, wallet: str, receiver: str, resource: Resource) -> Lendable:
         """What `wallet` could lend to `receiver` now. Raises Unavailable."""
@@ -89,16 +82,7 @@ class TronDelegating:
         def build() -> str:
             reference = self._sending.reference(sequence)
             unsigned = transactions.Unsigned(_KINDS[direction], wallet, amount, reference, receiver, resource=resource)
-            raw = unsigned.encode()
-            asked = {"address": hex_address(wallet), "visible": False}
-            parameters, resources, account = self._node.batch(
-                [("wallet/getchainparameters", {}), ("wallet/getaccountresource", asked), ("wallet/getaccount", asked)]
-            )
-            fee = fees.bytes_fee(fees.prices_of(parameters), fees.resources_of(resources), fees.size_of(raw))
-            funds = whole(row(account, "an account").get("balance"), "a balance")
-            if funds < fee:
-                raise InsufficientFunds(f"insufficient funds: the wallet has {funds} sun of {fee}")
-            return raw.hex()
+            return self._paid(wallet, unsigned.encode(), 0)
 
         if direction == "delegation":
             there = self.lendable(wallet, receiver, resource)
@@ -124,30 +108,6 @@ class TronDelegating:
         direction = _DIRECTIONS[decoded.kind]
         fee = fees.most_cost(fees.size_of(bytes.fromhex(unsigned)), 0, makes_account=False)
         return ExplainedDelegation(direction, decoded.owner, decoded.recipient, decoded.amount, decoded.resource, decoded.txid, fee)
-
-    def digest(self, unsigned: str) -> bytes:
-        """The 32 bytes to sign: the id. Raises ValueError as `explain` does."""
-        self.explain(unsigned)
-        return sha256(bytes.fromhex(unsigned)).digest()
-
-    def assemble(self, unsigned: str, signature: Signature) -> Signed:
-        """The signed transaction. Raises ValueError as `explain` does, and unless the wallet's key signed."""
-        self.explain(unsigned)
-        return transactions.assemble(bytes.fromhex(unsigned), signature)
-
-    def broadcast(self, raw: str) -> None:
-        """As `ChainPayer.broadcast`."""
-        self._sending.broadcast(raw)
-
-    def renewable(self, unsigned: str, txid: str) -> bool:
-        """As `ChainPayer.renewable`: no block will ever have it."""
-        return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid))
-
-    def _decoded(self, unsigned: str) -> transactions.Unsigned:
-        decoded = transactions.decode(bytes.fromhex(unsigned))
-        if decoded.kind not in _DIRECTIONS:
-            raise ValueError("the transaction is no delegation")
-        return decoded
 
 
 def _staked(answer: object, resource: Resource) -> int:
