@@ -11,9 +11,9 @@ import hashlib
 import hmac
 import json
 import re
-import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from secrets import token_bytes
 from typing import Any, Literal
 
 from chalicelib.domain.events import Event
@@ -66,7 +66,8 @@ class EventRecord:
 class WebhookEndpoint:
     """Where a tenant wants to be told of `events` (names, or "*"). Times in milliseconds since 1970.
 
-    `previous_secret` signs as well until `previous_until`, while receivers change over.
+    `previous_secret` signs as well until `previous_until`, while receivers change over. Where `sealed`, both are ciphertext that
+    `usecases/ports/secrets.py` opens; rows from before secrets were encrypted have them in the clear until they are written next.
     """
 
     tenant: TenantId
@@ -81,6 +82,7 @@ class WebhookEndpoint:
     previous_secret: str | None = field(default=None, repr=False)
     previous_until: int | None = None
     version: int = 1
+    sealed: bool = False
 
     def wants(self, event: str) -> bool:
         return self.enabled and ("*" in self.events or event in self.events)
@@ -88,8 +90,27 @@ class WebhookEndpoint:
     def disabled(self, reason: str, at: int) -> WebhookEndpoint:
         return replace(self, enabled=False, disabled_reason=reason, disabled_at=at, version=self.version + 1)
 
+    def signing(self, now: int) -> tuple[str, ...]:
+        """The secrets that sign at `now` as they are stored, newest first; the second is that of before, during its overlap."""
+        overlaps = self.previous_until is not None and now < self.previous_until
+        previous = self.previous_secret if overlaps else None
+        return (self.secret,) if previous is None else (self.secret, previous)
+
+    def with_sealed(self, seal: Callable[[str], str], now: int) -> WebhookEndpoint:
+        """With its secrets as `seal` gives them, where they are in the clear still; one that signs no more is forgotten."""
+        if self.sealed:
+            return self
+        current, *previous = (seal(secret) for secret in self.signing(now))
+        return replace(
+            self,
+            secret=current,
+            previous_secret=previous[0] if previous else None,
+            previous_until=self.previous_until if previous else None,
+            sealed=True,
+        )
+
     def rotated(self, secret: str, now: int, overlap: int) -> WebhookEndpoint:
-        """With a new secret from `now` on; the one of before signs beside it for `overlap` seconds."""
+        """With a new secret from `now` on; the one of before signs beside it for `overlap` seconds. Both sealed, or neither."""
         return replace(
             self,
             secret=secret,
@@ -227,7 +248,7 @@ def _whole_numbers(value: Any) -> Any:
 
 def new_secret() -> str:
     """A fresh secret in the form of Standard Webhooks: `whsec_` and 32 random bytes in base64."""
-    return STANDARD_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+    return STANDARD_PREFIX + base64.b64encode(token_bytes(32)).decode()
 
 
 def secret_problem(secret: object) -> str | None:
@@ -257,26 +278,27 @@ def standard_key(secret: str) -> bytes:
     return secret.encode()
 
 
-def signature_headers(endpoint: WebhookEndpoint, event_id: str, body: bytes, now: int) -> dict[str, str]:
+def signature_headers(secrets: Sequence[str], event_id: str, body: bytes, now: int) -> dict[str, str]:
     """The headers that prove where `body` comes from, for an attempt at `now` (milliseconds since 1970).
+
+    `secrets` are in the clear, newest first: one, or with it the one of before, which signs as well during a rotation's overlap.
 
     `x-gateway-signature` is HMAC-SHA256 of the exact bytes, keyed with the secret's text as it was shown (prefix and all).
     The `webhook-*` headers follow Standard Webhooks (github.com/standard-webhooks, spec version 1.0.0): timestamp in
-    seconds, signature over `id.timestamp.body`. During a rotation's overlap the previous secret signs as well.
+    seconds, signature over `id.timestamp.body`.
     """
     stamp = str(now // 1000)
     signed = f"{event_id}.{stamp}.".encode() + body
-    overlap = endpoint.previous_until is not None and now < endpoint.previous_until
-    previous = endpoint.previous_secret if overlap else None
-    standard = [f"v1,{_base64_hmac(standard_key(s), signed)}" for s in (endpoint.secret, previous) if s is not None]
+    current, *previous = secrets
+    standard = [f"v1,{_base64_hmac(standard_key(secret), signed)}" for secret in secrets]
     headers = {
-        "x-gateway-signature": _gateway_signature(endpoint.secret, body),
+        "x-gateway-signature": _gateway_signature(current, body),
         "webhook-id": event_id,
         "webhook-timestamp": stamp,
         "webhook-signature": " ".join(standard),
     }
-    if previous is not None:
-        headers["x-gateway-signature-previous"] = _gateway_signature(previous, body)
+    if previous:
+        headers["x-gateway-signature-previous"] = _gateway_signature(previous[0], body)
     return headers
 
 

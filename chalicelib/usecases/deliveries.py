@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -31,7 +31,9 @@ from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
+from chalicelib.usecases.ports.secrets import Opener
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.webhook_secrets import UNREADABLE, opened
 
 log = logging.getLogger(__name__)
 
@@ -81,12 +83,14 @@ class Deliveries:
         clock: Clock,
         sender: Sender,
         dead_letters: DeadLetters,
+        opener: Opener,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._store = store
         self._queues = queues
         self._dead_letters = dead_letters
         self._sender = sender
+        self._opener = opener
         self._clock = clock
         self._jitter = jitter
 
@@ -117,12 +121,16 @@ class Deliveries:
         reason = _nobody_to_tell(endpoint, event)
         if reason is not None:
             return self._finish(delivery, delivery.cancelled(reason, now), None)
+        # Before the lease: where KMS does not answer, no attempt has begun that would count as interrupted.
+        secrets = opened(self._opener, endpoint, now)
+        if not secrets:
+            return self._settle(delivery, endpoint, Attempt(now, None, 0, error=UNREADABLE))
         claimed = delivery.claimed(now)
         try:
             self._store.commit([Save(claimed)])
         except Conflict:
             return "busy"
-        return self._settle(claimed, endpoint, self._send(endpoint, event, delivery_id))
+        return self._settle(claimed, endpoint, self._send(endpoint, event, delivery_id, secrets))
 
     def sweep(self) -> int:
         """Ask again for every delivery whose time has come without a message: long waits, lost messages, crashed attempts.
@@ -146,7 +154,7 @@ class Deliveries:
                     asked += 1
         return asked
 
-    def _send(self, endpoint: WebhookEndpoint, event: EventRecord, delivery_id: str) -> Attempt:
+    def _send(self, endpoint: WebhookEndpoint, event: EventRecord, delivery_id: str, secrets: Sequence[str]) -> Attempt:
         body = event.body.encode()
         started = self._clock.now_ms()
         headers = {
@@ -154,7 +162,7 @@ class Deliveries:
             "user-agent": USER_AGENT,
             "x-gateway-event": event.name,
             "x-gateway-delivery": delivery_id,
-            **signature_headers(endpoint, event.id, body, started),
+            **signature_headers(secrets, event.id, body, started),
         }
         answer = self._sender.send(endpoint.url, headers, body)
         beginning = answer.body[:ANSWER_BYTES].decode("utf-8", "replace")

@@ -322,10 +322,12 @@ class WorkerServices(CoinMoveServices):
     @cached_property
     def deliveries(self) -> Deliveries:
         from chalicelib.delivery.safe_http import SafeHttpSender
+        from chalicelib.delivery.secrets import KmsOpener
         from chalicelib.usecases.deliveries import Deliveries
 
         sender = SafeHttpSender(allow_private=self.settings.webhooks_private)
-        return Deliveries(self.store, self.queues, self.clock, sender, self.queues)
+        opener = KmsOpener(lambda: self._client("kms"), self.settings)
+        return Deliveries(self.store, self.queues, self.clock, sender, self.queues, opener)
 
     @cached_property
     def rate_providers(self) -> list[RateProvider]:

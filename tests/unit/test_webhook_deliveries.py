@@ -24,6 +24,7 @@ from chalicelib.usecases.changes import Delete, Open, Save
 from chalicelib.usecases.deliveries import Answer, Deliveries
 from chalicelib.usecases.ports.failures import Unavailable
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
+from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, OTHER, SECRET, SHOP, an_endpoint, an_event_record
 
 OK = Answer(200, b"thanks", 12)
@@ -53,14 +54,23 @@ class World:
     def __init__(self, *answers: Answer, jitter: float = 0.0) -> None:
         self.store, self.queues, self.clock = MemoryStore(), MemoryQueues(), HandClock(NOW)
         self.sender = Script(list(answers) or [OK])
+        self.seals = PlainSeals()
         self.endpoint, self.event = an_endpoint("wh_1"), an_event_record()
         self.id = delivery_for(self.event, self.endpoint, NOW).id
-        self.deliveries = Deliveries(self.store, self.queues, self.clock, self.sender, self.queues, lambda: jitter)
+        self.deliveries = Deliveries(self.store, self.queues, self.clock, self.sender, self.queues, self.seals, lambda: jitter)
         self.store.commit([Save(self.endpoint), Save(self.event)])
         self.add(delivery_for(self.event, self.endpoint, NOW))
 
     def add(self, delivery: Delivery) -> None:
         self.store.commit([Save(delivery), Open(delivery_work(delivery))])
+
+    def seal(self, secret: str, previous: str | None = None, *, of: str = "wh_1") -> None:
+        """Keep the endpoint's secrets as they are kept today; `of` another endpoint, they do not open."""
+        sealed, before = (None if each is None else self.seals.seal(SHOP, of, each) for each in (secret, previous))
+        assert sealed is not None
+        after = replace(self.endpoint, secret=sealed, previous_secret=before, previous_until=NOW + 1, sealed=True)
+        self.endpoint = replace(after, version=after.version + 1)
+        self.store.commit([Save(self.endpoint)])
 
     def attempt(self) -> str:
         return self.deliveries.attempt(SHOP, self.id)
@@ -113,6 +123,46 @@ def test_what_is_sent_verifies_with_the_standard_webhooks_library(monkeypatch: p
         Webhook(SECRET).verify(body + b" ", headers)
     with pytest.raises(WebhookVerificationError):
         Webhook(SECRET).verify(body, {**headers, "webhook-timestamp": str(NOW // 1000 + 1)})
+
+
+def test_a_sealed_secret_signs_as_one_in_the_clear_does() -> None:
+    plain, sealed = World(OK), World(OK)
+    sealed.seal(SECRET)
+    assert (plain.attempt(), sealed.attempt()) == ("delivered", "delivered")
+    assert sealed.sender.sent == plain.sender.sent
+    assert plain.seals.asked == []
+
+
+def test_a_secret_that_does_not_open_is_a_failed_attempt_that_says_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(OK)
+    world.seal(SECRET, of="wh_2")
+    assert world.attempt() == "retry"
+    assert world.sender.sent == []
+    (attempt,) = world.delivery.attempts
+    assert (attempt.status, attempt.error) == (None, "the secret of this endpoint can not be read: rotate it")
+    assert "ALARM mch_shop:live: a secret of webhook endpoint wh_1 does not open" in caplog.text
+    # What the merchant does then; that its previous secret does not open keeps nothing up.
+    world.endpoint = world.endpoint.rotated(world.seals.seal(SHOP, "wh_1", SECRET), NOW, 86_400)
+    world.store.commit([Save(world.endpoint)])
+    world.clock.now = world.delivery.due_at
+    assert world.attempt() == "delivered"
+    ((_, headers, _),) = world.sender.sent
+    assert "x-gateway-signature-previous" not in headers and " " not in headers["webhook-signature"]
+    assert world.consistent()
+
+
+def test_where_the_key_service_is_down_no_attempt_is_counted() -> None:
+    world = World(OK)
+    world.seal(SECRET, SECRET[::-1])
+    world.seals.down = True
+    before = world.delivery
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            world.attempt()
+    assert (world.delivery, world.sender.sent, world.consistent()) == (before, [], True)
+    world.seals.down = False
+    assert world.attempt() == "delivered"
+    assert len(world.delivery.attempts) == 1
 
 
 def test_every_failure_waits_as_published_then_it_is_dead() -> None:
@@ -193,7 +243,7 @@ def test_twins_that_read_before_either_claimed_send_once() -> None:
 
     late = Late()
     late.records, late.work = world.store.records, world.store.work
-    slow = Deliveries(late, world.queues, world.clock, world.sender, world.queues, lambda: 0.0)
+    slow = Deliveries(late, world.queues, world.clock, world.sender, world.queues, world.seals, lambda: 0.0)
     assert slow.attempt(SHOP, world.id) == "busy"
     assert twins == ["running", "delivered"]
     assert len(world.sender.sent) == 1
@@ -393,9 +443,9 @@ def test_cut_at_any_call_it_is_still_delivered(after: bool) -> None:
         cut += 1
         world = World(BAD, OK)
         cuts = Cuts(cut, after=after)
-        faulty = Deliveries(
-            cuts.around(world.store), cuts.around(world.queues), world.clock, world.sender, cuts.around(world.queues), lambda: 0.0
-        )
+        world.seal(SECRET)
+        queues, seals = cuts.around(world.queues), cuts.around(world.seals)
+        faulty = Deliveries(cuts.around(world.store), queues, world.clock, world.sender, queues, seals, lambda: 0.0)
         for _ in range(20):
             if world.delivery.status != "pending":
                 break
