@@ -3,12 +3,20 @@
 A function here may only hand over. What it hands over to is imported inside it, so that the API's Lambda never loads
 the chains' libraries. The local stack calls these same functions.
 
-The queues' consumers take one message at a time: Chalice can not set ReportBatchItemFailures, and without it a failure
-returns the whole batch to the queue. With one message a batch, what raises is exactly what comes back.
+Two kinds of consumers. Those of `workers/batches.py` get up to ten messages, handle each by itself, and answer which failed: the
+good ones are never delivered again. Chalice can not set ReportBatchItemFailures, which makes Lambda heed the answer: the operator's
+command `mappings` does, after `chalice deploy`. Consumers of FIFO queues, and those that share out little on purpose, get one
+message at a time: what raises is exactly what comes back.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+
+All functions of an account and region share 1,000 concurrent executions, the API's among them, unless AWS has raised that quota. A
+backlog must leave it its part: `maximum_concurrency` bounds what a queue takes, and what it does not take stays in the queue.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from chalice.app import Chalice, CloudWatchEvent, Rate, SQSEvent
 
@@ -102,36 +110,57 @@ if _settings.stage == "demo":
         demo.run()
 
 
-@app.on_sqs_message(queue=_settings.queue("relay"), batch_size=1)
-def relay(event: SQSEvent) -> None:
-    """An outbox row wants to be told."""
+@app.on_sqs_message(queue=_settings.queue("relay"), batch_size=10)
+def relay(event: SQSEvent) -> dict[str, Any]:
+    """Outbox rows want to be told."""
+    from chalicelib.workers import batches
     from chalicelib.workers import relay as worker
 
-    for message in event:
-        worker.handle(message.body)
+    return batches.run(event, worker.handle)
 
 
-@app.on_sqs_message(queue=_settings.queue("deliveries"), batch_size=1)
-def deliver(event: SQSEvent) -> None:
-    """A webhook is due."""
+def _deliver(event: SQSEvent) -> dict[str, Any]:
+    from chalicelib.workers import batches
     from chalicelib.workers import deliver as worker
 
-    for message in event:
-        worker.handle(message.body)
+    return batches.run(event, worker.handle)
+
+
+@app.on_sqs_message(queue=_settings.queue("deliveries"), batch_size=10, maximum_concurrency=100)
+def deliver(event: SQSEvent) -> dict[str, Any]:
+    """Webhooks are due. A tenth of the account's 1,000 at most: a thousand messages at once, and the API has room."""
+    return _deliver(event)
+
+
+@app.on_sqs_message(queue=_settings.queue("deliveries-slow"), batch_size=10, maximum_concurrency=20)
+def deliver_slow(event: SQSEvent) -> dict[str, Any]:
+    """Webhooks are due at endpoints that fail: most of their time is waiting for what does not answer.
+
+    They have few functions, and those of their own, so that they can take none from endpoints that are well.
+    """
+    return _deliver(event)
 
 
 @app.on_sqs_message(queue=_settings.queue("scans"), batch_size=1, maximum_concurrency=4)
-def scan_range(event: SQSEvent) -> None:
-    """Blocks of a backlog want to be scanned. Four at a time: nodes have limits, and polls ask them too."""
+def scan_range(event: SQSEvent) -> dict[str, Any]:
+    """Blocks of a backlog want to be scanned. Four at a time: nodes have limits, and polls ask them too.
+
+    One message each, since a range is seconds of work that uses the processor: of ten at once in one function none would end in
+    its time, and ten messages at once would ask a node for ten ranges where four are meant.
+    """
+    from chalicelib.workers import batches
     from chalicelib.workers import scan_range as worker
 
-    for message in event:
-        worker.handle(message.body)
+    return batches.run(event, worker.handle)
 
 
 @app.on_sqs_message(queue=_settings.queue("payouts.fifo"), batch_size=1)
 def payout(event: SQSEvent) -> None:
-    """A payment wants to be built, signed, sent or settled. One at a time per hot wallet: the queue groups by wallet."""
+    """A payment wants to be built, signed, sent or settled. One at a time per hot wallet: the queue groups by wallet.
+
+    One message each: a batch of a FIFO queue may hold several of one wallet, whose order only a function that handles them one
+    after the other keeps, and one that failed would have to fail all behind it. A wallet's payments gain nothing by that.
+    """
     from chalicelib.workers import payout as worker
 
     for message in event:
@@ -140,7 +169,10 @@ def payout(event: SQSEvent) -> None:
 
 @app.on_sqs_message(queue=_settings.queue("collections.fifo"), batch_size=1)
 def collect(event: SQSEvent) -> None:
-    """Coins want to leave a deposit address: what alone opens the seed. One at a time per address: the queue groups by it."""
+    """Coins want to leave a deposit address: what alone opens the seed. One at a time per address: the queue groups by it.
+
+    One message each, as with payments; and the seed is open for one address at a time.
+    """
     from chalicelib.workers import collect as worker
 
     for message in event:

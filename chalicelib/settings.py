@@ -14,7 +14,7 @@ APP = "gateway"
 STAGES = ("local", "demo", "prod")
 TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", "webhooks", "custody", "sandbox")
 """One table per group of rights: which function may touch which is in `.chalice/policy-*.json`."""
-QUEUES = ("relay", "deliveries", "payouts.fifo", "collections.fifo", "scans")
+QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections.fifo", "scans")
 """Each has a dead-letter queue of the same name with `-dead` before the suffix."""
 CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")

@@ -21,6 +21,28 @@ def stack_name(stage: str) -> str:
     return f"{APP}-{stage}"
 
 
+def template_body() -> str:
+    """The template as it is sent: a request holds 51,200 bytes, so it goes without comments, and indented as little as can be.
+
+    https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+    """
+    sent: list[str] = []
+    columns = [(0, 0)]  # where the blocks round a line begin: in the file, and in what is sent
+    for line in TEMPLATE.read_text().splitlines():
+        text = line.lstrip()
+        if not text or text.startswith("#"):
+            continue
+        column = len(line) - len(text)
+        while columns[-1][0] > column:
+            columns.pop()
+        if columns[-1][0] < column:
+            columns.append((column, columns[-1][1] + 1))
+        sent.append(" " * columns[-1][1] + text)
+        if text.startswith("- "):
+            columns.append((column + 2, columns[-1][1] + 2))
+    return "\n".join(sent) + "\n"
+
+
 def create_stack(stage: str, session: boto3.Session | None = None, *, alarm_topic: str | None = None) -> None:
     """Make the stack of `stage`, or bring it up to the template, and wait until it stands. Safe to repeat.
 
@@ -37,7 +59,7 @@ def create_stack(stage: str, session: boto3.Session | None = None, *, alarm_topi
     exists = _exists(formation, name)
     arguments: dict[str, Any] = {
         "StackName": name,
-        "TemplateBody": TEMPLATE.read_text(),
+        "TemplateBody": template_body(),
         "Parameters": [{"ParameterKey": "Stage", "ParameterValue": stage}, _topic(alarm_topic, exists)],
     }
     if not exists:

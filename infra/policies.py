@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ class Rights:
 COMPARES = ("kms:DescribeKey", "kms:GetKeyPolicy", "kms:ListGrants", "kms:ListResourceTags")
 _NETWORKS = ("bitcoin", "ethereum", "tron", "bsc", "polygon", "arbitrum", "fantom", "litecoin")
 _SIMULATED = (*READ, *PUT, "DeleteItem", "ConditionCheckItem")
+DELIVERIES = ("deliveries", "deliveries-slow")
+"""Whoever may wake an endpoint's deliveries may find it well or failing."""
 
 FUNCTIONS: dict[str, Rights] = {
     "api": Rights(
@@ -75,7 +77,7 @@ FUNCTIONS: dict[str, Rights] = {
         },
         log_names=("",),
         lists=tuple(sorted(INDEXED)),
-        sends=("relay", "deliveries"),
+        sends=("relay", *DELIVERIES),
         seals=True,
         # Keys of wallets, never the seed; entries of the grey list, never a watched address.
         only={"custody": ("key#", PUT), "chain": ("grey#", ("DeleteItem",))},
@@ -154,7 +156,7 @@ FUNCTIONS: dict[str, Rights] = {
             "webhooks": (*READ, *PUT),
         },
         log_names=("-relay",),
-        sends=("deliveries", "payouts.fifo", "collections.fifo"),
+        sends=(*DELIVERIES, "payouts.fifo", "collections.fifo"),
         consumes="relay",
     ),
     "deliver": Rights(
@@ -164,7 +166,7 @@ FUNCTIONS: dict[str, Rights] = {
             "webhooks": (*GET, *PUT),
         },
         log_names=("-deliver",),
-        sends=("deliveries", "deliveries-dead"),
+        sends=(*DELIVERIES, "deliveries-dead"),
         consumes="deliveries",
     ),
     "reconciliation": Rights(
@@ -195,9 +197,12 @@ FUNCTIONS: dict[str, Rights] = {
             "webhooks": (*READ, *PUT),
         },
         log_names=("-housekeeping",),
-        sends=("relay", "deliveries", "payouts.fifo", "collections.fifo"),
+        sends=("relay", *DELIVERIES, "payouts.fifo", "collections.fifo"),
     ),
 }
+
+# The same work for endpoints that fail: where its messages come from is all that differs.
+FUNCTIONS["deliver_slow"] = replace(FUNCTIONS["deliver"], log_names=("-deliver_slow",), consumes="deliveries-slow")
 
 DEMO_FUNCTIONS: dict[str, Rights] = {
     # Fills the demo through the use cases of requests and pollers, after it has emptied every table but tenants and custody;

@@ -32,7 +32,7 @@ QUIET_SECONDS = 3.0
 """How rarely a schedule fires that found nothing to do, while nothing else in the store changes either."""
 _TICK = 0.05
 _SAME_AGAIN = 60.0
-_PARALLEL = {"deliver": 8}
+_PARALLEL = {"deliver": 8, "deliver_slow": 4}
 """Calls of one consumer at a time, elsewhere 4. Webhooks wait for other people's machines."""
 
 log = logging.getLogger(__name__)
@@ -182,6 +182,7 @@ def drain(
     failures: Literal["raise", "count"] = "raise",
     hurry: bool = False,
     rounds: int = 30,
+    batch: int = 1,
 ) -> Drained:
     """Fire every schedule and work off every message, again and again, until a round changes nothing; `rounds` at most.
 
@@ -189,9 +190,10 @@ def drain(
     group the order stays, as SQS promises); "twice" gives each message twice in a row; "late" gives each once more after
     everything has settled. `only`: names of the handlers to call. `failures`: "raise" ends with the first exception of a
     handler; "count" keeps it in the result, makes its messages visible at once and goes on. `hurry`: delayed messages count
-    as due. In one thread, and without waiting.
+    as due. `batch`: how many messages a consumer gets at most, where it takes so many; consumers handle the messages of a batch
+    in threads, so with one at a time everything happens in one thread and in the same order each time. Without waiting.
     """
-    work = _Drain(app, order, only, failures, Drained())
+    work = _Drain(app, order, only, failures, batch, Drained())
     done = work.done
     late_ones_given = order != "late"
     while done.rounds < rounds:
@@ -206,18 +208,27 @@ def drain(
             return done
         late_ones_given = True
         for consumer, message in list(work.handled):
-            work.give(consumer, [message])
+            _, error = work.give(consumer, [message])
+            if error is not None:
+                work.failed(consumer.name, error)
     return done
 
 
 class _Drain:
     def __init__(
-        self, app: Chalice, order: Order, only: Collection[str] | None, failures: Literal["raise", "count"], done: Drained
+        self,
+        app: Chalice,
+        order: Order,
+        only: Collection[str] | None,
+        failures: Literal["raise", "count"],
+        batch: int,
+        done: Drained,
     ) -> None:
         self.schedules = [s for s in queues.schedules(app) if only is None or s.name in only]
         self.consumers = [c for c in queues.consumers(app) if only is None or c.name in only]
         self.order = order
         self.failures = failures
+        self.batch = batch
         self.done = done
         self.handled: list[tuple[Consumer, Message]] = []
 
@@ -241,8 +252,8 @@ class _Drain:
         self.done.calls[schedule.name] += 1
         try:
             schedule.fire()
-        except Exception as error:  # noqa: BLE001  # raised again or kept, see _failed
-            self._failed(schedule.name, error)
+        except Exception as error:  # noqa: BLE001  # raised again or kept, see failed
+            self.failed(schedule.name, error)
 
     def _consume(self) -> None:
         """What is in the queues, and what that puts there. A message that failed is left for the next round."""
@@ -253,33 +264,36 @@ class _Drain:
             while busy:
                 busy = False
                 for consumer in reversed(self.consumers) if reverse else self.consumers:
-                    messages = consumer.receive(newest_first=reverse)
+                    messages = consumer.receive(self.batch, newest_first=reverse)
                     if not messages:
                         continue
                     busy = True
                     retry.append((consumer, messages))
-                    if self.give(consumer, messages):
-                        consumer.delete(messages)
-                        retry.pop()
-                        self.handled += [(consumer, message) for message in messages]
+                    failed, error = self.give(consumer, messages)
+                    good = [message for message in messages if message.id not in failed]
+                    consumer.delete(good)
+                    self.handled += [(consumer, message) for message in good]
+                    retry[-1] = (consumer, [message for message in messages if message.id in failed])
+                    if error is not None:
+                        self.failed(consumer.name, error)
         finally:
             for consumer, messages in retry:
                 consumer.release(messages)
 
-    def give(self, consumer: Consumer, messages: list[Message]) -> bool:
-        """Call the consumer; whether all went well."""
+    def give(self, consumer: Consumer, messages: list[Message]) -> tuple[set[str], Exception | None]:
+        """Call the consumer; the ids of those that failed, and why."""
+        failed: set[str] = set()
         for _ in range(2 if self.order == "twice" else 1):
             self.done.calls[consumer.name] += 1
             try:
-                failed = consumer.call(messages)
-                if failed:
-                    raise RuntimeError(f"{consumer.name} reports {len(failed)} of {len(messages)} messages as failed")
-            except Exception as error:  # noqa: BLE001  # raised again or kept, see _failed
-                self._failed(consumer.name, error)
-                return False
-        return True
+                failed |= consumer.call(messages)
+            except Exception as error:  # noqa: BLE001  # raised again or kept, see failed
+                return {message.id for message in messages}, error
+            if failed:
+                return failed, RuntimeError(f"{consumer.name} reports {len(failed)} of {len(messages)} messages as failed")
+        return failed, None
 
-    def _failed(self, name: str, error: Exception) -> None:
+    def failed(self, name: str, error: Exception) -> None:
         if self.failures == "raise":
             raise error
         self.done.failures.append((name, error))

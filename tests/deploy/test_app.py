@@ -8,6 +8,7 @@ from typing import Any
 
 from chalicelib.settings import TABLES, Settings
 from tests.deploy.conftest import ROOT, run_python
+from tests.deploy.declared import consumers
 
 HEAVY = ("web3", "tronpy", "bitcoinlib", "eth_account", "eth_keyfile", "py_ecc", "sqlalchemy", "boto3", "aiohttp")
 
@@ -31,7 +32,7 @@ def test_app_imports_its_workers_only_when_called() -> None:
     at_once = {node.module for node in tree.body if isinstance(node, ast.ImportFrom)}
     at_once |= {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
     assert "chalicelib.api" in at_once
-    assert at_once <= {"__future__", "chalice", "chalice.app", "chalicelib.api", "chalicelib.settings"}
+    assert at_once <= {"__future__", "typing", "chalice", "chalice.app", "chalicelib.api", "chalicelib.settings"}
 
 
 def path_nodes(paths: list[str]) -> set[str]:
@@ -66,7 +67,8 @@ def test_consumers_hand_over_each_message_and_let_failures_through(monkeypatch: 
 
     import app
 
-    for worker in ("relay", "deliver", "scan_range", "payout", "collect"):
+    for consumer in consumers("local"):
+        worker = "deliver" if consumer == "deliver_slow" else consumer
         seen: list[str] = []
 
         def handle(body: str, seen: list[str] = seen) -> None:
@@ -76,13 +78,13 @@ def test_consumers_hand_over_each_message_and_let_failures_through(monkeypatch: 
 
         monkeypatch.setattr(f"chalicelib.workers.{worker}.handle", handle)
         with Client(app.app) as client:
-            client.lambda_.invoke(worker, client.events.generate_sqs_event(['{"id": "1"}']))
+            client.lambda_.invoke(consumer, client.events.generate_sqs_event(['{"id": "1"}']))
             assert seen == ['{"id": "1"}']
             try:
-                client.lambda_.invoke(worker, client.events.generate_sqs_event(["bad"]))
+                client.lambda_.invoke(consumer, client.events.generate_sqs_event(["bad"]))
             except LookupError:
                 continue
-            raise AssertionError(f"{worker} swallowed a failure: SQS would delete the message")
+            raise AssertionError(f"{consumer} swallowed a failure: SQS would delete the message")
 
 
 def test_every_network_has_its_clock(monkeypatch: Any) -> None:

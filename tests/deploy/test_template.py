@@ -17,7 +17,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from chalicelib.settings import QUEUES, STAGES, TABLES, Settings
-from infra.deploy import TEMPLATE, create_stack
+from infra.deploy import TEMPLATE, create_stack, template_body
 from infra.local import repairs
 
 MONEY = {"tenants", "records", "ledger", "chain", "payouts", "work", "webhooks", "custody"}
@@ -69,7 +69,14 @@ def test_aws_own_checker_has_nothing_to_say() -> None:
 
 
 def test_fits_into_one_request() -> None:
-    assert len(TEMPLATE.read_bytes()) < 51_200  # CloudFormation quotas, TemplateBody
+    assert len(template_body().encode()) < 51_200  # CloudFormation quotas, TemplateBody
+
+
+def test_what_is_sent_says_what_the_file_says() -> None:
+    def read(text: str) -> Any:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+
+    assert read(template_body()) == read(TEMPLATE.read_text())
 
 
 @pytest.mark.parametrize("stage", STAGES)

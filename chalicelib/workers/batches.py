@@ -1,0 +1,70 @@
+"""A batch of messages from a queue: each is handled by itself, and only what failed comes back.
+
+The answer counts where the queue's mapping has ReportBatchItemFailures: Lambda deletes the messages that are not named, and the
+queue shows the named ones again when their visibility timeout is over. Chalice can not set that: a step after `chalice deploy`
+does.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+
+from chalice.app import SQSRecord
+
+from chalicelib.usecases.trying import Failures
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 10
+_SHOWN = 200
+"""Characters of a message in the log: ours are shorter, and hold ids alone."""
+
+Answer = dict[str, list[dict[str, str]]]
+
+
+def run(records: Iterable[SQSRecord], handle: Callable[[str], object]) -> Answer:
+    """Give each message's body to `handle`, at most `AT_ONCE` at a time in threads, and answer which of them failed.
+
+    They are handled at once because they wait: for the store, and for other people's machines. Each has a copy of the caller's
+    context variables, so none sees on whose behalf another is at work. All have ended when this returns: a function that Lambda
+    freezes leaves nothing half-way.
+
+    Whatever is wrong with a message is its failure, a body that nobody can read included: nobody may lose it, and so it ends in
+    the dead letters. Each failure is logged. Raises when every message failed, which means the same to SQS with and without the
+    mapping's setting, and counts as an error of the function: the failure itself where there was one message, else `Failures`.
+    """
+    batch = list(records)
+    if len(batch) == 1:
+        results = [_outcome(batch[0], handle)]
+    else:
+        with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="message") as threads:
+            running = [threads.submit(copy_context().run, partial(_outcome, record, handle)) for record in batch]
+            results = [each.result() for each in running]
+    failures = [error for error in results if error is not None]
+    if failures and len(failures) == len(batch):
+        raise failures[0] if len(failures) == 1 else Failures(f"all {len(batch)} messages failed", failures)
+    return {"batchItemFailures": _named(batch, results)}
+
+
+def _outcome(record: SQSRecord, handle: Callable[[str], object]) -> Exception | None:
+    """What went wrong with a message. What is no Exception ends the function, as it would without threads."""
+    try:
+        handle(record.body)
+    except Exception as error:
+        log.exception("message %s failed and comes back: %.*r", _id(record), _SHOWN, record.body)
+        return error
+    return None
+
+
+def _named(batch: Sequence[SQSRecord], results: Sequence[Exception | None]) -> list[dict[str, str]]:
+    return [{"itemIdentifier": _id(record)} for record, error in zip(batch, results, strict=True) if error is not None]
+
+
+def _id(record: SQSRecord) -> str:
+    found: str = record.to_dict()["messageId"]
+    return found
