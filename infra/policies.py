@@ -47,8 +47,8 @@ class Rights:
     opens_seed: bool = False
     lists: Sequence[str] = ()
     """Tables whose indexes it reads."""
-    only: Mapping[str, tuple[str, Sequence[str]]] = field(default_factory=dict)
-    """More of a table, for items alone whose partition key begins with a prefix: table to prefix and actions."""
+    only: Mapping[str, tuple[str | tuple[str, ...], Sequence[str]]] = field(default_factory=dict)
+    """More of a table, for items alone whose partition key begins with a prefix, or one of several: table to prefix and actions."""
 
 
 COMPARES = ("kms:DescribeKey", "kms:GetKeyPolicy", "kms:ListGrants", "kms:ListResourceTags")

@@ -20,8 +20,8 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from chalicelib.delivery import resolve
 from chalicelib.delivery.guarded import GuardedSocket
+from chalicelib.domain.deliveries import ATTEMPT_SECONDS
 from chalicelib.domain.webhook_urls import default_port, url_problems
-from chalicelib.domain.webhooks import ATTEMPT_SECONDS
 from chalicelib.usecases.deliveries import Answer
 
 MAX_READ = 64 * 1024
@@ -54,12 +54,12 @@ class SafeHttpSender:
         """
         start = time.monotonic()
         try:
-            status, beginning = self._post(url, headers, body, start + self._seconds)
+            status, beginning, retry_after = self._post(url, headers, body, start + self._seconds)
         except _Failed as failure:
             return Answer(None, b"", _ms_since(start), str(failure))
-        return Answer(status, beginning, _ms_since(start))
+        return Answer(status, beginning, _ms_since(start), retry_after=retry_after)
 
-    def _post(self, url: str, headers: Mapping[str, str], body: bytes, deadline: float) -> tuple[int, bytes]:
+    def _post(self, url: str, headers: Mapping[str, str], body: bytes, deadline: float) -> tuple[int, bytes, str | None]:
         # Looked at again although it was when registered: a setting, or a rule, may have become stricter since.
         problems = url_problems(url, allow_private=self._allow_private)
         if problems:
@@ -127,12 +127,15 @@ class SafeHttpSender:
         )
 
 
-def _exchange(connection: HTTPConnection, parts: SplitResult, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+def _exchange(
+    connection: HTTPConnection, parts: SplitResult, headers: Mapping[str, str], body: bytes
+) -> tuple[int, bytes, str | None]:
+    """Status, body as far as it comes, and the header Retry-After."""
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     sent = {"host": _host_header(parts), "connection": "close", **headers}
     connection.request("POST", target, body=body, headers=sent, preload_content=False, decode_content=False)
     answer = connection.getresponse()
-    return answer.status, _read(answer)
+    return answer.status, _read(answer), answer.headers.get("retry-after")
 
 
 def _read(answer: Any) -> bytes:

@@ -14,7 +14,9 @@ EVENT_NAMES: tuple[str, ...] = (
     "balance.updated",
     "invoice.created", "invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired",
     "invoice.late_payment", "invoice.reverted",
+    "webhook.failing", "webhook.disabled",
 )  # fmt: skip
+"""The last two are about the merchant's own endpoints, and told to the others."""
 
 
 @dataclass(frozen=True, slots=True)

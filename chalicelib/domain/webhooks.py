@@ -1,8 +1,4 @@
-"""Webhooks: the records, how a delivery's state goes on, and the signatures. Pure: sends nothing, reads no clock.
-
-A delivery is `pending` until it is `delivered` (answered 2xx), `dead` (every retry failed) or `cancelled` (nobody is there
-to be told any more: endpoint deleted, disabled, or gone).
-"""
+"""Webhooks: endpoints, events as they are told, secrets and signatures. Pure: sends nothing, reads no clock."""
 
 from __future__ import annotations
 
@@ -17,25 +13,14 @@ from secrets import token_bytes
 from typing import Any, Literal
 
 from chalicelib.domain.events import Event
-from chalicelib.domain.ids import TenantId, derived_id
-from chalicelib.domain.work import Work, lane_of, time_order
+from chalicelib.domain.ids import TenantId
 
-DeliveryStatus = Literal["pending", "delivered", "dead", "cancelled"]
+EndpointStatus = Literal["active", "paused", "disabled"]
 
 MAX_ENDPOINTS = 20
 """Endpoints of one tenant."""
-ATTEMPT_SECONDS = 10.0
-"""An attempt that takes longer has failed."""
-LEASE_MS = 30_000
-"""How long an attempt keeps others from sending the same delivery: the attempt itself, and time to write down what came of it."""
-ANSWER_BYTES = 1024
-"""How much of an answer is kept."""
 KEEP_SECONDS = 30 * 86_400
 """How long events and deliveries are kept."""
-RETRY_SECONDS = (5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000)
-"""Waits after the first, second, ... failed attempt; after the ninth the delivery is dead."""
-JITTER = 0.2
-"""A wait is up to this part longer, so that what failed together does not come back together."""
 MIN_SECRET, MAX_SECRET = 16, 256
 OVERLAP_SECONDS, MAX_OVERLAP = 86_400, 7 * 86_400
 """How long the secret of before signs too, by default and at most."""
@@ -68,6 +53,10 @@ class WebhookEndpoint:
 
     `previous_secret` signs as well until `previous_until`, while receivers change over. Where `sealed`, both are ciphertext that
     `usecases/ports/secrets.py` opens; rows from before secrets were encrypted have them in the clear until they are written next.
+
+    `paused`: what it is to be told is kept for it, and sent when it goes on. `failing_since`: it has answered nothing well since
+    then. `fresh_at` is when its owner last turned it on or gave it another URL: what it did before is not held against it. `told`
+    counts the events about the endpoint itself.
     """
 
     tenant: TenantId
@@ -81,14 +70,28 @@ class WebhookEndpoint:
     disabled_at: int | None = None
     previous_secret: str | None = field(default=None, repr=False)
     previous_until: int | None = None
+    paused: bool = False
+    failing_since: int | None = None
+    fresh_at: int = 0
+    told: int = 0
     version: int = 1
     sealed: bool = False
+
+    @property
+    def status(self) -> EndpointStatus:
+        return "disabled" if not self.enabled else "paused" if self.paused else "active"
 
     def wants(self, event: str) -> bool:
         return self.enabled and ("*" in self.events or event in self.events)
 
+    def told_of(self, event: Event | EventRecord) -> bool:
+        """Whether `event` is for it: it wants such, and is not what the event is about, since that one does not answer."""
+        return self.wants(event.name) and event.object_id != self.id
+
     def disabled(self, reason: str, at: int) -> WebhookEndpoint:
-        return replace(self, enabled=False, disabled_reason=reason, disabled_at=at, version=self.version + 1)
+        return replace(
+            self, enabled=False, paused=False, disabled_reason=reason, disabled_at=at, failing_since=None, version=self.version + 1
+        )
 
     def signing(self, now: int) -> tuple[str, ...]:
         """The secrets that sign at `now` as they are stored, newest first; the second is that of before, during its overlap."""
@@ -118,103 +121,6 @@ class WebhookEndpoint:
             previous_until=now + overlap * 1000 if overlap > 0 else None,
             version=self.version + 1,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt: `status` is None where no answer came; `answer` is the beginning of what was answered; `duration` in ms."""
-
-    at: int
-    status: int | None
-    duration: int
-    answer: str = ""
-    error: str | None = None
-
-    @property
-    def succeeded(self) -> bool:
-        return self.error is None and self.status is not None and 200 <= self.status < 300
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One event for one endpoint. Times in milliseconds since 1970, `ttl` in seconds.
-
-    `due_at` is when the next attempt is wanted; `attempting_until` is the lease of the attempt that is going on.
-    """
-
-    tenant: TenantId
-    id: str
-    endpoint_id: str
-    event_id: str
-    event_name: str
-    created_at: int
-    due_at: int
-    ttl: int
-    status: DeliveryStatus = "pending"
-    attempts: tuple[Attempt, ...] = ()
-    attempting_until: int | None = None
-    reason: str | None = None
-    finished_at: int | None = None
-    version: int = 1
-
-    def claimed(self, now: int) -> Delivery:
-        """With the lease of an attempt that starts at `now`."""
-        return replace(self, attempting_until=now + LEASE_MS, version=self.version + 1)
-
-    def leased(self, now: int) -> bool:
-        return self.attempting_until is not None and now < self.attempting_until
-
-    def after(self, attempt: Attempt, now: int, jitter: float) -> Delivery:
-        """What becomes of it by `attempt`, which ended at `now`; `jitter` (0 to 1) is by how much the next wait is longer."""
-        told = replace(self, attempts=(*self.attempts, attempt), attempting_until=None, version=self.version + 1)
-        if attempt.succeeded:
-            return replace(told, status="delivered", finished_at=now)
-        if attempt.status == 410:
-            return replace(told, status="cancelled", reason="the endpoint answered 410 Gone", finished_at=now)
-        delay = retry_delay_ms(len(told.attempts), jitter)
-        if delay is None:
-            return replace(told, status="dead", reason=f"{len(told.attempts)} attempts failed", finished_at=now)
-        return replace(told, due_at=now + delay)
-
-    def hurried(self, now: int) -> Delivery:
-        """Due at once instead of when its turn would have come."""
-        return replace(self, due_at=min(self.due_at, now), version=self.version + 1)
-
-    def cancelled(self, reason: str, now: int) -> Delivery:
-        return replace(self, status="cancelled", reason=reason, attempting_until=None, finished_at=now, version=self.version + 1)
-
-
-def delivery_for(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "") -> Delivery:
-    """The delivery of `event` to `endpoint`, due at once. Its id follows from the two: making it twice makes one.
-
-    `again` tells a later delivery of the same event from the first one.
-    """
-    return Delivery(
-        tenant=event.tenant, id=derived_id("dlv", event.id, endpoint.id, *filter(None, [again])), endpoint_id=endpoint.id,
-        event_id=event.id,
-        event_name=event.name, created_at=now, due_at=now, ttl=now // 1000 + KEEP_SECONDS,
-    )  # fmt: skip
-
-
-def delivery_work(delivery: Delivery) -> Work:
-    """The obligation to make the delivery's next attempt. Another one after every rescheduling: the order is the due time."""
-    return Work("delivery", lane_of(delivery.id), time_order(delivery.due_at), f"{delivery.tenant}|{delivery.id}")
-
-
-def delivery_key(work: Work) -> dict[str, str]:
-    """Key fields of the delivery that `work` is about."""
-    tenant, _, id = work.id.rpartition("|")
-    return {"tenant": tenant, "id": id}
-
-
-def retry_delay_ms(failures: int, jitter: float) -> int | None:
-    """Milliseconds to wait after that many failed attempts (1 or more), None when it is time to give up.
-
-    `jitter` from 0 to 1 lengthens the wait by up to a fifth; it is never shorter than published.
-    """
-    if failures > len(RETRY_SECONDS):
-        return None
-    return round(RETRY_SECONDS[failures - 1] * 1000 * (1 + JITTER * jitter))
 
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -28,6 +28,8 @@ by when it is next looked at; `drain`: a wallet that was replaced and is not emp
 not back yet."""
 LANES = 8
 """Lanes of the kinds that belong to no network, so that no partition gets all writes."""
+HELD = "held"
+"""The `order` of what waits for no time: behind all times, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,11 @@ def lane_of(id: str) -> str:
 def time_order(at: int) -> str:
     """`at` (milliseconds since 1970) as an `order`: sorts as text the way the times do."""
     return f"{at:015d}"
+
+
+def time_lane(work: Work) -> str | None:
+    """The lane in which work of many owners can be found by its time; None for kinds whose own lanes are enough for that."""
+    return lane_of(work.id) if work.kind == "delivery" else None
 
 
 def outbox_work(row: OutboxRow) -> Work:

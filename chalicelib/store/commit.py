@@ -18,7 +18,7 @@ from chalicelib.domain.ledger import Book, WalletBalance
 from chalicelib.domain.work import outbox_work
 from chalicelib.store import access
 from chalicelib.store.models import Models
-from chalicelib.store.schema import key_of, where_is, work_key
+from chalicelib.store.schema import key_of, where_is, work_by_time, work_key
 from chalicelib.usecases.changes import (
     Absent,
     Add,
@@ -173,7 +173,7 @@ def _add(plan: _Plan, change: Change, kind: type[Any], key: Mapping[str, str], d
 def _open(plan: _Plan, change: Change, work: Any) -> None:
     model = plan.models.work
     pk, sk = work_key(work)
-    item = model(pk, sk, work_kind=work.kind, lane=work.lane, order=work.order or None, work_id=work.id)
+    item = model(pk, sk, work_kind=work.kind, lane=work.lane, order=work.order or None, work_id=work.id, time_pk=work_by_time(work))
     plan.put(change, item, model.pk.does_not_exist())
 
 

@@ -18,7 +18,7 @@ from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import Settings
 from chalicelib.store import lists
 from chalicelib.store.models import Models
-from chalicelib.store.schema import INDEXES, beginning_of, key_of, kind_at, listed_under, partition_of, prefix_of, where_is
+from chalicelib.store.schema import INDEXES, beginning_of, key_of, kind_at, listed_under, partition_of, prefix_of, where_is, work_at
 from chalicelib.usecases.changes import Change, Conflict, Emit
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
@@ -169,6 +169,14 @@ class DynamoStore:
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
         return [Work(kind, item.lane, item.order or "", item.work_id) for item in items]
+
+    def work_by_time(
+        self, kind: WorkKind, lane: str, /, *, limit: int, span: Span = EVERYWHERE, after: str | None = None
+    ) -> Page[Work]:
+        """Open obligations of a kind in the order of time, whatever their lanes. Eventually consistent. Raises Unavailable."""
+        found = self.places(Listed(kind, "due", lane), limit=limit, after=after, span=span)
+        works = [work_at(place.pk, place.sk) for place in found.places]
+        return Page(works, found.places[-1].position if found.more else None)
 
     def reserve_indexes(self, pool: str, count: int) -> int:
         """Take `count` fresh address indexes out of `pool` for good; the first of them. Raises Unavailable."""

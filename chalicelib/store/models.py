@@ -28,6 +28,7 @@ class WorkItem(Record):
     lane = UnicodeAttribute()
     order = UnicodeAttribute(null=True)  # empty texts are left out: not every DynamoDB takes them (DynamoDB Local)
     work_id = UnicodeAttribute()
+    time_pk = UnicodeAttribute(null=True)
 
 
 class Counter(Record):

@@ -35,9 +35,15 @@ class SqsQueues:
         extra = {"MessageGroupId": command.group, "MessageDeduplicationId": new_id("msg", self._clock.now_ms())}
         self._send(f"{command.queue}.fifo", command.body, **extra)
 
-    def deliver(self, delivery_id: str, tenant: str, delay_seconds: int) -> None:
-        """Ask for a webhook delivery after `delay_seconds` (at most 900). Raises Unavailable."""
-        self._send("deliveries", {"id": delivery_id, "tenant": tenant}, DelaySeconds=delay_seconds)
+    def wake(self, tenant: str, endpoint_id: str, delay_seconds: int = 0, *, failing: bool = False, held: bool = False) -> None:
+        """Ask for what is due at a webhook endpoint to be sent, after `delay_seconds` (at most 900). Raises Unavailable.
+
+        The group makes the queue a fair one: who has many messages in it holds up nobody who has few.
+        docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
+        """
+        body = {"tenant": tenant, "endpoint": endpoint_id, **({"held": "yes"} if held else {})}
+        name = "deliveries-slow" if failing else "deliveries"
+        self._send(name, body, DelaySeconds=delay_seconds, MessageGroupId=tenant)
 
     def bury(self, delivery_id: str, tenant: str) -> None:
         """A delivery that is given up goes to the dead letters, where an alarm looks. Raises Unavailable."""

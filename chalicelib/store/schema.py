@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from chalicelib.domain.ids import network_parts, place_in_time
-from chalicelib.domain.work import Work
+from chalicelib.domain.work import Work, WorkKind, time_lane
 
 Key = Callable[[Any], str]
 
@@ -66,6 +66,8 @@ INDEXES: dict[tuple[str, str], Index] = {
     ("wd", "address"): Index("records", "lookup", "lookup_pk", "sk"),
     ("dep", "hash"): Index("records", "lookup", "lookup_pk", "sk"),
     ("dlv", "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk"),
+    # What has to be delivered, whoever's it is, in the order of time: for the schedule.
+    ("delivery", "due"): Index("work", "by_time", "time_pk", "sk"),
 }
 """Where a list lies: by its family (what its partitions begin with) and by what it is looked up."""
 
@@ -249,7 +251,8 @@ RECORDS: dict[str, Kind] = {
     "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),
     "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id),
     "WebhookEndpoint": Kind("webhooks", lambda r: f"hook#{r.tenant}", lambda r: r.id),
-    "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists, module="webhooks"),
+    "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists, module="deliveries"),
+    "Turn": Kind("webhooks", lambda r: f"turn#{r.tenant}", lambda r: r.endpoint_id),
     "EncryptedSeed": Kind("custody", lambda r: f"seed#{r.id}"),
     "EncryptedKey": Kind("custody", lambda r: f"key#{r.id}"),
 }
@@ -301,3 +304,16 @@ _LISTED = {where.pk(_Nothing()).split("#")[0]: (name, where) for name, where in 
 
 def work_key(work: Work) -> tuple[str, str]:
     return f"{work.kind}#{work.lane}", f"{work.order}#{work.id}"
+
+
+def work_by_time(work: Work) -> str | None:
+    """The partition of the index `by_time` that an obligation lies in, None for those that are not in it."""
+    lane = time_lane(work)
+    return None if lane is None else listed_under(work.kind, lane)
+
+
+def work_at(pk: str, sk: str) -> Work:
+    """The obligation whose item has this key."""
+    kind, _, lane = pk.partition("#")
+    order, _, id = sk.partition("#")
+    return Work(cast(WorkKind, kind), lane, order, id)

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.ids import NetworkId, TenantId
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint, delivery_for, delivery_work, event_record
+from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.work import LANES, Command, OutboxRow, Work, outbox_work, time_order
 from chalicelib.usecases.changes import Change, Close, Conflict, Delete, Open, Save
 from chalicelib.usecases.collect_hints import open_hint
@@ -58,8 +59,8 @@ class Relay:
         # Commands first: a payment is not to wait because an event can not be written.
         for command in row.commands:
             self._send(command)
-        for delivery in self._make_deliveries(row):
-            self._queues.deliver(delivery.id, delivery.tenant, 0)
+        for endpoint in self._make_deliveries(row):
+            self._queues.wake(endpoint.tenant, endpoint.id, failing=endpoint.failing_since is not None)
         try:
             self._store.commit([Close(outbox_work(row)), Delete(OutboxRow, {"id": row.id})])
         except Conflict:
@@ -97,8 +98,8 @@ class Relay:
                     log.exception("metric=relay_failed outbox row %s could not be told and stays open", work.id)
         return Swept(told, failed)
 
-    def _make_deliveries(self, row: OutboxRow) -> list[Delivery]:
-        """Store the row's events and a delivery for every endpoint that wants them; those that still wait for an attempt."""
+    def _make_deliveries(self, row: OutboxRow) -> list[WebhookEndpoint]:
+        """Store the row's events and a delivery for every endpoint that wants them; endpoints where one was not attempted yet."""
         now = self._clock.now_ms()
         endpoints: dict[TenantId, list[WebhookEndpoint]] = {}
         wanted: list[EventRecord | Delivery] = []
@@ -107,9 +108,10 @@ class Relay:
                 endpoints[event.tenant] = endpoints_of(self._store, event.tenant)
             record = event_record(event, iso(event.at))
             wanted.append(record)
-            wanted += [delivery_for(record, e, now) for e in endpoints[event.tenant] if e.wants(event.name)]
+            wanted += [delivery_for(record, e, now) for e in endpoints[event.tenant] if e.told_of(event)]
         stored = self._make(wanted)
-        return [r for r in stored if isinstance(r, Delivery) and r.status == "pending" and not r.attempts]
+        new = {(r.tenant, r.endpoint_id) for r in stored if isinstance(r, Delivery) and r.status == "pending" and not r.attempts}
+        return [e for of_one in endpoints.values() for e in of_one if (e.tenant, e.id) in new]
 
     def _make(self, wanted: Sequence[EventRecord | Delivery]) -> list[EventRecord | Delivery]:
         """Store those that are not there yet, each delivery with its obligation; what is stored now, in the order of `wanted`."""

@@ -5,12 +5,12 @@ Touches webhooks, events and work only. A secret leaves in the answers of `regis
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
+from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.events import EVENT_NAMES, Event
 from chalicelib.domain.ids import TenantId, new_id
@@ -20,12 +20,9 @@ from chalicelib.domain.webhook_urls import has_credentials, url_problems
 from chalicelib.domain.webhooks import (
     MAX_ENDPOINTS,
     TEST_EVENT,
-    Attempt,
-    Delivery,
+    EndpointStatus,
     EventRecord,
     WebhookEndpoint,
-    delivery_for,
-    delivery_work,
     event_record,
     new_secret,
     secret_problem,
@@ -36,7 +33,6 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import without_none
 
 log = logging.getLogger(__name__)
 
@@ -94,32 +90,46 @@ class Webhooks:
         return endpoint
 
     def update(
-        self, tenant: TenantId, id: str, url: object | None = None, events: object | None = None, enabled: bool | None = None
+        self,
+        tenant: TenantId,
+        id: str,
+        url: object | None = None,
+        events: object | None = None,
+        status: EndpointStatus | None = None,
     ) -> WebhookEndpoint:
-        """Change what is given. Enabling forgets why it was disabled. Raises InvalidParameter, NotFound."""
+        """Change what is given. Enabling forgets why it was disabled; what was kept while it was paused is sent when it goes on.
+
+        Raises InvalidParameter, NotFound.
+        """
         given = (("url", url), ("events", events))
         problems = self.problems({name: value for name, value in given if value is not None})
         if problems:
             raise InvalidParameter(problems)
 
-        def decide() -> WebhookEndpoint:
+        def decide() -> tuple[WebhookEndpoint, WebhookEndpoint]:
             before = self.get(tenant, id)
+            now = self._clock.now_ms()
             after = replace(
                 before,
                 url=before.url if url is None else cast(str, url),
                 events=before.events if events is None else _names(events),
             )
-            if enabled and not before.enabled:
-                after = replace(after, enabled=True, disabled_reason=None, disabled_at=None)
-            elif enabled is False and before.enabled:
-                after = replace(after.disabled("its owner disabled it", self._clock.now_ms()), version=before.version)
+            if status == "disabled" and before.enabled:
+                after = replace(after.disabled("its owner disabled it", now), version=before.version)
+            elif status in ("active", "paused"):
+                after = replace(after, enabled=True, paused=status == "paused", disabled_reason=None, disabled_at=None)
             if after == before:
-                return before
+                return before, before
+            if after.url != before.url or (after.status == "active") != (before.status == "active"):
+                after = replace(after, fresh_at=now, failing_since=None)
             after = replace(after, version=before.version + 1)
             self._store.commit([Save(after)])
-            return after
+            return before, after
 
-        return until_settled(decide)
+        before, after = until_settled(decide)
+        if before.status == "paused" and after.status != "paused":
+            self._wake(after, held=True)
+        return after
 
     def rotate_secret(
         self, tenant: TenantId, id: str, overlap: int, secret: object | None = None, *, also: Also = nothing_more
@@ -149,29 +159,35 @@ class Webhooks:
             self._store.commit([Delete(WebhookEndpoint, {"tenant": tenant, "id": id}), Save(tally.plus(-1))])
             return endpoint
 
-        return until_settled(decide)
+        gone = until_settled(decide)
+        self._wake(gone, held=True)
+        return gone
 
     def test(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
         """Send the endpoint a `webhook.test` event, the way that all others take. Raises NotFound, BusinessRule."""
 
-        def decide() -> Delivery:
+        def decide() -> tuple[Delivery, WebhookEndpoint]:
             endpoint = self.get(tenant, id)
-            _check_enabled(endpoint)
+            check_enabled(endpoint)
+            if endpoint.paused:
+                raise BusinessRule("id", "this webhook is paused: nothing is sent to it before it goes on")
             now = self._clock.now_ms()
             event_id = new_id("evt", now)
             event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, now, {"webhookId": id}), iso(now))
             delivery = delivery_for(event, endpoint, now)
             self._store.commit([Save(event), Save(delivery), Open(delivery_work(delivery)), *also(delivery)])
-            return delivery
+            return delivery, endpoint
 
-        return self._kicked(until_settled(decide))
+        delivery, endpoint = until_settled(decide)
+        self._wake(endpoint)
+        return delivery
 
     def redeliver(self, tenant: TenantId, delivery_id: str, *, also: Also = nothing_more) -> Delivery:
         """Send a delivery's event to its endpoint once more, with all retries: a new delivery, or the same one at once where it
         still waits for its turn. Raises NotFound (the endpoint or the event is gone, too), BusinessRule.
         """
 
-        def decide() -> Delivery:
+        def decide() -> tuple[Delivery, WebhookEndpoint]:
             before = self._store.get(Delivery, tenant=tenant, id=delivery_id)
             if before is None:
                 raise NotFound("Delivery not found", {"id": delivery_id})
@@ -183,12 +199,13 @@ class Webhooks:
             )
             if endpoint is None or event is None:
                 raise NotFound("Delivery not found", {"id": delivery_id})
-            _check_enabled(endpoint)
+            check_enabled(endpoint)
             now = self._clock.now_ms()
             if before.status != "pending":
                 after = delivery_for(event, endpoint, now, new_id("again", now))
-                changes: Sequence[Change] = [Save(after), Open(delivery_work(after))]
-            elif before.leased(now) or before.due_at <= now:
+                told = replace(before, again_id=after.id, version=before.version + 1)
+                changes: Sequence[Change] = [Save(after), Open(delivery_work(after)), Save(told)]
+            elif before.held or before.due_at <= now:
                 after, changes = before, []  # it is on its way: whoever carries it must find it as it was
             else:
                 after = before.hurried(now)
@@ -196,9 +213,11 @@ class Webhooks:
             changes = [*changes, *also(after)]
             if changes:
                 self._store.commit(changes)
-            return after
+            return after, endpoint
 
-        return self._kicked(until_settled(decide))
+        delivery, endpoint = until_settled(decide)
+        self._wake(endpoint)
+        return delivery
 
     def event(self, tenant: TenantId, id: str) -> EventRecord:
         """Raises NotFound."""
@@ -207,12 +226,11 @@ class Webhooks:
             raise NotFound("Event not found")
         return event
 
-    def _kicked(self, delivery: Delivery) -> Delivery:
+    def _wake(self, endpoint: WebhookEndpoint, *, held: bool = False) -> None:
         try:
-            self._queues.deliver(delivery.id, delivery.tenant, 0)
+            self._queues.wake(endpoint.tenant, endpoint.id, failing=endpoint.failing_since is not None, held=held)
         except Unavailable:
-            log.warning("no message for webhook delivery %s: the sweep brings it", delivery.id)
-        return delivery
+            log.warning("no message for webhook endpoint %s: the sweep brings it", endpoint.id)
 
     def problems(self, given: Mapping[str, object]) -> Problems:
         """What is wrong with the `url`, `events` and `secret` among `given`. A secret of None is one that is made here."""
@@ -250,7 +268,7 @@ def _names(events: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cast(Sequence[str], events)))
 
 
-def _check_enabled(endpoint: WebhookEndpoint) -> None:
+def check_enabled(endpoint: WebhookEndpoint) -> None:
     if not endpoint.enabled:
         raise BusinessRule("id", "this webhook is disabled: enable it first")
 
@@ -261,58 +279,3 @@ def _are_events(events: object) -> bool:
         and len(events) > 0
         and all(isinstance(name, str) and (name == "*" or name in EVENT_NAMES) for name in events)
     )
-
-
-def endpoint_view(endpoint: WebhookEndpoint, now: int = 0) -> dict[str, Any]:
-    """What merchants see of an endpoint: never its secret. `now` (milliseconds since 1970) tells whether a rotation still
-    overlaps."""
-    until = endpoint.previous_until
-    return without_none(
-        {
-            "id": endpoint.id,
-            "url": endpoint.url,
-            "events": list(endpoint.events),
-            "status": "active" if endpoint.enabled else "disabled",
-            "enabled": endpoint.enabled,
-            "disabledReason": endpoint.disabled_reason,
-            "disabledAt": None if endpoint.disabled_at is None else iso(endpoint.disabled_at),
-            "previousSecretUntil": iso(until) if until is not None and now < until else None,
-            "createdAt": iso(endpoint.created_at),
-        }
-    )
-
-
-def delivery_view(delivery: Delivery) -> dict[str, Any]:
-    """What merchants see of a delivery, with its attempts, oldest first."""
-    return without_none(
-        {
-            "id": delivery.id,
-            "webhookId": delivery.endpoint_id,
-            "eventId": delivery.event_id,
-            "event": delivery.event_name,
-            "status": delivery.status,
-            "reason": delivery.reason,
-            "attempts": [_attempt_view(attempt) for attempt in delivery.attempts],
-            "lastResponseStatus": delivery.attempts[-1].status if delivery.attempts else None,
-            "nextAttemptAt": iso(delivery.due_at) if delivery.status == "pending" else None,
-            "createdAt": iso(delivery.created_at),
-            "finishedAt": None if delivery.finished_at is None else iso(delivery.finished_at),
-        }
-    )
-
-
-def _attempt_view(attempt: Attempt) -> dict[str, Any]:
-    return without_none(
-        {
-            "at": iso(attempt.at),
-            "responseStatus": attempt.status,
-            "responseBody": attempt.answer if attempt.status is not None else None,
-            "durationMs": attempt.duration,
-            "error": attempt.error,
-        }
-    )
-
-
-def event_view(event: EventRecord) -> dict[str, Any]:
-    """The event as it is told: `id`, `event`, `data`, `timestamp`, `sequence`."""
-    return cast(dict[str, Any], json.loads(event.body))

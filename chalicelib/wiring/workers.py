@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from chalicelib.usecases.cold_adjusting import ColdAdjusting
     from chalicelib.usecases.collect_fees import MoveFees
     from chalicelib.usecases.collect_run import CollectRun
-    from chalicelib.usecases.deliveries import Deliveries
     from chalicelib.usecases.distribution import Distributor
     from chalicelib.usecases.glimpses import Glimpses
     from chalicelib.usecases.hot_floor import HotFloor
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.stake_signing import StakeSigning
     from chalicelib.usecases.staking import Staker
     from chalicelib.usecases.stuck import Stuck
+    from chalicelib.usecases.turns import Turns
     from chalicelib.usecases.verdicts import Verdicts
 
 
@@ -320,14 +320,22 @@ class WorkerServices(CoinMoveServices):
         return Relay(self.store, self.queues, self.clock)
 
     @cached_property
-    def deliveries(self) -> Deliveries:
+    def turns(self) -> Turns:
         from chalicelib.delivery.safe_http import SafeHttpSender
         from chalicelib.delivery.secrets import KmsOpener
         from chalicelib.usecases.deliveries import Deliveries
+        from chalicelib.usecases.turns import Turns
 
         sender = SafeHttpSender(allow_private=self.settings.webhooks_private)
         opener = KmsOpener(lambda: self._client("kms"), self.settings)
-        return Deliveries(self.store, self.queues, self.clock, sender, self.queues, opener)
+        deliveries = Deliveries(self.store, self.clock, sender, self.queues)
+        return Turns(self.store, self.queues, self.clock, deliveries, opener)
+
+    @cached_property
+    def delivery_sweep(self) -> DeliverySweep:
+        from chalicelib.usecases.delivery_sweep import DeliverySweep
+
+        return DeliverySweep(self.store, self.queues, self.clock)
 
     @cached_property
     def rate_providers(self) -> list[RateProvider]:

@@ -1,4 +1,4 @@
-"""A message that a webhook delivery is due."""
+"""A message that something may be due at a webhook endpoint."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from chalicelib.wiring import services
 
 
 def handle(body: str) -> None:
-    """Attempt the delivery. A receiver's failure is no failure here: it is recorded, and the next attempt is planned."""
+    """Send what is due there. A receiver's failure is no failure here: it is recorded, and the next attempt is planned."""
     message = json.loads(body)
-    services().deliveries.attempt(message["tenant"], message["id"])
+    services().turns.take(message["tenant"], message["endpoint"], held="held" in message)

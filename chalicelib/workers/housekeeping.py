@@ -20,7 +20,7 @@ def run() -> None:
         return
     with Each("housekeeping") as each:
         each.take("outbox", wired.relay.sweep)
-        each.take("deliveries", wired.deliveries.sweep)
+        each.take("deliveries", wired.delivery_sweep.run)
         for realm in wired.settings.realms:
             for network in wired.store.catalogue(realm).networks.values():
                 if network.status == "active":

@@ -14,19 +14,22 @@ from typing import Any
 from chalicelib.domain.addresses import Address, Wallet, Watched
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.collecting import Collecting, Collection, Distribution
+from chalicelib.domain.deliveries import Delivery
 from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants import Tally
 from chalicelib.domain.moves import Move
-from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint
-from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work
+from chalicelib.domain.turns import Turn
+from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
+from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
 from chalicelib.usecases.changes import Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.store import Page
+from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 
 KEYS: dict[type, tuple[str, ...]] = {
     WebhookEndpoint: ("tenant", "id"),
     Delivery: ("tenant", "id"),
+    Turn: ("tenant", "endpoint_id"),
     EventRecord: ("tenant", "id"),
     OutboxRow: ("id",),
     Tally: ("tenant", "of"),
@@ -84,6 +87,15 @@ class MemoryStore:
         if after is not None:
             found = [w for w in found if (w.order, w.id) > (after.order, after.id)]
         return sorted(found, key=lambda w: (w.order, w.id))[:limit]
+
+    def work_by_time(self, kind: str, lane: str, /, *, limit: int, span: Span = EVERYWHERE, after: str | None = None) -> Page[Work]:
+        found = sorted((f"{w.order}#{w.id}", w) for w in self.work if w.kind == kind and time_lane(w) == lane)
+        inside = [
+            (sk, w)
+            for sk, w in found
+            if (span.low is None or sk >= span.low) and (span.high is None or sk <= span.high) and (after is None or sk > after)
+        ]
+        return Page([w for _, w in inside[:limit]], inside[limit - 1][0] if len(inside) > limit else None)
 
     def reserve_indexes(self, pool: str, count: int) -> int:
         raise AssertionError("not for webhooks")
@@ -173,7 +185,10 @@ class MemoryQueues:
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
-        self.deliveries: list[tuple[str, str, int]] = []
+        self.wakes: list[tuple[str, int]] = []
+        """Endpoint and delay."""
+        self.failing: list[bool] = []
+        self.held: list[bool] = []
         self.buried: list[tuple[str, str]] = []
         self.down = False
 
@@ -184,11 +199,13 @@ class MemoryQueues:
         self._up()
         self.commands.append(command)
 
-    def deliver(self, delivery_id: str, tenant: str, delay_seconds: int) -> None:
+    def wake(self, tenant: str, endpoint_id: str, delay_seconds: int = 0, *, failing: bool = False, held: bool = False) -> None:
         self._up()
         if not isinstance(delay_seconds, int) or not 0 <= delay_seconds <= 900:
             raise ValueError(f"SQS refuses a delay of {delay_seconds}")
-        self.deliveries.append((delivery_id, tenant, delay_seconds))
+        self.wakes.append((endpoint_id, delay_seconds))
+        self.failing.append(failing)
+        self.held.append(held)
 
     def bury(self, delivery_id: str, tenant: str) -> None:
         self._up()

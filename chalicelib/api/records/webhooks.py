@@ -15,10 +15,16 @@ class Webhook(CamelRecord):
     id: str = Field(description="Names the endpoint.", examples=["wh_01jd2w3x4y5z6a7b8c9d0e1f2g"])
     url: str = Field(description="Where events are sent.", examples=["https://shop.example/hook"])
     events: list[str] = Field(description="What it is told of; `*` is all.", examples=[["invoice.completed"]])
-    status: Literal["active", "disabled"] = Field(description="A disabled one is sent nothing.", examples=["active"])
+    status: Literal["active", "paused", "disabled"] = Field(
+        description="What a paused one is to be told is kept and sent later; for a disabled one nothing is kept.",
+        examples=["active"],
+    )
     enabled: bool = Field(description="Whether `status` is `active`.")
     disabled_reason: str | None = Field(default=None, description="Why it was disabled.", examples=["it answered 410 Gone"])
     disabled_at: Time | None = Field(default=None, description="When it was disabled.")
+    failing_since: Time | None = Field(
+        default=None, description="Nothing that it was sent since then has succeeded. Absent while it is well."
+    )
     previous_secret_until: Time | None = Field(default=None, description="Until when the secret of before signs as well.")
     created_at: Time
 
@@ -37,6 +43,7 @@ class Attempt(CamelRecord):
     response_body: str | None = Field(default=None, description="Its first 1024 bytes.", examples=["busy"])
     duration_ms: int = Field(description="How long it took, in milliseconds.", examples=[120])
     error: str | None = Field(default=None, description="Why no answer came.", examples=["no connection in time"])
+    next_attempt_at: Time | None = Field(default=None, description="When the next one was due after it. Absent after the last one.")
 
 
 class Delivery(CamelRecord):
@@ -53,7 +60,11 @@ class Delivery(CamelRecord):
     reason: str | None = Field(default=None, description="Why it is dead or cancelled.", examples=["9 attempts failed"])
     attempts: list[Attempt] = Field(description="Oldest first.")
     last_response_status: int | None = Field(default=None, description="Of the last attempt, where an answer came.", examples=[200])
-    next_attempt_at: Time | None = Field(default=None, description="While it is pending.")
+    next_attempt_at: Time | None = Field(default=None, description="While it is pending, and not held.")
+    held: bool | None = Field(default=None, description="True while it waits for its paused endpoint to go on.")
+    redelivered_as: str | None = Field(
+        default=None, description="The latest delivery of the same event that was asked for after this one had ended."
+    )
     created_at: Time
     finished_at: Time | None = Field(default=None, description="When it stopped being pending.")
 

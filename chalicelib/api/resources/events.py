@@ -9,7 +9,7 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.events import EVENT_NAMES
 from chalicelib.domain.ids import first_id
 from chalicelib.domain.webhooks import EventRecord
-from chalicelib.usecases.webhooks import event_view
+from chalicelib.usecases.webhook_views import event_view
 
 EVENTS = Listing(
     "events",

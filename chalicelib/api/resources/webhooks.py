@@ -15,9 +15,9 @@ from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.events import EVENT_NAMES
 from chalicelib.domain.ids import place_in_time
-from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS
+from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS, EndpointStatus
 from chalicelib.usecases.ports.store import Listed
-from chalicelib.usecases.webhooks import delivery_view, endpoint_view
+from chalicelib.usecases.webhook_views import delivery_view, endpoint_view
 
 _URL = Field(
     description="https, a public host, no user name and no fragment.", examples=["https://shop.example/hook"],
@@ -40,10 +40,8 @@ WEBHOOKS = Listing(
         time("createdAt", lambda r, _: r.created_at, "When it was registered.").known_as("created_at"),
         text("id", lambda r, _: r.id, "The endpoint's id.", sortable=False),
         text("url", lambda r, _: r.url, "Where it is told."),
-        choice(
-            "status", lambda r, _: "active" if r.enabled else "disabled", ("active", "disabled"), "Whether it is told anything."
-        ),
-        flag("enabled", lambda r, _: r.enabled, "The same as `status`."),
+        choice("status", lambda r, _: r.status, ("active", "paused", "disabled"), "Whether it is told anything."),
+        flag("enabled", lambda r, _: r.status == "active", "Whether `status` is `active`."),
     ),
     order="asc",
 )
@@ -85,9 +83,9 @@ class WebhookUpdate(Request):
     url: Annotated[Any, _URL] = None
     events: Annotated[Any, _EVENTS] = None
     status: Literal["active", "disabled", "paused"] | None = Field(
-        default=None, description="`paused` is another name for `disabled`.", examples=["active"]
+        default=None, description="`paused`: what happens is kept and sent later. `disabled`: nothing is kept.", examples=["active"]
     )
-    enabled: bool | None = Field(default=None, description="Another way to write `status`.", examples=[True])
+    enabled: bool | None = Field(default=None, description="Another way to write `active` or `disabled`.", examples=[True])
 
     @classmethod
     def cross(cls, sent: Mapping[str, Any], wrong: frozenset[str], catalogue: Catalogue) -> list[FieldProblem]:
@@ -100,8 +98,10 @@ class WebhookUpdate(Request):
     def judged(cls, ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str]) -> list[FieldProblem]:
         return _problems(ctx, {name: sent[name] for name in ("url", "events") if sent.get(name) is not None})
 
-    def wants_enabled(self) -> bool | None:
-        return self.enabled if self.status is None else self.status == "active"
+    def wants(self) -> EndpointStatus | None:
+        if self.status is not None or self.enabled is None:
+            return self.status
+        return "active" if self.enabled else "disabled"
 
 
 class SecretRotate(Request):
@@ -157,8 +157,9 @@ def get_webhook(ctx: Ctx) -> Answer:
     answer="webhooks.Webhook", summary="Change an endpoint",
 )  # fmt: skip
 def update_webhook(ctx: Ctx, body: WebhookUpdate) -> Answer:
-    """What is left out stays. While an endpoint is disabled nothing is kept for it: events of that time are in `GET /events`."""
-    found = ctx.services.webhooks.update(ctx.tenant, ctx.param("id"), body.url, body.events, body.wants_enabled())
+    """What is left out stays. While an endpoint is `paused`, what it is to be told is kept, and sent when it is `active` again.
+    While it is `disabled` nothing is kept for it: events of that time are in `GET /events`."""
+    found = ctx.services.webhooks.update(ctx.tenant, ctx.param("id"), body.url, body.events, body.wants())
     return Answer(endpoint_view(found, ctx.now_ms))
 
 

@@ -19,8 +19,11 @@ class Queues(Protocol):
         """Raises Unavailable."""
         ...
 
-    def deliver(self, delivery_id: str, tenant: str, delay_seconds: int) -> None:
-        """Ask for a webhook delivery after `delay_seconds` (at most 900). Raises Unavailable."""
+    def wake(self, tenant: str, endpoint_id: str, delay_seconds: int = 0, *, failing: bool = False, held: bool = False) -> None:
+        """Ask for what is due at a webhook endpoint to be sent, after `delay_seconds` (at most 900). Raises Unavailable.
+
+        `failing` ones wait in a queue of their own. `held`: look at what was put aside as well.
+        """
         ...
 
 

@@ -129,6 +129,14 @@ class Store(Protocol):
         """Open obligations of a lane in order, behind `after`, those whose `order` is at most `upto`. Strongly consistent."""
         ...
 
+    def work_by_time(
+        self, kind: WorkKind, lane: str, /, *, limit: int, span: Span = EVERYWHERE, after: str | None = None
+    ) -> Page[Work]:
+        """Open obligations of a kind that is kept by time as well (`domain.work.time_lane`), whatever their own lanes: one of
+        the eight lanes of time, in order. `span` and `after` are of the form order, then "#", then id. Seen a moment after
+        the commit."""
+        ...
+
     def reserve_indexes(self, pool: str, count: int) -> int:
         """Take `count` fresh address indexes out of `pool` for good; the first of them."""
         ...

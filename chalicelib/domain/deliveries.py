@@ -1,0 +1,197 @@
+"""Webhook deliveries: one event for one endpoint, its attempts, and when the next one is due. Pure: sends nothing, reads no clock.
+
+A delivery is `pending` until it is `delivered` (answered 2xx), `dead` (every retry failed) or `cancelled` (nobody is there
+to be told any more: endpoint deleted, disabled, or gone).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+from chalicelib.domain.ids import TenantId, derived_id
+from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint
+from chalicelib.domain.work import HELD, Work, time_order
+
+DeliveryStatus = Literal["pending", "delivered", "dead", "cancelled"]
+
+ATTEMPT_SECONDS = 10.0
+"""An attempt that takes longer has failed."""
+ANSWER_BYTES = 1024
+"""How much of an answer is kept."""
+RETRY_SECONDS = (5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000)
+"""Waits after the first, second, ... failed attempt; after the ninth the delivery is dead."""
+JITTER = 0.2
+"""A wait is up to this part longer, so that what failed together does not come back together."""
+MAX_RETRY_AFTER_SECONDS = RETRY_SECONDS[-1]
+"""A receiver may ask for a longer wait than published, up to the longest of the published ones."""
+MAX_DELAY_SECONDS = 900
+"""Longest DelaySeconds of SQS. docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html"""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt: `status` is None where no answer came; `answer` is the beginning of what was answered; `duration` in ms.
+
+    `next_at` is when the next attempt was due after this one, None where there was none to be. Times in ms since 1970.
+    """
+
+    at: int
+    status: int | None
+    duration: int
+    answer: str = ""
+    error: str | None = None
+    next_at: int | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.error is None and self.status is not None and 200 <= self.status < 300
+
+    @property
+    def ended(self) -> int:
+        return self.at + self.duration
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One event for one endpoint. Times in milliseconds since 1970, `ttl` in seconds.
+
+    `due_at` is when the next attempt is wanted. `held`: the endpoint is paused, and nothing is attempted before it goes on.
+    `again_id` is the latest delivery that was made of the same event, when this one had ended, because somebody asked for it.
+    """
+
+    tenant: TenantId
+    id: str
+    endpoint_id: str
+    event_id: str
+    event_name: str
+    created_at: int
+    due_at: int
+    ttl: int
+    status: DeliveryStatus = "pending"
+    attempts: tuple[Attempt, ...] = ()
+    held: bool = False
+    reason: str | None = None
+    finished_at: int | None = None
+    again_id: str | None = None
+    version: int = 1
+
+    @property
+    def long_wait(self) -> bool:
+        """Whether the wait for the next attempt is longer than a message's: the minute's schedule brings it."""
+        return bool(self.attempts) and self.due_at - self.attempts[-1].ended > MAX_DELAY_SECONDS * 1000
+
+    def after(self, attempt: Attempt, now: int, jitter: float, wait: int = 0) -> Delivery:
+        """What becomes of it by `attempt`, which ended at `now`.
+
+        `jitter` (0 to 1) is by how much the next wait is longer; `wait` in seconds is what the receiver asked for at least.
+        """
+        told = replace(self, attempts=(*self.attempts, attempt), held=False, version=self.version + 1)
+        if attempt.succeeded:
+            return replace(told, status="delivered", finished_at=now)
+        if attempt.status == 410:
+            return replace(told, status="cancelled", reason="the endpoint answered 410 Gone", finished_at=now)
+        delay = retry_delay_ms(len(told.attempts), jitter)
+        if delay is None:
+            return replace(told, status="dead", reason=f"{len(told.attempts)} attempts failed", finished_at=now)
+        due = now + max(delay, wait * 1000)
+        return replace(told, attempts=(*self.attempts, replace(attempt, next_at=due)), due_at=due)
+
+    def hurried(self, now: int) -> Delivery:
+        """Due at once instead of when its turn would have come."""
+        return replace(self, due_at=min(self.due_at, now), version=self.version + 1)
+
+    def put_aside(self) -> Delivery:
+        """Held until its endpoint goes on."""
+        return replace(self, held=True, version=self.version + 1)
+
+    def cancelled(self, reason: str, now: int) -> Delivery:
+        return replace(self, status="cancelled", reason=reason, held=False, finished_at=now, version=self.version + 1)
+
+
+def delivery_for(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "") -> Delivery:
+    """The delivery of `event` to `endpoint`, due at once. Its id follows from the two: making it twice makes one.
+
+    `again` tells a later delivery of the same event from the first one.
+    """
+    return Delivery(
+        tenant=event.tenant, id=first_delivery_id(event.id, endpoint.id, again), endpoint_id=endpoint.id, event_id=event.id,
+        event_name=event.name, created_at=now, due_at=now, ttl=now // 1000 + KEEP_SECONDS,
+    )  # fmt: skip
+
+
+def first_delivery_id(event_id: str, endpoint_id: str, again: str = "") -> str:
+    """The id that the delivery of an event to an endpoint has: the first one, or that of `again`."""
+    return derived_id("dlv", event_id, endpoint_id, *filter(None, [again]))
+
+
+def delivery_work(delivery: Delivery) -> Work:
+    """The obligation to make the delivery's next attempt. Another one after every rescheduling: the order is the due time.
+
+    The id says besides how many attempts were made, and whether the next one is left to the schedule, so that whoever reads
+    the row alone knows what it is about.
+    """
+    order = HELD if delivery.held else time_order(delivery.due_at)
+    by = "schedule" if delivery.long_wait else "message"
+    id = f"{delivery.id}|{delivery.event_id}|{len(delivery.attempts)}|{by}"
+    return Work("delivery", line_of(delivery.tenant, delivery.endpoint_id), order, id)
+
+
+def line_of(tenant: str, endpoint_id: str) -> str:
+    """The lane that the work of an endpoint's deliveries lies in: what has to be sent there, in the order of time."""
+    return f"{tenant}|{endpoint_id}"
+
+
+def line_parts(line: str) -> tuple[TenantId, str]:
+    """Tenant and endpoint of a lane."""
+    tenant, _, endpoint_id = line.rpartition("|")
+    return TenantId(tenant), endpoint_id
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a row of delivery work says. `scheduled`: no message was sent for it, the schedule brings it."""
+
+    delivery_id: str
+    event_id: str
+    attempts: int
+    scheduled: bool
+
+
+def due_of(work_id: str) -> Due:
+    """What the id of a delivery's work says."""
+    delivery_id, event_id, attempts, by = work_id.split("|")
+    return Due(delivery_id, event_id, int(attempts), by == "schedule")
+
+
+def retry_delay_ms(failures: int, jitter: float) -> int | None:
+    """Milliseconds to wait after that many failed attempts (1 or more), None when it is time to give up.
+
+    `jitter` from 0 to 1 lengthens the wait by up to a fifth; it is never shorter than published.
+    """
+    if failures > len(RETRY_SECONDS):
+        return None
+    return round(RETRY_SECONDS[failures - 1] * 1000 * (1 + JITTER * jitter))
+
+
+def retry_after_seconds(header: str | None, now: int) -> int:
+    """How long a receiver asks to wait, in seconds from `now` (ms since 1970), at most `MAX_RETRY_AFTER_SECONDS`; 0 for nothing
+    that can be understood. Seconds or a date (RFC 9110 section 10.2.3).
+    """
+    text = (header or "").strip()
+    if text.isascii() and text.isdigit():
+        return min(int(text[:9]), MAX_RETRY_AFTER_SECONDS)
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return 0
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+    return max(0, min(-(-(round(at.timestamp() * 1000) - now) // 1000), MAX_RETRY_AFTER_SECONDS))
+
+
+def delivery_key(tenant: str, work_id: str) -> Mapping[str, str]:
+    """Key fields of the delivery that a row of work is about."""
+    return {"tenant": tenant, "id": due_of(work_id).delivery_id}

@@ -1,0 +1,86 @@
+"""Whose turn it is to send to an endpoint. One worker at a time, so that a slow endpoint holds up one and no more, and what is
+sent to it at once is bounded; what waits for it lies in the store and not in the queue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.webhooks import KEEP_SECONDS
+
+WAVE = 10
+"""Deliveries that are sent to one endpoint at the same time, at most."""
+LEASE_MS = 30_000
+"""How long a wave keeps other workers away: the attempts (10 s), and time to write down what came of them."""
+TURN_MS = 15_000
+"""A worker begins no wave after this; if more is due, the endpoint waits in the queue behind others."""
+REST_SECONDS = 900
+"""For so long at most a receiver that says Retry-After with 429 or 503 is left alone altogether."""
+FAILING_AFTER = 5
+"""Failed attempts without a success between them after which an endpoint counts as failing, and its owner hears of it."""
+DISABLED_AFTER_MS = 5 * 86_400_000
+"""An endpoint is turned off after so long without a success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The lease on an endpoint, and how the endpoint has been doing. Times in milliseconds since 1970, `ttl` in seconds.
+
+    `until`: nobody else sends before. `hand` names the wave that is being sent since `began`, as ids of its work: what a worker
+    leaves there has died with it. `wanted`: somebody came while it was taken, so look again. `rests_until`: the receiver asked
+    to be left alone. `failing_since` is the first failure since the last success, `failures` how many there were: of the endpoint
+    as it has been since `fresh_at`, see `WebhookEndpoint`.
+    """
+
+    tenant: TenantId
+    endpoint_id: str
+    ttl: int
+    until: int = 0
+    hand: tuple[str, ...] = ()
+    began: int = 0
+    wanted: bool = False
+    rests_until: int = 0
+    failures: int = 0
+    failing_since: int | None = None
+    fresh_at: int = 0
+    version: int = 1
+
+    def taken(self, now: int) -> bool:
+        return now < self.until
+
+    def died(self, now: int) -> bool:
+        """Whether a worker took the turn and never gave it back."""
+        return not self.taken(now) and bool(self.hand)
+
+    def marked(self) -> Turn:
+        return replace(self, wanted=True, version=self.version + 1)
+
+    def with_wave(self, hand: tuple[str, ...], now: int) -> Turn:
+        """Taken, or kept, for another wave."""
+        ttl = now // 1000 + KEEP_SECONDS
+        return replace(self, until=now + LEASE_MS, hand=hand, began=now, wanted=False, ttl=ttl, version=self.version + 1)
+
+    def over(self) -> Turn:
+        """Given back."""
+        return replace(self, until=0, hand=(), wanted=False, version=self.version + 1)
+
+    def of_today(self, fresh_at: int) -> Turn:
+        """With nothing held against an endpoint that its owner has changed or turned on since. The version stays."""
+        if fresh_at == self.fresh_at:
+            return self
+        return replace(self, failures=0, failing_since=None, rests_until=0, fresh_at=fresh_at)
+
+    def with_health_of(self, other: Turn) -> Turn:
+        """As it is stored, with the health that `other` knows of. The version stays."""
+        return replace(
+            self, failures=other.failures, failing_since=other.failing_since, rests_until=other.rests_until, fresh_at=other.fresh_at
+        )
+
+    def faring(self, succeeded: int, failed_at: tuple[int, ...], rests_until: int) -> Turn:
+        """With what came of a wave: how many succeeded, and when those that failed did. The version stays: nothing is saved."""
+        rests = max(self.rests_until, rests_until)
+        if succeeded:
+            return replace(self, failures=0, failing_since=None, rests_until=rests)
+        since = self.failing_since if self.failing_since is not None else min(failed_at, default=None)
+        return replace(self, failures=self.failures + len(failed_at), failing_since=since, rests_until=rests)

@@ -1,0 +1,74 @@
+"""What merchants see of webhook endpoints, deliveries and events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from chalicelib.domain.deliveries import Attempt, Delivery
+from chalicelib.domain.times import iso
+from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
+from chalicelib.usecases.views import without_none
+
+
+def endpoint_view(endpoint: WebhookEndpoint, now: int = 0) -> dict[str, Any]:
+    """What merchants see of an endpoint: never its secret. `now` (milliseconds since 1970) tells whether a rotation still
+    overlaps."""
+    until = endpoint.previous_until
+    return without_none(
+        {
+            "id": endpoint.id,
+            "url": endpoint.url,
+            "events": list(endpoint.events),
+            "status": endpoint.status,
+            "enabled": endpoint.status == "active",
+            "disabledReason": endpoint.disabled_reason,
+            "disabledAt": _time(endpoint.disabled_at),
+            "failingSince": _time(endpoint.failing_since),
+            "previousSecretUntil": iso(until) if until is not None and now < until else None,
+            "createdAt": iso(endpoint.created_at),
+        }
+    )
+
+
+def delivery_view(delivery: Delivery) -> dict[str, Any]:
+    """What merchants see of a delivery, with its attempts, oldest first."""
+    return without_none(
+        {
+            "id": delivery.id,
+            "webhookId": delivery.endpoint_id,
+            "eventId": delivery.event_id,
+            "event": delivery.event_name,
+            "status": delivery.status,
+            "reason": delivery.reason,
+            "attempts": [_attempt_view(attempt) for attempt in delivery.attempts],
+            "lastResponseStatus": delivery.attempts[-1].status if delivery.attempts else None,
+            "nextAttemptAt": iso(delivery.due_at) if delivery.status == "pending" and not delivery.held else None,
+            "held": True if delivery.held else None,
+            "redeliveredAs": delivery.again_id,
+            "createdAt": iso(delivery.created_at),
+            "finishedAt": _time(delivery.finished_at),
+        }
+    )
+
+
+def _attempt_view(attempt: Attempt) -> dict[str, Any]:
+    return without_none(
+        {
+            "at": iso(attempt.at),
+            "responseStatus": attempt.status,
+            "responseBody": attempt.answer if attempt.status is not None else None,
+            "durationMs": attempt.duration,
+            "error": attempt.error,
+            "nextAttemptAt": _time(attempt.next_at),
+        }
+    )
+
+
+def event_view(event: EventRecord) -> dict[str, Any]:
+    """The event as it is told: `id`, `event`, `data`, `timestamp`, `sequence`."""
+    return cast(dict[str, Any], json.loads(event.body))
+
+
+def _time(at: int | None) -> str | None:
+    return None if at is None else iso(at)
