@@ -76,7 +76,7 @@ FUNCTIONS: dict[str, Rights] = {
             "sandbox": _SIMULATED,
         },
         log_names=("",),
-        lists=tuple(sorted(INDEXED)),
+        lists=tuple(sorted(INDEXED - {"work"})),
         sends=("relay", *DELIVERIES),
         seals=True,
         # Keys of wallets, never the seed; entries of the grey list, never a watched address.
@@ -161,13 +161,15 @@ FUNCTIONS: dict[str, Rights] = {
     ),
     "deliver": Rights(
         {
-            "work": (*PUT, "DeleteItem"),
             "events": GET,
-            "webhooks": (*GET, *PUT),
+            # ConditionCheckItem: that an endpoint is paused still, when something is put aside for it.
+            "webhooks": (*GET, *PUT, "ConditionCheckItem"),
         },
         log_names=("-deliver",),
-        sends=(*DELIVERIES, "deliveries-dead"),
+        sends=("relay", *DELIVERIES, "deliveries-dead"),
         consumes="deliveries",
+        # What has to be delivered, and notices: nothing of what has to be paid.
+        only={"work": (("delivery#", "outbox#", "row#"), ("Query", *PUT, "DeleteItem"))},
     ),
     "reconciliation": Rights(
         {
@@ -197,6 +199,7 @@ FUNCTIONS: dict[str, Rights] = {
             "webhooks": (*READ, *PUT),
         },
         log_names=("-housekeeping",),
+        lists=("work",),
         sends=("relay", *DELIVERIES, "payouts.fifo", "collections.fifo"),
     ),
 }
@@ -237,7 +240,8 @@ def policy(function: str, stage: str) -> dict[str, Any]:
         arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"
         indexes = [f"{arn}/index/*"] if table in rights.lists else []
         statements.append(_allow(f"Table{table.capitalize()}", [f"dynamodb:{action}" for action in actions], [arn, *indexes]))
-    for table, (prefix, actions) in rights.only.items():
+    for table, (beginning, actions) in rights.only.items():
+        prefixes = (beginning,) if isinstance(beginning, str) else beginning
         arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"
         statements.append(
             _allow(f"Only{table.capitalize()}", [f"dynamodb:{action}" for action in actions], [arn])
@@ -245,7 +249,7 @@ def policy(function: str, stage: str) -> dict[str, Any]:
             # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
             | {
                 "Condition": {
-                    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{prefix}*"]},
+                    "ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{prefix}*" for prefix in prefixes]},
                     "StringEqualsIfExists": {"dynamodb:ReturnValues": "NONE"},
                 }
             }

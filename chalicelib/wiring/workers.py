@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.cold_adjusting import ColdAdjusting
     from chalicelib.usecases.collect_fees import MoveFees
     from chalicelib.usecases.collect_run import CollectRun
+    from chalicelib.usecases.delivery_sweep import DeliverySweep
     from chalicelib.usecases.distribution import Distributor
     from chalicelib.usecases.glimpses import Glimpses
     from chalicelib.usecases.hot_floor import HotFloor

@@ -1,0 +1,378 @@
+"""An endpoint's turn, under a clock that tests move: one worker at a time, waves, marks, crashes, rests, pauses, notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
+from chalicelib.domain.turns import LEASE_MS, TURN_MS, WAVE, Turn
+from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.work import OutboxRow
+from chalicelib.usecases.changes import Delete, Open, Save
+from chalicelib.usecases.deliveries import Answer, Deliveries
+from chalicelib.usecases.delivery_sweep import DeliverySweep
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.turns import Turns
+from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
+from tests.support.secrets import PlainSeals
+from tests.support.webhooks import NOW, SHOP, an_endpoint, an_event
+
+OK = Answer(200, b"thanks", 12)
+BAD = Answer(500, b"oops", 34)
+HOOK = "wh_1"
+
+
+@dataclass
+class Script:
+    """Answers as told (the last one stays); `meanwhile` happens in the middle of the next attempt, which takes `ms`."""
+
+    clock: HandClock
+    answers: list[Answer]
+    ms: int = 0
+    sent: list[str] = field(default_factory=list)
+    meanwhile: Callable[[], Any] | None = None
+
+    def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        self.sent.append(headers["webhook-id"])
+        self.clock.pass_ms(self.ms)
+        if self.meanwhile is not None:
+            act, self.meanwhile = self.meanwhile, None
+            act()
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+class Line:
+    """One endpoint with some deliveries that are due."""
+
+    def __init__(self, count: int = 1, *answers: Answer, endpoint: WebhookEndpoint | None = None) -> None:
+        self.store, self.queues, self.clock = MemoryStore(), MemoryQueues(), HandClock(NOW)
+        self.sender = Script(self.clock, list(answers) or [OK])
+        deliveries = Deliveries(self.store, self.clock, self.sender, self.queues, lambda: 0.0)
+        self.turns = Turns(self.store, self.queues, self.clock, deliveries, PlainSeals(), lambda jobs: [job() for job in jobs])
+        self.sweep = DeliverySweep(self.store, self.queues, self.clock)
+        self.store.commit([Save(endpoint or an_endpoint(HOOK))])
+        for number in range(count):
+            self.add(f"evt_{number:03d}")
+
+    def add(self, id: str) -> None:
+        event = event_record(an_event(id), "2026-01-02T03:04:05.006Z")
+        delivery = delivery_for(event, self.endpoint, self.clock.now)
+        self.store.commit([Save(event), Save(delivery), Open(delivery_work(delivery))])
+
+    def take(self, **how: bool) -> str:
+        return self.turns.take(SHOP, HOOK, **how)
+
+    @property
+    def endpoint(self) -> WebhookEndpoint:
+        found: WebhookEndpoint = self.store.get(WebhookEndpoint, tenant=SHOP, id=HOOK)
+        return found
+
+    def change(self, **fields: Any) -> None:
+        endpoint = self.endpoint
+        self.store.commit([Save(replace(endpoint, version=endpoint.version + 1, **fields))])
+
+    @property
+    def turn(self) -> Turn:
+        found: Turn = self.store.get(Turn, tenant=SHOP, endpoint_id=HOOK)
+        return found
+
+    def deliveries(self, status: str | None = None) -> list[Delivery]:
+        return [d for d in self.store.all(Delivery) if status in (None, d.status)]
+
+    def notices(self) -> list[str]:
+        return [event.name for row in self.store.all(OutboxRow) for event in row.events]
+
+    def consistent(self) -> bool:
+        """Work is open for exactly the deliveries that are pending, at the time when they are due."""
+        kept = {work for work in self.store.work if work.kind == "delivery"}
+        return kept == {delivery_work(d) for d in self.deliveries("pending")}
+
+
+def test_what_is_due_first_is_sent_first() -> None:
+    line = Line(0)
+    names = [f"evt_{n}" for n in range(2 * WAVE)]
+    for name in names:
+        line.clock.pass_ms(1)
+        line.add(name)
+    assert line.take() == "done"
+    assert set(line.sender.sent[:WAVE]) == set(names[:WAVE])
+
+
+def test_a_backlog_is_sent_in_waves_and_the_turn_is_given_back() -> None:
+    line = Line(2 * WAVE + 3)
+    assert line.take() == "done"
+    assert sorted(line.sender.sent) == [f"evt_{n:03d}" for n in range(2 * WAVE + 3)]
+    assert len(line.deliveries("delivered")) == 2 * WAVE + 3
+    assert not line.turn.taken(line.clock.now) and line.turn.hand == ()
+    assert line.consistent()
+
+
+def test_nothing_due_writes_nothing() -> None:
+    line = Line(0)
+    before = line.store.commits
+    assert line.take() == "idle"
+    assert line.store.commits == before
+
+
+def test_a_wave_has_ten_at_most_and_they_are_sent_at_the_same_time() -> None:
+    line = Line(WAVE + 5)
+    waves: list[int] = []
+
+    def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
+        waves.append(len(jobs))
+        return [job() for job in jobs]
+
+    deliveries = Deliveries(line.store, line.clock, line.sender, line.queues)
+    turns = Turns(line.store, line.queues, line.clock, deliveries, PlainSeals(), together)
+    assert turns.take(SHOP, HOOK) == "done"
+    assert waves == [WAVE, 5]
+
+
+def test_a_second_worker_leaves_a_mark_and_sends_nothing() -> None:
+    line = Line(1)
+    seen: list[str] = []
+
+    def another() -> None:
+        line.add("evt_late")  # comes while the first is being sent, and so does its message
+        seen.append(line.take())
+        seen.append(line.take())
+
+    line.sender.meanwhile = another
+    assert line.take() == "done"
+    assert seen == ["taken", "taken"]
+    assert line.sender.sent == ["evt_000", "evt_late"]  # the mark brought the holder back
+    assert line.consistent()
+
+
+def test_a_message_between_the_last_look_and_giving_back_is_not_lost() -> None:
+    line = Line(1)
+    real, done = line.store.commit, False
+
+    def commit(changes: Sequence[Any]) -> None:
+        nonlocal done
+        giving_back = isinstance(changes[0], Save) and isinstance(changes[0].record, Turn) and changes[0].record.until == 0
+        if giving_back and not done:
+            done = True
+            line.add("evt_between")
+            assert line.take() == "taken"
+        real(changes)
+
+    line.store.commit = commit  # type: ignore[method-assign]
+    assert line.take() == "done"
+    assert line.sender.sent == ["evt_000", "evt_between"]
+
+
+def test_time_is_up_and_the_endpoint_goes_to_the_end_of_the_queue() -> None:
+    line = Line(5 * WAVE)
+    line.sender.ms = TURN_MS // (2 * WAVE)
+    assert line.take() == "more"
+    assert len(line.sender.sent) == 2 * WAVE
+    assert line.queues.wakes == [(HOOK, 0)]
+    line.sender.ms = 0
+    assert line.take() == "done"
+    assert len(line.deliveries("delivered")) == 5 * WAVE
+
+
+def test_a_worker_that_dies_leaves_its_wave_to_the_next_one() -> None:
+    line = Line(3)
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    line.sender.meanwhile = die
+    with pytest.raises(KeyboardInterrupt):
+        line.take()
+    assert line.take() == "taken"  # nobody knows yet
+    line.clock.pass_ms(LEASE_MS)
+    assert line.take() == "done"
+    attempts = [d.attempts for d in line.deliveries()]
+    assert [[a.error for a in of_one] for of_one in attempts] == [["the attempt was interrupted"]] * 3
+    assert all(of_one[0].at == NOW for of_one in attempts)
+    assert line.queues.wakes == [(HOOK, 5)]
+    line.clock.pass_ms(5_000)
+    assert line.take() == "done"
+    assert len(line.deliveries("delivered")) == 3 and line.consistent()
+
+
+def test_what_was_recorded_before_the_worker_died_is_not_counted_again() -> None:
+    line = Line(2)
+
+    def die_at_the_second() -> None:
+        def die() -> None:
+            raise KeyboardInterrupt
+
+        line.sender.meanwhile = die
+
+    line.sender.meanwhile = die_at_the_second
+    with pytest.raises(KeyboardInterrupt):
+        line.take()
+    line.clock.pass_ms(LEASE_MS)
+    line.take()
+    assert [len(d.attempts) for d in line.deliveries("delivered")] == [1]
+    assert [d.attempts[0].error for d in line.deliveries("pending")] == ["the attempt was interrupted"]
+
+
+def test_a_worker_that_outlives_its_lease_undoes_nothing() -> None:
+    line = Line(1)
+
+    def meanwhile() -> None:
+        line.clock.pass_ms(LEASE_MS)
+        line.take()  # takes over: the attempt counts as interrupted
+        line.clock.pass_ms(5_000)
+        assert line.take() == "done"  # and the retry succeeds
+
+    line.sender.answers = [BAD, OK]
+    line.sender.meanwhile = meanwhile
+    assert line.take() == "lost"
+    [delivery] = line.deliveries()
+    assert len(line.sender.sent) == 2
+    assert delivery.attempts[0].error == "the attempt was interrupted"
+    assert line.consistent()
+
+
+def test_429_with_retry_after_rests_the_whole_endpoint() -> None:
+    line = Line(WAVE + 2, Answer(429, b"", 1, retry_after="120"), OK)
+    line.sender.answers = [Answer(429, b"", 1, retry_after="120")] * WAVE + [OK]
+    assert line.take() == "resting"
+    assert len(line.sender.sent) == WAVE
+    assert all(d.due_at == NOW + 120_000 for d in line.deliveries() if d.attempts)
+    assert line.queues.wakes == [(HOOK, 120), (HOOK, 120)]  # for the retries, and for the rest
+    assert line.take() == "resting"  # a message meanwhile changes nothing
+    line.clock.pass_ms(120_000)
+    assert line.take() == "done"
+    assert len(line.deliveries("delivered")) == WAVE + 2
+
+
+def test_retry_after_of_another_failure_is_for_that_delivery_alone() -> None:
+    line = Line(1, Answer(500, b"", 1, retry_after="3600"), OK)
+    assert line.take() == "done"
+    [waiting] = line.deliveries()
+    assert waiting.due_at == NOW + 3_600_000 == waiting.attempts[0].next_at
+    assert waiting.long_wait and line.queues.wakes == []  # the schedule brings it
+    line.add("evt_new")
+    assert line.take() == "done"
+    assert line.sender.sent[-1] == "evt_new"
+
+
+def test_a_long_wait_is_brought_by_the_schedule_at_its_very_second() -> None:
+    line = Line(1, Answer(500, b"", 1, retry_after="3600"), OK)
+    line.take()
+    line.clock.now = NOW + 3_600_000 - 100_000
+    assert line.sweep.run() == 0
+    line.clock.pass_ms(60_000)
+    assert line.sweep.run() == 1
+    assert line.queues.wakes == [(HOOK, 40)]
+
+
+def test_lost_messages_are_found_after_a_minute_one_for_each_endpoint() -> None:
+    line = Line(30)
+    line.clock.pass_ms(59_000)
+    assert line.sweep.run() == 0
+    line.clock.pass_ms(1_000)
+    assert line.sweep.run() == 1
+    assert line.queues.wakes == [(HOOK, 0)]
+
+
+def test_a_paused_endpoint_gets_nothing_and_everything_when_it_goes_on() -> None:
+    line = Line(WAVE + 4)
+    line.change(paused=True)
+    assert line.take() == "idle"
+    assert line.sender.sent == []
+    assert all(d.held for d in line.deliveries("pending")) and line.consistent()
+    line.clock.pass_ms(86_400_000)
+    assert line.sweep.run() == 0  # nobody looks in vain
+    line.change(paused=False)
+    assert line.sweep.run() == 1 and line.queues.held == [True]  # also where the message of the change was lost
+    assert line.take(held=True) == "done"
+    assert len(line.deliveries("delivered")) == WAVE + 4 and line.consistent()
+
+
+def test_what_was_put_aside_is_cancelled_with_a_deleted_endpoint() -> None:
+    line = Line(2)
+    line.change(paused=True)
+    line.take()
+    line.store.commit([Delete(WebhookEndpoint, {"tenant": SHOP, "id": HOOK})])
+    assert line.sweep.run() == 1
+    assert line.take(held=True) == "idle"
+    assert {d.reason for d in line.deliveries("cancelled")} == {"the endpoint was deleted"}
+    assert line.store.work == set()
+
+
+def test_a_failing_endpoint_is_said_to_fail_once_and_goes_to_its_own_queue() -> None:
+    line = Line(4, BAD)
+    line.take()
+    assert line.notices() == [] and line.endpoint.failing_since is None
+    line.add("evt_fifth")
+    line.take()
+    assert line.notices() == ["webhook.failing"]
+    assert line.endpoint.failing_since == NOW
+    assert line.queues.failing[-1]
+    line.add("evt_sixth")
+    line.take()
+    assert line.notices() == ["webhook.failing"]
+    line.sender.answers = [OK]
+    line.add("evt_good")
+    line.take()
+    assert line.endpoint.failing_since is None and line.turn.failures == 0
+
+
+def test_five_days_of_nothing_but_failure_turn_it_off_with_a_notice() -> None:
+    line = Line(1, BAD)
+    line.take()
+    line.clock.pass_ms(5 * 86_400_000 - 1)
+    line.add("evt_2")
+    line.take()
+    assert line.endpoint.enabled
+    line.clock.pass_ms(1)
+    line.add("evt_3")
+    line.take()
+    assert line.endpoint.status == "disabled"
+    assert line.endpoint.disabled_reason == "nothing it was sent has succeeded for five days"
+    assert "webhook.disabled" in line.notices()
+
+
+def test_a_success_in_between_begins_the_five_days_anew() -> None:
+    line = Line(1, BAD, OK, BAD)
+    line.take()
+    line.clock.pass_ms(3 * 86_400_000)
+    line.add("evt_2")
+    line.take()
+    line.clock.pass_ms(3 * 86_400_000)
+    line.add("evt_3")
+    line.take()
+    assert line.endpoint.enabled
+
+
+def test_what_an_endpoint_did_before_its_owner_turned_it_on_is_not_held_against_it() -> None:
+    line = Line(6, BAD)
+    line.take()
+    line.clock.pass_ms(6 * 86_400_000)
+    line.change(fresh_at=line.clock.now, failing_since=None)
+    line.add("evt_new")
+    line.take()
+    assert line.endpoint.enabled and line.turn.failing_since == line.clock.now
+
+
+def test_where_kms_does_not_answer_nothing_is_sent_counted_or_taken() -> None:
+    class Down(PlainSeals):
+        def open(self, *_: Any) -> str:
+            raise Unavailable("KMS did not answer")
+
+    line = Line(1, endpoint=replace(an_endpoint(HOOK), sealed=True))
+    deliveries = Deliveries(line.store, line.clock, line.sender, line.queues)
+    with pytest.raises(Unavailable):
+        Turns(line.store, line.queues, line.clock, deliveries, Down()).take(SHOP, HOOK)
+    assert line.sender.sent == [] and line.store.get(Turn, tenant=SHOP, endpoint_id=HOOK) is None
+    assert line.deliveries("pending")[0].attempts == ()
+
+
+def test_an_event_of_the_endpoint_itself_is_told_to_the_others_alone() -> None:
+    notice = an_event("evt_n", "webhook.failing")
+    about = replace(notice, object_id=HOOK)
+    assert not an_endpoint(HOOK).told_of(about) and an_endpoint("wh_2").told_of(about)
+    record: EventRecord = event_record(about, "2026-01-02T03:04:05.006Z")
+    assert not an_endpoint(HOOK).told_of(record)
