@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.chain import SandboxClock
-from chalicelib.domain.webhooks import Delivery
+from chalicelib.domain.deliveries import Delivery
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save

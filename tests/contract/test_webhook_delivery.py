@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
+from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.ids import MerchantId, TenantId, tenant_id
-from chalicelib.domain.webhooks import Delivery, EventRecord, WebhookEndpoint, delivery_for, delivery_work
+from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
 from chalicelib.usecases.changes import Close, Conflict, Emit, Open, Save
 from chalicelib.wiring import services

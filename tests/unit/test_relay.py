@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.webhooks import Attempt, Delivery, EventRecord, delivery_work
+from chalicelib.domain.deliveries import Attempt, Delivery, delivery_work
+from chalicelib.domain.webhooks import EventRecord
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
 from chalicelib.usecases.changes import Close, Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable

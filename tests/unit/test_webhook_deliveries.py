@@ -10,16 +10,9 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from chalicelib.domain.webhooks import (
-    KEEP_SECONDS,
-    LEASE_MS,
-    RETRY_SECONDS,
-    Delivery,
-    EventRecord,
-    WebhookEndpoint,
-    delivery_for,
-    delivery_work,
-)
+from chalicelib.domain.deliveries import RETRY_SECONDS, Delivery, delivery_for, delivery_work
+from chalicelib.domain.turns import LEASE_MS
+from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint
 from chalicelib.usecases.changes import Delete, Open, Save
 from chalicelib.usecases.deliveries import Answer, Deliveries
 from chalicelib.usecases.ports.failures import Unavailable

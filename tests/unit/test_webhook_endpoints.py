@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from chalicelib.domain.deliveries import Attempt, delivery_for
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
-from chalicelib.domain.webhooks import Attempt, delivery_for, secret_problem
+from chalicelib.domain.webhooks import secret_problem
 from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.webhooks import Webhooks, delivery_view, endpoint_view, event_view
+from chalicelib.usecases.webhook_views import delivery_view, endpoint_view, event_view
+from chalicelib.usecases.webhooks import Webhooks
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.webhooks import NOW, OTHER, SHOP, an_endpoint, an_event_record
 

@@ -9,23 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.domain.deliveries import Attempt, Delivery, delivery_for, delivery_key, delivery_work, retry_delay_ms
 from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhook_urls import is_public, url_problems
-from chalicelib.domain.webhooks import (
-    Attempt,
-    Delivery,
-    WebhookEndpoint,
-    delivery_for,
-    delivery_key,
-    delivery_work,
-    event_record,
-    new_secret,
-    retry_delay_ms,
-    secret_problem,
-    signature_headers,
-    standard_key,
-)
+from chalicelib.domain.webhooks import WebhookEndpoint, event_record, new_secret, secret_problem, signature_headers, standard_key
 
 SHOP = TenantId("mch_shop:live")
 NOW = 1_767_323_045_006

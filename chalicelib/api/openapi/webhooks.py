@@ -11,7 +11,7 @@ from chalicelib.api.records.balances import Balance
 from chalicelib.api.records.base import HASH
 from chalicelib.api.records.invoices import Invoice
 from chalicelib.api.records.transactions import Transaction
-from chalicelib.api.records.webhooks import TestEvent
+from chalicelib.api.records.webhooks import TestEvent, Webhook
 from chalicelib.api.records.withdrawals import Withdrawal
 from chalicelib.domain.events import EVENT_NAMES
 from chalicelib.domain.webhooks import TEST_EVENT
@@ -21,9 +21,10 @@ _RECORDS: dict[str, type[BaseModel]] = {
     "withdrawal": Withdrawal,
     "balance": Balance,
     "invoice": Invoice,
-    "webhook": TestEvent,
+    "webhook": Webhook,
+    TEST_EVENT: TestEvent,
 }
-"""`data` is the public record of the object that the event is about, by the first part of the event's name."""
+"""`data` is the public record of the object that the event is about, by the event's name or the first part of it."""
 _ID: Schema = {"type": "string", "examples": ["evt_01jd2w3x4y5z6a7b8c9d0e1f2g"]}
 _TX_ID: Schema = {"type": "string", "description": "The transaction's hash on the chain: the same as `hash`.", "examples": [HASH]}
 _WORDS = {
@@ -41,6 +42,8 @@ _WORDS = {
     "invoice.expired": "Time is over and not enough was paid",
     "invoice.late_payment": "A payment came after the invoice had ended; it is credited all the same",
     "invoice.reverted": "A reorganisation took a payment back",
+    "webhook.failing": "Nothing that an endpoint was sent succeeds any more; the merchant's other endpoints are told",
+    "webhook.disabled": "An endpoint was turned off by the service; the merchant's other endpoints are told",
     TEST_EVENT: "A test that was asked for (`POST /v1/webhooks/{id}/test`); its endpoint alone is told",
 }
 SIGNATURES: list[Schema] = [
@@ -97,8 +100,7 @@ def webhooks(schemas: Schema) -> Schema:
 
 
 def _payload(event: str, schemas: Schema) -> Schema:
-    kind = event.split(".", maxsplit=1)[0]
-    name = _RECORDS[kind].__name__
+    name = _RECORDS[event if event in _RECORDS else event.split(".", maxsplit=1)[0]].__name__
     data, more = ref(name), _beyond_the_record(event, schemas)
     if more:
         data = copy.deepcopy(schemas[name])
@@ -130,5 +132,8 @@ def _beyond_the_record(event: str, schemas: Schema) -> Schema:
         return {"txId": _TX_ID}
     if event == "withdrawal.status_changed":
         status = schemas[Withdrawal.__name__]["properties"]["status"]
+        return {"previous_status": {**status, "description": "The status before this change."}}
+    if event == "webhook.disabled":
+        status = schemas[Webhook.__name__]["properties"]["status"]
         return {"previous_status": {**status, "description": "The status before this change."}}
     return {}
