@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
 from chalicelib.chains.rpc import JsonRpc, RpcError
 from chalicelib.usecases.ports.failures import Unavailable
+from infra.local import debian
 from infra.local.keeper import NODES_FOLDER, NodeMissing, installing
 from infra.local.utxo import UtxoNode
 
@@ -55,53 +54,13 @@ def find_litecoind(folder: Path = NODES_FOLDER) -> Path:
     program = folder / "litecoin" / _DEBIANS.relative_to("/")
     with installing(folder):
         if not program.is_file():
-            _unpack(folder)
+            try:
+                debian.unpack(folder, "litecoin", "litecoind")
+            except NodeMissing as error:
+                raise NodeMissing(f"litecoind is not here, and {error}; set $LITECOIND to one (0.21 or newer)") from error
     if not program.is_file():
         raise NodeMissing("Debian's package litecoind has no litecoind; set $LITECOIND to one")
     return program
-
-
-def _unpack(folder: Path) -> None:
-    """Debian's package and the libraries that this machine lacks, into `folder`/litecoin. Raises NodeMissing."""
-    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-        raise NodeMissing("litecoind is not here, and this is no Debian to take it from; set $LITECOIND to one (0.21 or newer)")
-    work = folder / "litecoin.part"
-    shutil.rmtree(work, ignore_errors=True)
-    debs = work / "debs"
-    debs.mkdir(parents=True)
-    # Packages are only read and unpacked, by whoever we are: no lock, and no user of its own for the download.
-    common = ["-q", "-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User="]
-    own = [*common, "-o", f"Dir::State::lists={work / 'lists'}", "-o", f"Dir::Cache={work / 'cache'}"]
-    # The machine's own package lists first; they may be missing, or be older than what the archive has.
-    error = _download(debs, common)
-    if error is not None:
-        (work / "lists" / "partial").mkdir(parents=True)
-        (work / "cache" / "archives" / "partial").mkdir(parents=True)
-        _run(["apt-get", *own, "update"], work)
-        error = _download(debs, own)
-    if error is not None:
-        raise NodeMissing(f"litecoind is not here and apt-get has none: {error}")
-    for deb in sorted(debs.glob("*.deb")):
-        done = _run(["dpkg", "-x", str(deb), str(work / "root")], work)
-        if done.returncode != 0:
-            raise NodeMissing(f"dpkg could not unpack {deb.name}: {done.stderr.strip()[-300:]}")
-    (work / "root").rename(folder / "litecoin")
-    shutil.rmtree(work, ignore_errors=True)
-
-
-def _download(debs: Path, options: list[str]) -> str | None:
-    """Download litecoind and what would be installed with it; what went wrong, or None."""
-    planned = _run(["apt-get", *options, "--simulate", "--no-install-recommends", "install", "litecoind"], debs)
-    packages = re.findall(r"^Inst (\S+)", planned.stdout, re.MULTILINE)
-    if planned.returncode != 0 or not packages:
-        return planned.stderr.strip()[-300:] or "no package of that name"
-    done = _run(["apt-get", *options, "download", *packages], debs)
-    return None if done.returncode == 0 else done.stderr.strip()[-300:]
-
-
-def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False, env=environment)
 
 
 class Litecoin(UtxoNode):
@@ -132,9 +91,7 @@ class Litecoin(UtxoNode):
         self.url = f"http://node:{password}@127.0.0.1:{port}"
         self.rpc = JsonRpc(self.url)
         # Unpacked under a folder of ours, its libraries are there too.
-        libraries = [str(p) for p in self._program.parents[3].glob("usr/lib/*-linux-gnu")] if len(self._program.parents) > 4 else []
-        before = [p for p in [os.environ.get("LD_LIBRARY_PATH")] if p]
-        environment = {"LD_LIBRARY_PATH": ":".join([*libraries, *before])} if libraries else {}
+        environment = debian.with_libraries(self._program.parents[3]) if len(self._program.parents) > 4 else {}
         self._keep([str(self._program), f"-datadir={data}"], environment, data)
 
     def _ready(self) -> bool | None:
