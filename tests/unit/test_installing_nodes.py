@@ -1,4 +1,4 @@
-"""Installing litecoind from Debian's archive: once, without root, and from lists of its own where the machine's are of no use."""
+"""Installing from Debian's archive: once, without root, and from lists of its own where the machine's are of no use."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from infra.local.keeper import NodeMissing
 from infra.local.litecoin import find_litecoind
+from infra.local.php import find_php
 
 # They behave as Debian's do, note how they were called, and bring a package that consists of one file.
 APT_GET = """#!/bin/sh
@@ -22,7 +23,7 @@ esac
 """
 DPKG = """#!/bin/sh
 echo "dpkg $*" >> {log}
-mkdir -p "$3/usr/lib/litecoin" && touch "$3/usr/lib/litecoin/litecoind"
+mkdir -p "$3/usr/lib/litecoin" "$3/usr/bin" && touch "$3/usr/lib/litecoin/litecoind" "$3/usr/bin/php8.2" "$3/usr/bin/php8.2.phar"
 """
 
 
@@ -37,6 +38,7 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         (programs / tool).symlink_to(Path("/bin") / tool)
     monkeypatch.setenv("PATH", str(programs))
     monkeypatch.delenv("LITECOIND", raising=False)
+    monkeypatch.delenv("PHP", raising=False)
     # Whatever this machine has installed.
     monkeypatch.setattr(Path, "is_file", lambda path: path.exists() and path.is_relative_to(tmp_path))
     return log
@@ -72,3 +74,19 @@ def test_an_archive_without_it_is_told_of(log: Path, tmp_path: Path) -> None:
     apt.write_text("#!/bin/sh\necho 'E: Unable to locate package litecoind' >&2\nexit 100\n")
     with pytest.raises(NodeMissing, match="Unable to locate package litecoind"):
         find_litecoind(tmp_path / "nodes")
+
+
+def test_php_is_the_paths_the_named_one_or_debians(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, environment = find_php(tmp_path / "nodes")
+    assert (program, environment) == (tmp_path / "nodes" / "php" / "usr" / "bin" / "php8.2", {})
+    assert find_php(tmp_path / "nodes") == (program, environment)
+    assert log.read_text().count("dpkg -x") == 2
+    own = tmp_path / "bin" / "php"
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o755)
+    assert find_php(tmp_path / "elsewhere") == (own, {})
+    monkeypatch.setenv("PHP", str(program))
+    assert find_php(tmp_path / "elsewhere") == (program, {})
+    monkeypatch.setenv("PHP", str(tmp_path / "none"))
+    with pytest.raises(NodeMissing, match="names no file"):
+        find_php()
