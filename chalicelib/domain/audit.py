@@ -19,6 +19,7 @@ from chalicelib.domain.coin_moves import CoinMove, ConsolidationQueue
 from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
 from chalicelib.domain.collecting import Collecting, Collection, Distribution
 from chalicelib.domain.deposits import Deposit, payment_of, share_of
+from chalicelib.domain.events import balance_object
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
 from chalicelib.domain.invoices import SUMS, Invoice
@@ -381,7 +382,7 @@ def _told(books: Books) -> Iterable[str]:
         if record.tenant is not None and record.created_at >= books.events_since:
             emitted[f"{record.tenant} {record.id}"] = record.emitted
     if not books.aged:
-        emitted |= {f"{b.tenant} {b.tenant}:{b.asset}": b.emitted for b in books.balances}
+        emitted |= {f"{b.tenant} {balance_object(b.asset)}": b.emitted for b in books.balances}
     # A deposit may change its owner in a reorganisation, and its events are counted on: one merchant is told the first ones, ...
     deposits = {deposit.id: f"{deposit.tenant} {deposit.id}" for deposit in books.deposits}
     told: dict[str, list[int]] = defaultdict(list)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.domain.ids import TenantId
+from chalicelib.domain.ids import AssetId, TenantId, asset_parts, network_parts
 
 EVENT_NAMES: tuple[str, ...] = (
     "transaction.detected", "transaction.confirmed", "transaction.orphaned",
@@ -21,7 +21,8 @@ EVENT_NAMES: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`data` is the public record as it was at that moment; `sequence` counts the events of `object_id` from 1.
+    """`data` is the public record as it was at that moment, with `previous_status` where its status changed; `sequence` counts
+    the events of `object_id` from 1. Events of one transaction have ids in the order in which they were told.
 
     `at` is in milliseconds since 1970.
     """
@@ -33,3 +34,9 @@ class Event:
     sequence: int
     at: int
     data: Mapping[str, Any]
+
+
+def balance_object(asset: AssetId) -> str:
+    """What the events of a merchant's balance are about, ``ethereum:usdt``: a balance has no id of its own."""
+    network, coin = asset_parts(asset)
+    return f"{network_parts(network)[1]}:{coin}"

@@ -70,6 +70,15 @@ def new_id(prefix: str, now_ms: int) -> str:
     return f"{prefix}_{_base32(now_ms, 10)}{_base32(secrets.randbits(80), 16)}"
 
 
+def next_id(id: str) -> str:
+    """The id right behind `id`, which `new_id` made: of the same time, so that two of one millisecond have an order."""
+    prefix, _, tail = id.partition("_")
+    value = 0
+    for digit in tail:
+        value = value * 32 + _CROCKFORD.index(digit)
+    return f"{prefix}_{_base32(value + 1, len(tail))}"
+
+
 def first_id(prefix: str, at_ms: int) -> str:
     """What ids of `new_id` with this time or a later one are not less than: itself no id. `at_ms` in milliseconds since 1970."""
     return f"{prefix}_{_base32(max(0, at_ms), 10)}"

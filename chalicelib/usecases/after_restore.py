@@ -153,7 +153,8 @@ class AfterRestore:
             if move is not None:
                 self._moves(move, t, fee)
                 for each in moved:
-                    self._deposits.orphan(self._network, deposit_id(self._network.id, txid, each.position), block.hash)
+                    deposit = deposit_id(self._network.id, txid, each.position)
+                    self._deposits.orphan(self._network, deposit, block.hash, block.number)
                 log.warning("%s: %s was %s %s", self._network.id, txid, move.kind, move.id)
                 return []
         return [

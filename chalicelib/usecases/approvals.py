@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from chalicelib.domain.approvals import Approval, ApprovalRequest, ApprovalSignature, Signer, rejection_text
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, network_parts, tenant_parts
+from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.encoding.ed25519 import read_bytes, verify
 from chalicelib.usecases.changes import Open, Save
@@ -22,7 +23,15 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Page, Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
-from chalicelib.usecases.withdrawal_steps import given_back, payout_command, payout_parts, payout_work, purse_of, waited_for
+from chalicelib.usecases.withdrawal_steps import (
+    catalogue_views,
+    given_back,
+    payout_command,
+    payout_parts,
+    payout_work,
+    purse_of,
+    waited_for,
+)
 from chalicelib.usecases.withdrawals import Withdrawals
 
 MOST_LISTED = 1000
@@ -45,8 +54,9 @@ class Approver:
 
 
 class Approvals:
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock, withdrawals: Withdrawals) -> None:
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, withdrawals: Withdrawals, rates_of: RatesOf) -> None:
         self._store, self._rules, self._clock, self._withdrawals = store, rules, clock, withdrawals
+        self._rates_of = rates_of
 
     def waiting(self, tenant: TenantId) -> list[Withdrawal]:
         """The merchant's withdrawals that wait for an approval, oldest first; at most 1,000."""
@@ -115,8 +125,9 @@ class Approvals:
                 return before
             if not before.waits_for_approval:
                 raise BusinessRule("id", f"this withdrawal does not wait for approval: it is {before.status}")
-            views = self._views(before)
-            after, changes = given_back(views, before, "failed", why, purse_of(self._store, before), self._clock.now_ms())
+            now = self._clock.now_ms()
+            _, views = catalogue_views(self._store, before, self._rates_of, now)
+            after, changes = given_back(views, before, "failed", why, purse_of(self._store, before), now)
             after = replace(after, approval=replace(approval, rejected_by=by))
             self._store.commit([Save(after), *changes[1:]])
             return after

@@ -270,7 +270,8 @@ class BalanceBooker:
             raise Unavailable(f"{self._network.id}: block {number} is not the one that was scanned")
         transfer = Transfer(block_hash, position_of(number, address), None, "", address, amount)
         claim = Claim(booking, known.units, known.pending)
-        self._scanner.record([Block(number, block_hash, "", headers[0].time, [transfer])], cursor.epoch, claim=claim)
+        block = Block(number, block_hash, "", headers[0].time, [transfer])
+        self._scanner.record([block], cursor.epoch, claim=claim, tip=cursor.tip)
         if not self._standing([deposit]):
             raise Unavailable(f"{self._network.id}: what {address} has at block {number} could not be proven")
         log.warning("%s: %s has %d more than blocks tell, at block %d: booked", self._network.id, address, amount, number)

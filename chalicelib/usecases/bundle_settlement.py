@@ -22,6 +22,7 @@ from functools import partial
 from chalicelib.domain.bundles import Built, Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
+from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.bundle_parts import bundle_work, members
@@ -59,7 +60,9 @@ class BundleSettlement:
         clock: Clock,
         renewals: RenewalRules,
         verdicts: Verdicts,
+        rates_of: RatesOf,
     ) -> None:
+        self._rates_of = rates_of
         self._network, self._reader = network, reader
         self._store, self._rules, self._clock, self._renewals = store, rules, clock, renewals
         self._verdicts = verdicts
@@ -205,5 +208,6 @@ class BundleSettlement:
 
     def _bounce(self, before: Withdrawal, order: PaymentOrder) -> None:
         why = "a coin that its transaction spends is gone: it can not be mined any more"
-        _, changes = bounced(self._store, self._rules, self._network, before, order, self._clock.now_ms(), why)
+        now = self._clock.now_ms()
+        _, changes = bounced(self._store, self._rules, self._rates_of, self._network, before, order, now, why)
         self._store.commit(changes)

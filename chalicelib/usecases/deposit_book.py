@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.events import balance_object
 from chalicelib.domain.ids import TenantId, network_parts
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry
@@ -42,15 +44,15 @@ class DepositBook:
             # Spent before it fell out: the merchant owes it, and nothing is paid out for them until it is there again.
             log.error("ALARM %s: %s fell out of the chain and is spent: %d %s", tenant, deposit.id, after.available, after.asset)
         after = replace(after, emitted=after.emitted + 1)
-        news.tell(tenant, "balance.updated", f"{tenant}:{after.asset}", after.emitted, views.balance(after))
+        news.tell(tenant, "balance.updated", balance_object(after.asset), after.emitted, views.balance(after))
         return [Save(after)]
 
-    def told(self, news: News, deposit: Deposit, name: str, views: Views, tip: int | None) -> Deposit:
-        """`deposit` with one more event, which is in `news`."""
+    def told(self, news: News, deposit: Deposit, name: str, views: Views, tip: int | None, previous: str | None = None) -> Deposit:
+        """`deposit` with one more event, which is in `news`. `previous` is its status before, where it was there before."""
         told = replace(deposit, emitted=deposit.emitted + 1)
         if told.tenant is not None:
             record = views.deposit(told, tip)
-            news.tell(told.tenant, name, told.id, told.emitted, {**record, "txId": told.txid})
+            news.tell(told.tenant, name, told.id, told.emitted, {**record, "txId": told.txid}, previous)
         return told
 
     def balance(self, tenant: TenantId, deposit: Deposit) -> Balance:
@@ -60,6 +62,11 @@ class DepositBook:
         if tenant is None or invoice_id is None:
             return None
         return self._store.get(Invoice, tenant=tenant, id=invoice_id)
+
+    def tip(self, network: Network) -> int | None:
+        """How high its chain is, as far as is known."""
+        cursor = self._store.get(Cursor, network=network.id)
+        return None if cursor is None else cursor.tip
 
     def place(self, network: Network, deposit: Deposit) -> str:
         """Where its coins lie."""

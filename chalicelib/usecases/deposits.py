@@ -44,7 +44,7 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import Views
+from chalicelib.usecases.views import Views, views_now
 
 log = logging.getLogger(__name__)
 
@@ -76,20 +76,23 @@ class Deposits:
         watched: Watched,
         epoch: int,
         claim: Claim | None = None,
+        tip: int = 0,
     ) -> str:
-        """Record a movement to us, proven to have happened in `block`; the deposit's id.
+        """Record a movement to us, proven to have happened in `block` of a chain that is `tip` high, or higher; the deposit's id.
 
         Commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing. What was found in a
         balance comes with its `claim`, is recorded only while that holds, and at the first conflict not at all.
         Raises Conflict, Unavailable.
         """
         key = deposit_id(network.id, transfer.txid, transfer.position)
+        tip = max(tip, block.number)
 
-        def counts(deposit: Deposit) -> None:
-            """It counts from here on, unless a balance has counted it before."""
+        def counts(deposit: Deposit, previous: str | None = None) -> None:
+            """It counts from here on, unless a balance has counted it before. `previous` is its status where it was known."""
             rests_on = not_booked_yet(self._store, network, block, transfer) if claim is None else [Save(claim.booking)]
             if rests_on is not None:
-                self._first_seen(network, deposit, epoch, rests_on, None if claim is None else (claim.units, claim.pending))
+                only_if = None if claim is None else (claim.units, claim.pending)
+                self._first_seen(network, deposit, tip, epoch, rests_on, only_if, previous)
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
@@ -107,20 +110,20 @@ class Deposits:
             elif not same_payment(known, seen):
                 if known.status == "pending":
                     # Two transactions: whoever dies between them leaves an orphaned one, which the next scan finds as such.
-                    known = self._orphan(network, known, epoch)
-                counts(self._judge.judged(network, coin, anew(known, seen)))
+                    known = self._orphan(network, known, tip, epoch)
+                counts(self._judge.judged(network, coin, anew(known, seen)), _to_its_owner(known, seen))
             elif known.status == "orphaned":
                 back = replace(known, status="pending", flags=self._judge.flags(network, known))
-                counts(_in_block(back, block))
+                counts(_in_block(back, block), known.status)
             else:
-                self._moved(network, known, block, epoch)
+                self._moved(network, known, block, tip, epoch)
             return key
 
         return until_settled(decide) if claim is None else decide()
 
-    def glimpse(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, waits: Unmined) -> str:
+    def glimpse(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, waits: Unmined, tip: int | None) -> str:
         """Record a movement to a merchant by a transaction that `waits` to be in a block; the deposit's id. It is told, and
-        credits nothing.
+        credits nothing. `tip` is how high the chain is.
 
         What is in a block already, or was, stays what it is. Raises Conflict, Unavailable.
         """
@@ -131,22 +134,22 @@ class Deposits:
             now = self._clock.now_ms()
             if known is None:
                 seen = _waiting(self._seen(network, coin, transfer, watched, None), waits, now)
-                self._first_seen(network, self._judge.judged(network, coin, seen), None)
+                self._first_seen(network, self._judge.judged(network, coin, seen), tip, None)
             elif known.status == "orphaned":
                 at = now if known.glimpsed_at is None else known.glimpsed_at
                 back = replace(known, status="pending", flags=self._judge.flags(network, known))
-                self._first_seen(network, _waiting(_in_block(back, None), waits, at), None)
+                self._first_seen(network, _waiting(_in_block(back, None), waits, at), tip, None, previous=known.status)
             return key
 
         return until_settled(decide)
 
-    def vanish(self, network: Network, key: str) -> None:
+    def vanish(self, network: Network, key: str, tip: int | None) -> None:
         """What was seen waiting is neither waiting nor in a block any more: it goes. Raises Conflict, Unavailable."""
 
         def decide() -> None:
             before = self._store.get(Deposit, id=key)
             if before is not None and before.status == "pending" and before.block_number is None:
-                self._orphan(network, before)
+                self._orphan(network, before, tip)
 
         until_settled(decide)
 
@@ -179,7 +182,7 @@ class Deposits:
         cursor = self._store.get(Cursor, network=network.id)
         return cursor is not None and cursor.recent.get(str(deposit.block_number)) == deposit.block_hash
 
-    def _moved(self, network: Network, known: Deposit, block: Block, epoch: int) -> None:
+    def _moved(self, network: Network, known: Deposit, block: Block, tip: int, epoch: int) -> None:
         """It was seen before it was in a block; or its old block is gone and nobody told us before the new one came. The place
         changes, and with the block's time perhaps whether it came in time. Its owner knows of it already."""
         invoice = self._book.invoice(known.tenant, known.invoice_id)
@@ -190,16 +193,18 @@ class Deposits:
         if deposit_work(moved) != deposit_work(known):
             changes += [Close(deposit_work(known)), Open(deposit_work(moved))]
         if invoice is not None:
-            changes += changed(invoice, paid(news, invoice, known, moved, Views(self._store.catalogue(network.realm))))
+            changes += changed(invoice, paid(news, invoice, known, moved, Views(self._store.catalogue(network.realm)), tip))
         self._store.commit([*changes, *news.emit()])
 
     def _first_seen(
         self,
         network: Network,
         deposit: Deposit,
+        tip: int | None,
         epoch: int | None,
         rests_on: Sequence[Change] = (),
         only_if: tuple[int, int] | None = None,
+        previous: str | None = None,
     ) -> None:
         news = News(self._clock.now_ms())
         changes: list[Change] = [Open(deposit_work(deposit)), *rests_on, *([] if epoch is None else [AtEpoch(network.id, epoch)])]
@@ -208,9 +213,9 @@ class Deposits:
             views = Views(self._store.catalogue(network.realm))
             before = self._book.invoice(tenant, deposit.invoice_id)
             deposit = replace(deposit, late=_late(deposit, before))
-            deposit = self._book.told(news, deposit, "transaction.detected", views, deposit.block_number)
+            deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
             if before is not None:
-                changes += changed(before, paid(news, before, None, deposit, views))
+                changes += changed(before, paid(news, before, None, deposit, views, tip))
             if not deposit.below_minimum:
                 balance = self._book.balance(tenant, deposit)
                 changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
@@ -242,31 +247,34 @@ class Deposits:
             tenant = after.tenant
             if tenant is not None:
                 catalogue = self._store.catalogue(network.realm)
-                views = Views(catalogue)
+                views = views_now(catalogue, self._rates, now)
                 hint = hint_for(self._rules, network, catalogue.coin(network.slug, asset_parts(after.asset)[1]), after)
                 if hint is not None:
                     news.command(hint)
                 invoice = self._book.invoice(tenant, after.invoice_id)
-                after = self._book.told(news, after, "transaction.confirmed", views, tip)
+                after = self._book.told(news, after, "transaction.confirmed", views, tip, before.status)
                 if invoice is not None:
-                    changes += changed(invoice, paid(news, invoice, before, after, views))
+                    changes += changed(invoice, paid(news, invoice, before, after, views, tip))
                 changes += self._book.credited(news, tenant, after, entry, views, -before.amount)
             self._store.commit([Save(after), *changes, *news.emit()])
 
         until_settled(decide)
 
-    def orphan(self, network: Network, key: str, block_hash: str) -> None:
-        """`block_hash` fell out of the chain: its deposit goes, and what was credited with it. Raises Conflict, Unavailable."""
+    def orphan(self, network: Network, key: str, block_hash: str, tip: int | None) -> None:
+        """`block_hash` fell out of the chain, which was last seen `tip` high: its deposit goes, and what was credited with it.
+
+        Raises Conflict, Unavailable.
+        """
 
         def decide() -> None:
             before = self._store.get(Deposit, id=key)
             if before is None or before.status == "orphaned" or before.block_hash != block_hash:
                 return
-            self._orphan(network, before)
+            self._orphan(network, before, tip)
 
         until_settled(decide)
 
-    def _orphan(self, network: Network, before: Deposit, epoch: int | None = None) -> Deposit:
+    def _orphan(self, network: Network, before: Deposit, tip: int | None, epoch: int | None = None) -> Deposit:
         """One transaction; where `epoch` is told, only while it still holds."""
         now = self._clock.now_ms()
         news = News(now)
@@ -287,11 +295,11 @@ class Deposits:
             changes += taken_back(self._store, network, before)
         tenant = after.tenant
         if tenant is not None:
-            views = Views(self._store.catalogue(network.realm))
+            views = views_now(self._store.catalogue(network.realm), self._rates, now)
             invoice = self._book.invoice(tenant, after.invoice_id)
-            after = self._book.told(news, after, "transaction.orphaned", views, None)
+            after = self._book.told(news, after, "transaction.orphaned", views, None, before.status)
             if invoice is not None:
-                changes += changed(invoice, paid(news, invoice, before, after, views))
+                changes += changed(invoice, paid(news, invoice, before, after, views, tip))
             changes += self._book.credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
         self._store.commit([Save(after), *changes, *news.emit()])
         return after
@@ -302,6 +310,11 @@ class Deposits:
         except ValueError:
             # A sender may be what nobody can pay to: a token's mint comes from the zero address. Shown as the chain has it.
             return address
+
+
+def _to_its_owner(known: Deposit, seen: Deposit) -> str | None:
+    """The status of `known` for whoever has `seen`, which takes its place: another owner was never told of it."""
+    return known.status if known.tenant == seen.tenant else None
 
 
 def _late(deposit: Deposit, invoice: Invoice | None) -> bool:

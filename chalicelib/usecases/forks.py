@@ -56,7 +56,7 @@ class Forks:
         """
         if cursor.halted is None:
             raise ValueError(f"{self._network.id} is not halted")
-        self._orphan_all(cursor.recent.values())
+        self._orphan_all(cursor.recent.values(), cursor.tip)
         oldest = min(int(number) for number in cursor.recent)
         number = max(0, oldest - 1) if from_block is None else from_block
         fresh = self.standing_at(number, self._reader.tip())
@@ -101,7 +101,7 @@ class Forks:
         if fork is None:
             return cursor
         dropped = [hash_ for number, hash_ in cursor.recent.items() if int(number) > fork]
-        self._orphan_all(dropped, more)
+        self._orphan_all(dropped, cursor.tip, more)
         after = replace(
             cursor,
             number=fork,
@@ -114,7 +114,7 @@ class Forks:
         self._store.commit([Save(after)])
         return after
 
-    def _orphan_all(self, hashes: Iterable[str], more: Callable[[], bool] = lambda: True) -> None:
+    def _orphan_all(self, hashes: Iterable[str], tip: int, more: Callable[[], bool] = lambda: True) -> None:
         done = 0
         for hash_, listed in deposits_of(self._store, self._network.id, list(hashes)):
             keys: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": key}) for key in listed]
@@ -123,5 +123,5 @@ class Forks:
                     continue
                 if done >= AT_LEAST and not more():
                     raise Unavailable(f"{self._network.id}: a reorganisation has more deposits than there is time for: it goes on")
-                self._deposits.orphan(self._network, deposit.id, hash_)
+                self._deposits.orphan(self._network, deposit.id, hash_, tip)
                 done += 1

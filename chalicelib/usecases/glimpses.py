@@ -93,12 +93,12 @@ class Glimpses:
         # What takes the place of another is there before that one goes: to its invoice it is one payment, not none.
         known = dict(self._looks.txids)
         with Each(f"{self._network.id}: first sight") as each:
-            each.take("what is new", partial(self._record_new, waiting, more))
+            each.take("what is new", partial(self._record_new, waiting, cursor.tip, more))
             if cursor.number >= cursor.tip:
-                each.take("what is gone", partial(self._end_gone, waiting, known, more))
+                each.take("what is gone", partial(self._end_gone, waiting, known, cursor.tip, more))
         return cursor
 
-    def _record_new(self, waiting: frozenset[str], more: Callable[[], bool]) -> None:
+    def _record_new(self, waiting: frozenset[str], tip: int, more: Callable[[], bool]) -> None:
         """What came since the last look first: of a process' first look, and of a flood, the rest is read bit by bit."""
         looks = self._looks
         fresh = waiting - looks.waiting - looks.unread
@@ -108,9 +108,9 @@ class Glimpses:
             for start in range(0, min(len(wanted), MOST_FETCHED), FETCHED_AT_ONCE):
                 if start and not more():
                     return
-                each.take(f"from {start}", partial(self._record, wanted[start : start + FETCHED_AT_ONCE], waiting, more))
+                each.take(f"from {start}", partial(self._record, wanted[start : start + FETCHED_AT_ONCE], waiting, tip, more))
 
-    def _record(self, txids: Sequence[str], waiting: Collection[str], more: Callable[[], bool]) -> None:
+    def _record(self, txids: Sequence[str], waiting: Collection[str], tip: int, more: Callable[[], bool]) -> None:
         """Of what waits for one address a few are told, and the rest is left to its block. Without time the rest stays unread."""
         found = {each.txid: each for each in self._mempool.transactions(txids)}
         transfers = [transfer for each in found.values() for transfer in each.transfers]
@@ -130,13 +130,13 @@ class Glimpses:
                     return
                 coin = self._matcher.native() if transfer.contract is None else contracts[transfer.contract]
                 waits = _settled(found[transfer.txid], waiting)
-                each.take(f"{transfer.txid} {transfer.position}", partial(self._glimpse, coin, transfer, payee, waits))
+                each.take(f"{transfer.txid} {transfer.position}", partial(self._glimpse, coin, transfer, payee, waits, tip))
         self._looks.unread.difference_update(txids)
 
-    def _glimpse(self, coin: Coin, transfer: Transfer, payee: Watched, waits: Unmined) -> None:
-        self._looks.txids[self._deposits.glimpse(self._network, coin, transfer, payee, waits)] = transfer.txid
+    def _glimpse(self, coin: Coin, transfer: Transfer, payee: Watched, waits: Unmined, tip: int) -> None:
+        self._looks.txids[self._deposits.glimpse(self._network, coin, transfer, payee, waits, tip)] = transfer.txid
 
-    def _end_gone(self, waiting: Collection[str], looked: dict[str, str], more: Callable[[], bool]) -> None:
+    def _end_gone(self, waiting: Collection[str], looked: dict[str, str], tip: int, more: Callable[[], bool]) -> None:
         """End what is neither waiting nor in a block. `waiting` is older than the last block that was scanned.
 
         `looked` has the transactions of those, by deposit, that were well when they were read before.
@@ -157,7 +157,8 @@ class Glimpses:
             asked += sum(map(len, spends.values()))
             with Each(f"{self._network.id}: glimpses") as each:
                 for deposit in found:
-                    each.take(deposit.id, partial(self._end, deposit, deposit.txid in ousted, deposit.txid in waiting, still))
+                    gone = deposit.txid in ousted
+                    each.take(deposit.id, partial(self._end, deposit, gone, deposit.txid in waiting, still, tip))
             if len(works) < _OPEN_AT_ONCE or not more():
                 break
             after = works[-1]
@@ -182,15 +183,15 @@ class Glimpses:
             log.warning("%s: what became of payments is not known: %s", self._network.id, error)
         return ousted
 
-    def _end(self, deposit: Deposit, ousted: bool, waits: bool, still: dict[str, str]) -> None:
+    def _end(self, deposit: Deposit, ousted: bool, waits: bool, still: dict[str, str], tip: int) -> None:
         """End what is gone; note in `still` what is well."""
         if ousted:
             log.info("%s: another transaction spends what %s spent", self._network.id, deposit.id)
-            self._deposits.vanish(self._network, deposit.id)
-        elif self._judge(deposit, waits):
+            self._deposits.vanish(self._network, deposit.id, tip)
+        elif self._judge(deposit, waits, tip):
             still[deposit.id] = deposit.txid
 
-    def _judge(self, deposit: Deposit, waits: bool) -> bool:
+    def _judge(self, deposit: Deposit, waits: bool, tip: int) -> bool:
         """Note that it is missing, or waits again; end it when it was missing for too long. Whether all is well with it."""
         now = self._clock.now_ms()
         if waits and deposit.missing_since is None:
@@ -198,7 +199,7 @@ class Glimpses:
         if not waits and deposit.missing_since is not None:
             if now - deposit.missing_since >= GONE_MS:
                 log.info("%s: %s is neither waiting nor in a block any more", self._network.id, deposit.id)
-                self._deposits.vanish(self._network, deposit.id)
+                self._deposits.vanish(self._network, deposit.id, tip)
             return False
         noted = replace(deposit, missing_since=None if waits else now, version=deposit.version + 1)
         try:

@@ -23,39 +23,42 @@ def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
     return [Save(after), *([Add(InvoiceTotals, shard_key(after), moved)] if moved else [])]
 
 
-def announce(news: News, before: Invoice, after: Invoice, views: Views) -> Invoice:
-    """Tell what changed between the two; the invoice with its count of events raised."""
+def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: int | None) -> Invoice:
+    """Tell what changed between the two; the invoice with its count of events raised. `tip` is how high its chain is, from which
+    confirmations of its payments are counted."""
     if after.status == before.status:
         return after
     back = after.status in _ORDER and before.status in _ORDER and _ORDER.index(after.status) < _ORDER.index(before.status)
     # Expired by what its payments no longer are, not by the clock: that is told as what it is.
     back = back or (after.status == "expired" and before.expired)
+    back = back or (after.status == "cancelled" and before.cancelled)
     name = "invoice.reverted" if back else f"invoice.{after.status}"
-    return tell(news, after, name, views) if back or name in _TOLD else after
+    return tell(news, after, name, views, tip, before.status) if back or name in _TOLD else after
 
 
-def tell(news: News, invoice: Invoice, name: str, views: Views) -> Invoice:
+def tell(news: News, invoice: Invoice, name: str, views: Views, tip: int | None, previous: str | None = None) -> Invoice:
     told = replace(invoice, emitted=invoice.emitted + 1)
-    news.tell(told.tenant, name, told.id, told.emitted, views.invoice(told))
+    news.tell(told.tenant, name, told.id, told.emitted, views.invoice(told, tip), previous)
     return told
 
 
-def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, views: Views) -> Invoice:
-    """The invoice with a status by hand. Told like any other, but that nothing was reverted: no payment was taken back."""
+def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, views: Views, tip: int | None) -> Invoice:
+    """The invoice with a status by hand. Told where there is an event of that name; never as reverted, since no payment was taken
+    back."""
     after = replace(before, manual_status=status, manual_by=by, manual_at=now_ms, version=before.version + 1).settled()
     if after.status == before.status or f"invoice.{status}" not in _TOLD:
         return after
-    return tell(news, after, f"invoice.{status}", views)
+    return tell(news, after, f"invoice.{status}", views, tip, before.status)
 
 
-def expired(news: News, before: Invoice, views: Views) -> Invoice:
+def expired(news: News, before: Invoice, views: Views, tip: int | None) -> Invoice:
     """The invoice once its time is over. Also where enough money is on its way or there: should that fall out of the chain, the
     time is over all the same."""
     after = replace(before, expired=True, version=before.version + 1).settled()
-    return announce(news, before, after, views)
+    return announce(news, before, after, views, tip)
 
 
-def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: Views) -> Invoice:
+def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: Views, tip: int | None) -> Invoice:
     """The invoice after a deposit for it went from `old` to `new`: seen, in another block, credited, held, let go, orphaned.
 
     Another coin on its address is the merchant's, not the invoice's.
@@ -70,8 +73,8 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
         # A block after its time is in the chain: nobody has to wait for the clock.
         sums["expired"] = without.settled_status() in ("pending", "partial")
     after = replace(_showing(before, old, new), **sums, version=before.version + 1).settled()
-    after = announce(news, before, after, views)
-    return tell(news, after, "invoice.late_payment", views) if comes_late else after
+    after = announce(news, before, after, views, tip)
+    return tell(news, after, "invoice.late_payment", views, tip) if comes_late else after
 
 
 def _showing(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice:

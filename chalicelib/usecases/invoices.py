@@ -160,7 +160,7 @@ class Invoices:
             before = self.get(tenant, invoice_id)
             news = News(now)
             views = Views(self._store.catalogue(network_parts(before.network)[0]))
-            after = set_by_hand(news, before, status, by, now, views)
+            after = set_by_hand(news, before, status, by, now, views, self.tips([before]).get(before.network))
             self._store.commit([*changed(before, after), *news.emit()])
             return after
 
@@ -194,7 +194,8 @@ class Invoices:
                 self._store.commit([Close(work)])
                 return
             news = News(self._clock.now_ms())
-            after = expired(news, before, Views(self._store.catalogue(network_parts(before.network)[0])))
+            views = Views(self._store.catalogue(network_parts(before.network)[0]))
+            after = expired(news, before, views, self.tips([before]).get(before.network))
             self._store.commit([*changed(before, after), Close(work), *news.emit()])
 
         try:

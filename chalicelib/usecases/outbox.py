@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.domain.events import Event
-from chalicelib.domain.ids import TenantId, new_id
+from chalicelib.domain.ids import TenantId, new_id, next_id
 from chalicelib.domain.work import Command, OutboxRow
 from chalicelib.usecases.changes import Emit
 
@@ -20,8 +20,14 @@ class News:
     events: list[Event] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
 
-    def tell(self, tenant: TenantId, name: str, object_id: str, sequence: int, data: Mapping[str, Any]) -> None:
-        self.events.append(Event(new_id("evt", self.at), tenant, name, object_id, sequence, self.at, data))
+    def tell(
+        self, tenant: TenantId, name: str, object_id: str, sequence: int, data: Mapping[str, Any], previous: str | None = None
+    ) -> None:
+        """`previous` is the status that the object had before, where that has changed."""
+        told = data if previous is None else {**data, "previous_status": previous}
+        # Lists are in the order of ids: what is told of one change stays in its order.
+        id = next_id(self.events[-1].id) if self.events else new_id("evt", self.at)
+        self.events.append(Event(id, tenant, name, object_id, sequence, self.at, told))
 
     def command(self, command: Command) -> None:
         self.commands.append(command)

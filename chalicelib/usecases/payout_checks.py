@@ -106,8 +106,9 @@ class PayoutChecks:
 
     def fail(self, before: Withdrawal, why: str) -> Withdrawal:
         """Failed before anything was signed: the money is available again."""
-        _, views = catalogue_views(self._store, before)
-        after, changes = given_back(views, before, "failed", why[:300], purse_of(self._store, before), self._clock.now_ms())
+        now = self._clock.now_ms()
+        _, views = catalogue_views(self._store, before, self._rates_of, now)
+        after, changes = given_back(views, before, "failed", why[:300], purse_of(self._store, before), now)
         self._store.commit(changes)
         return after
 

@@ -50,8 +50,10 @@ class Recorder:
         more: Callable[[], bool] = lambda: True,
         most: int | None = None,
         claim: Claim | None = None,
+        tip: int = 0,
     ) -> Recorded:
         """Store what is ours in `blocks`, which the chain holds at `epoch`; what is stored already stays as it is.
+        Confirmations are told as of `tip`, how high the chain is, or as of each block where that is not known.
 
         Stops in the middle of a block where `more` says that the time is over: whoever records it again goes on there. Of each
         block no more than `most` are recorded that belong to one merchant. With a `claim` they are one block with one transfer,
@@ -75,7 +77,7 @@ class Recorder:
             if most is not None:
                 mine, left_out = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
             mine = self._unknown(block, mine)
-            if mine and not self._store_block(block, mine, watched, contracts, native, epoch, may_begin, claim):
+            if mine and not self._store_block(block, mine, watched, contracts, native, epoch, may_begin, claim, tip):
                 return Recorded(place, tuple(crowded))
             if left_out:
                 crowded.append(block)
@@ -105,6 +107,7 @@ class Recorder:
         epoch: int,
         may_begin: Callable[[], bool],
         claim: Claim | None,
+        tip: int,
     ) -> bool:
         """Whether all of it is stored now."""
         proven = self._reader.proven(block, mine)
@@ -117,5 +120,5 @@ class Recorder:
             if not may_begin():
                 return False
             coin = native if t.contract is None else contracts[t.contract]
-            self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch, claim)
+            self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch, claim, tip)
         return True

@@ -9,6 +9,7 @@ from chalicelib.domain.deposits import GREY_LISTED, HELD, Deposit
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, asset_parts, network_parts
 from chalicelib.domain.money import Amount
+from chalicelib.domain.rates import RatesOf
 from chalicelib.usecases.changes import Change, Post, Save
 from chalicelib.usecases.collect_hints import hint_for
 from chalicelib.usecases.deposit_book import DepositBook
@@ -18,14 +19,14 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Listed, Store
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import Views
+from chalicelib.usecases.views import views_now
 
 _MOST_NAMED = 20
 
 
 class Releases:
-    def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
-        self._store, self._rules, self._clock = store, rules, clock
+    def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates_of: RatesOf) -> None:
+        self._store, self._rules, self._clock, self._rates_of = store, rules, clock, rates_of
         self._book = DepositBook(store, rules)
 
     def named(self, realm: Realm, name: str) -> str:
@@ -61,7 +62,7 @@ class Releases:
             now = self._clock.now_ms()
             news = News(now)
             catalogue = self._store.catalogue(realm)
-            network, views = catalogue.networks[network_parts(before.network)[1]], Views(catalogue)
+            network, views = catalogue.networks[network_parts(before.network)[1]], views_now(catalogue, self._rates_of, now)
             flags = tuple(flag for flag in before.flags if flag != HELD)
             after = replace(before, flags=flags, released_at=now, released_by=by, version=before.version + 1)
             entry = ledger.deposit_released(before.id, before.round, now, before.tenant, Amount(before.asset, before.amount))
@@ -71,7 +72,7 @@ class Releases:
                 news.command(hint)
             invoice = self._book.invoice(before.tenant, before.invoice_id)
             if invoice is not None:
-                changes += changed(invoice, paid(news, invoice, before, after, views))
+                changes += changed(invoice, paid(news, invoice, before, after, views, self._book.tip(network)))
             changes += self._book.credited(news, before.tenant, after, entry, views, 0)
             self._store.commit([*changes, *news.emit()])
             return after

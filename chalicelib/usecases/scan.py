@@ -174,7 +174,7 @@ class Scanner:
 
     def _pass(self, cursor: Cursor, blocks: Sequence[Block], tip: int, more: Callable[[], bool]) -> Cursor:
         """Store what is ours in `blocks`, then let the cursor pass them: those that there was time for."""
-        recorded = self.record(blocks, cursor.epoch, more, MOST_AT_ONCE)
+        recorded = self.record(blocks, cursor.epoch, more, MOST_AT_ONCE, tip=tip)
         blocks = blocks[: recorded.blocks]
         if not blocks:
             return cursor
@@ -196,9 +196,10 @@ class Scanner:
         more: Callable[[], bool] = lambda: True,
         most: int | None = None,
         claim: Claim | None = None,
+        tip: int = 0,
     ) -> Recorded:
         """See `Recorder.record`."""
-        return self._recorder.record(blocks, epoch, more, most, claim)
+        return self._recorder.record(blocks, epoch, more, most, claim, tip)
 
     def _look_again(self, block: Block) -> None:
         """What of a crowded block is left over is a rescan's, ordered before the cursor passes the block. Raises Unavailable."""
@@ -269,7 +270,7 @@ class Scanner:
         elif hashes[height] is not None and cursor.recent.get(str(height)) == hashes[height]:
             # The block that held it is gone, and the cursor stands on the chain that replaced it: a scan that died
             # between storing the deposit and passing its block left it behind.
-            self._deposits.orphan(self._network, deposit.id, block_hash)
+            self._deposits.orphan(self._network, deposit.id, block_hash, cursor.tip)
         elif str(height) not in cursor.recent:
             # One wrong answer of a node must not cost a payment that nobody would look at again.
             log.error("ALARM %s: %s was in another block %d than the node has now", self._network.id, deposit.id, height)

@@ -13,6 +13,7 @@ from chalicelib.domain.catalogue import Catalogue, Network
 from chalicelib.domain.chain import FeeQuote, Receipt
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
+from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
@@ -61,7 +62,9 @@ class Settlement:
         rules: AddressRules,
         clock: Clock,
         verdicts: Verdicts,
+        rates_of: RatesOf,
     ) -> None:
+        self._rates_of = rates_of
         self._network, self._reader, self._sent, self._verdicts = network, reader, sent, verdicts
         self.waits_for_scan = False
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
@@ -188,7 +191,7 @@ class Settlement:
         if counter is not None and counter.next < used:
             self._store.commit([Save(counter.caught_up(used))])
         _, changes = bounced(
-            self._store, self._rules, self._network, withdrawal, order, self._clock.now_ms(),
+            self._store, self._rules, self._rates_of, self._network, withdrawal, order, self._clock.now_ms(),
             "another transaction used the nonce of its own: it can not be mined any more",
         )  # fmt: skip
         self._store.commit(changes)
@@ -202,7 +205,7 @@ class Settlement:
 
     def _settle(self, before: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, confirmations: int) -> None:
         news = News(self._clock.now_ms())
-        catalogue, views = catalogue_views(self._store, before)
+        catalogue, views = catalogue_views(self._store, before, self._rates_of, news.at)
         success = self._paid(order, receipt)
         state: Literal["settled", "bounced"] = "settled" if success else "bounced"
         fee = self._sent.fee(order, attempt, receipt)
@@ -286,7 +289,7 @@ class Settlement:
             raise LookupError(f"{work.id} is watched as settled and is not")
         log.warning("%s: the block that settled %s fell out of the chain", self._network.id, before.id)
         news = News(self._clock.now_ms())
-        catalogue, views = catalogue_views(self._store, before)
+        catalogue, views = catalogue_views(self._store, before, self._rates_of, news.at)
         settled = self._entry(catalogue, before, order, order.state, before.fee, news.at)
         entry = ledger.settlement_reversed(settled, order.id, order.round, news.at)
         newest = self._sent.transactions(order)[0]

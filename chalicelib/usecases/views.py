@@ -16,7 +16,7 @@ from chalicelib.domain.invoices import Invoice, Payment, Quote
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.moves import Move, transaction_state, transaction_type
-from chalicelib.domain.rates import Rates
+from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.domain.stakes import Stake
 from chalicelib.domain.times import iso
 from chalicelib.domain.withdrawals import Withdrawal, transaction_status
@@ -364,6 +364,11 @@ class Views:
             "frozen": amount(held),
             "available": amount(units - held),
         }
+
+
+def views_now(catalogue: Catalogue, rates_of: RatesOf, now_ms: int) -> Views:
+    """Views that know what things are worth at `now_ms`: for what is told of balances."""
+    return Views(catalogue, lambda: rates_of(catalogue.realm), now_ms)
 
 
 def depth(block: int | None, tip: int | None) -> int:

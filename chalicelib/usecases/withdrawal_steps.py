@@ -8,10 +8,12 @@ from typing import Any
 from chalicelib.domain import ledger
 from chalicelib.domain.approvals import Approval, ApprovalReason, ApprovalRequest
 from chalicelib.domain.catalogue import Catalogue, Network
+from chalicelib.domain.events import balance_object
 from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.limits import Paid, PayeeSpent, Spent, without_payment
 from chalicelib.domain.money import Amount
+from chalicelib.domain.rates import RatesOf, no_rates
 from chalicelib.domain.risk import Assessment
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work
@@ -19,7 +21,7 @@ from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.views import Views
+from chalicelib.usecases.views import Views, views_now
 
 _SEPARATOR = "|"
 
@@ -66,7 +68,7 @@ def moved(news: News, views: Views, balance: Balance, entry: JournalEntry) -> li
     after = balance.after(entry)
     if after.available != balance.available:
         after = replace(after, emitted=after.emitted + 1)
-        news.tell(after.tenant, "balance.updated", f"{after.tenant}:{after.asset}", after.emitted, views.balance(after))
+        news.tell(after.tenant, "balance.updated", balance_object(after.asset), after.emitted, views.balance(after))
     return [Post(entry), Save(after)]
 
 
@@ -77,11 +79,11 @@ def stepped(news: News, views: Views, before: Withdrawal, after: Withdrawal) -> 
     if not may_follow(before.status, after.status):
         raise ValueError(f"a withdrawal can not go from {before.status} to {after.status}")
     told = replace(after, emitted=before.emitted + 1, version=before.version + 1)
-    record = {**views.withdrawal(told), "previous_status": before.status}
-    news.tell(told.tenant, "withdrawal.status_changed", told.id, told.emitted, record)
+    record = views.withdrawal(told)
+    news.tell(told.tenant, "withdrawal.status_changed", told.id, told.emitted, record, before.status)
     if told.status == "confirmed":
         told = replace(told, emitted=told.emitted + 1)
-        news.tell(told.tenant, "withdrawal.completed", told.id, told.emitted, views.withdrawal(told))
+        news.tell(told.tenant, "withdrawal.completed", told.id, told.emitted, record, before.status)
     return told
 
 
@@ -167,12 +169,19 @@ def given_back(
 
 
 def bounced(
-    store: Store, rules: AddressRules, network: Network, before: Withdrawal, order: PaymentOrder, now: int, why: str
+    store: Store,
+    rules: AddressRules,
+    rates_of: RatesOf,
+    network: Network,
+    before: Withdrawal,
+    order: PaymentOrder,
+    now: int,
+    why: str,
 ) -> tuple[Withdrawal, list[Change]]:
     """Failed although it was signed, since nothing that was signed can ever be mined: the whole transaction that brings its coins
     back to the wallet and its amount to the merchant. It counts towards no limit any more."""
     news = News(now)
-    catalogue, views = catalogue_views(store, before)
+    catalogue, views = catalogue_views(store, before, rates_of, now)
     purse = purse_of(store, before)
     place = ledger.wallet(network.id, rules.storage_form(network.slug, order.wallet))
     amount, no_fee = Amount(before.asset, before.amount), Amount(catalogue.native(network.slug).asset, 0)
@@ -188,6 +197,7 @@ def bounced(
     return after, [Save(after), Save(done), Close(sent_work(before)), *money, *unspent(purse, before, now), *news.emit()]
 
 
-def catalogue_views(store: Store, withdrawal: Withdrawal) -> tuple[Catalogue, Views]:
+def catalogue_views(store: Store, withdrawal: Withdrawal, rates_of: RatesOf = no_rates, now: int = 0) -> tuple[Catalogue, Views]:
+    """What it is named and shown by. Where money moves with it, the views have to know what that is worth `now`."""
     catalogue = store.catalogue(network_parts(withdrawal.network)[0])
-    return catalogue, Views(catalogue)
+    return catalogue, views_now(catalogue, rates_of, now)

@@ -22,7 +22,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Page, Store
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import Views
+from chalicelib.usecases.views import views_now
 from chalicelib.usecases.withdrawal_rules import Output, Rules
 from chalicelib.usecases.withdrawal_steps import begun, given_back, moved, purse_of
 
@@ -93,7 +93,7 @@ class Withdrawals:
                 charge=ruling.charge,
             )
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
-            views, news = Views(catalogue), News(now)
+            views, news = views_now(catalogue, self._rates_of, now), News(now)
             changes = [*begun(news, views, withdrawal), *moved(news, views, ruling.balance, entry)]
             changes += [Save(ruling.spent), *map(Save, ruling.own)]
             try:
@@ -147,7 +147,7 @@ class Withdrawals:
             changes = [
                 Save(batch),
                 Open(batch_work(batch)),
-                *moved(news, Views(catalogue), ruling.balance, entry),
+                *moved(news, views_now(catalogue, self._rates_of, now), ruling.balance, entry),
                 Save(ruling.spent),
                 *map(Save, ruling.own),
             ]
@@ -203,9 +203,10 @@ class Withdrawals:
             before = self.stored(tenant, withdrawal_id)
             if before.status != "pending":
                 raise BusinessRule("status", f"only pending withdrawals can be cancelled; this one is {before.status}")
-            views = Views(self._store.catalogue(network_parts(before.network)[0]))
+            now = self._clock.now_ms()
+            views = views_now(self._store.catalogue(network_parts(before.network)[0]), self._rates_of, now)
             purse = purse_of(self._store, before)
-            after, changes = given_back(views, before, "cancelled", None, purse, self._clock.now_ms())
+            after, changes = given_back(views, before, "cancelled", None, purse, now)
             self._store.commit(changes)
             return after
 

@@ -203,7 +203,7 @@ class Services(WorkerServices):
     def releases(self, realm: Realm) -> Releases:
         from chalicelib.usecases.releases import Releases
 
-        return Releases(self.store, self.rules, self.clock_of(realm))
+        return Releases(self.store, self.rules, self.clock_of(realm), self.rates)
 
     @cached_property
     def invoices(self) -> Invoices:
@@ -277,7 +277,7 @@ class Services(WorkerServices):
     def approvals(self) -> Approvals:
         from chalicelib.usecases.approvals import Approvals
 
-        return Approvals(self.store, self.rules, self.realm_clock, self.withdrawals)
+        return Approvals(self.store, self.rules, self.realm_clock, self.withdrawals, self.rates)
 
     @cached_property
     def switches(self) -> Switches:

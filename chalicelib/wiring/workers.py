@@ -156,7 +156,7 @@ class WorkerServices(CoinMoveServices):
 
         clock = self.clock_of(network.realm)
         verdicts = self.verdicts(network)
-        return Settlement(network, self.reader(network), self.sent(network), self.store, self.rules, clock, verdicts)
+        return Settlement(network, self.reader(network), self.sent(network), self.store, self.rules, clock, verdicts, self.rates)
 
     def bundle_settlement(self, network: Network) -> BundleSettlement:
         """For networks of coins."""
@@ -166,7 +166,7 @@ class WorkerServices(CoinMoveServices):
         payer, clock = self.coin_payer(network), self.clock_of(network.realm)
         sent = SentTogether(self.store, payer)
         reader, verdicts = self.reader(network), self.verdicts(network)
-        return BundleSettlement(network, reader, payer, sent, self.store, self.rules, clock, self.renewals, verdicts)
+        return BundleSettlement(network, reader, payer, sent, self.store, self.rules, clock, self.renewals, verdicts, self.rates)
 
     def moves(self, network: Network) -> MoveFollowing:
         """For a network of accounts."""

@@ -46,9 +46,9 @@ def step(now: Invoice, paying: dict[int, Deposit], action: tuple[str, int, int])
     kind, n, amount = action
     news, old = News(0), paying.get(n)
     if kind == "expire":
-        return now if now.manual_status is not None else expired(news, now, VIEWS)
+        return now if now.manual_status is not None else expired(news, now, VIEWS, None)
     if kind == "by hand":
-        return set_by_hand(news, now, ("completed", "cancelled", "pending")[n], "key_1", 0, VIEWS)
+        return set_by_hand(news, now, ("completed", "cancelled", "pending")[n], "key_1", 0, VIEWS, None)
     if kind in ("seen", "seen late", "seen grey") and (old is None or old.status == "orphaned"):
         new = deposit(n, amount if old is None else old.amount, late=kind == "seen late", grey=kind == "seen grey")
     elif kind == "moved" and old is not None and old.status == "pending":
@@ -62,7 +62,7 @@ def step(now: Invoice, paying: dict[int, Deposit], action: tuple[str, int, int])
     else:
         return now
     paying[n] = new
-    return paid(news, now, old, new, VIEWS)
+    return paid(news, now, old, new, VIEWS, None)
 
 
 KINDS = ("seen", "seen late", "seen grey", "moved", "confirmed", "released", "orphaned", "expire", "by hand")
@@ -134,37 +134,37 @@ def test_a_fiat_price_is_rounded_up_to_what_can_be_typed(fiat: str, rate: str, d
 def test_the_newest_payments_are_shown_and_all_are_counted() -> None:
     now = invoice(10**9)
     for n in range(PAYMENTS_KEPT + 5):
-        now = paid(News(0), now, None, deposit(n, 1), VIEWS)
+        now = paid(News(0), now, None, deposit(n, 1), VIEWS, None)
     assert (len(now.payments), now.payments[-1].deposit, now.unconfirmed) == (PAYMENTS_KEPT, "tx_54", PAYMENTS_KEPT + 5)
     oldest = deposit(0, 1)
-    after = paid(News(0), now, oldest, replace(oldest, status="confirmed"), VIEWS)
+    after = paid(News(0), now, oldest, replace(oldest, status="confirmed"), VIEWS, None)
     assert (after.payments, after.confirmed) == (now.payments, 1)
 
 
 def test_a_small_invoice_is_completed_by_what_is_in_a_block_but_not_from_the_grey_list() -> None:
     small = invoice(100, auto_confirm=True)
-    assert paid(News(0), small, None, deposit(1, 99), VIEWS).status == "partial"
-    assert paid(News(0), small, None, deposit(1, 100), VIEWS).status == "completed"
+    assert paid(News(0), small, None, deposit(1, 99), VIEWS, None).status == "partial"
+    assert paid(News(0), small, None, deposit(1, 100), VIEWS, None).status == "completed"
     grey = deposit(1, 100, grey=True)
-    seen = paid(News(0), small, None, grey, VIEWS)
+    seen = paid(News(0), small, None, grey, VIEWS, None)
     assert seen.status == "confirming"
     held = replace(grey, status="confirmed", flags=(GREY_LISTED, HELD))
-    assert paid(News(0), seen, grey, held, VIEWS).status == "confirming"
+    assert paid(News(0), seen, grey, held, VIEWS, None).status == "confirming"
     let_go = replace(held, flags=(GREY_LISTED,), released_at=5)
-    assert paid(News(0), seen, held, let_go, VIEWS).status == "completed"
+    assert paid(News(0), seen, held, let_go, VIEWS, None).status == "completed"
 
 
 def test_a_sender_that_comes_onto_the_grey_list_takes_the_trust_back() -> None:
-    news, seen = News(0), paid(News(0), invoice(100, auto_confirm=True), None, deposit(1, 100), VIEWS)
+    news, seen = News(0), paid(News(0), invoice(100, auto_confirm=True), None, deposit(1, 100), VIEWS, None)
     held = replace(deposit(1, 100), status="confirmed", flags=(GREY_LISTED, HELD))
-    after = paid(news, seen, deposit(1, 100), held, VIEWS)
+    after = paid(news, seen, deposit(1, 100), held, VIEWS, None)
     assert (seen.status, after.status, [event.name for event in news.events]) == ("completed", "confirming", ["invoice.reverted"])
 
 
 def test_by_hand_nothing_is_reverted() -> None:
     news = News(0)
     done = replace(invoice(), confirmed=100).settled()
-    after = set_by_hand(news, done, "pending", "key_1", 7, VIEWS)
+    after = set_by_hand(news, done, "pending", "key_1", 7, VIEWS, None)
     assert (after.status, after.manual_by, after.manual_at, after.final, news.events) == ("pending", "key_1", 7, True, [])
-    set_by_hand(news, invoice(), "completed", "key_1", 7, VIEWS)
+    set_by_hand(news, invoice(), "completed", "key_1", 7, VIEWS, None)
     assert [event.name for event in news.events] == ["invoice.completed"]

@@ -25,23 +25,34 @@ _RECORDS: dict[str, type[BaseModel]] = {
     TEST_EVENT: TestEvent,
 }
 """`data` is the public record of the object that the event is about, by the event's name or the first part of it."""
+_CHANGES = frozenset(
+    {
+        "transaction.detected", "transaction.confirmed", "transaction.orphaned",
+        "withdrawal.status_changed", "withdrawal.completed",
+        "invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired", "invoice.reverted",
+        "webhook.disabled",
+    }
+)  # fmt: skip
+"""Events that tell of another status."""
+_SOMETIMES = frozenset({("transaction.detected", "previous_status")})
+"""What is there only now and then: a payment that is seen for the first time had no status before."""
 _ID: Schema = {"type": "string", "examples": ["evt_01jd2w3x4y5z6a7b8c9d0e1f2g"]}
 _TX_ID: Schema = {"type": "string", "description": "The transaction's hash on the chain: the same as `hash`.", "examples": [HASH]}
 _WORDS = {
-    "transaction.detected": "A payment was seen in a block; on bitcoin and litecoin in the mempool",
-    "transaction.confirmed": "A payment has its confirmations and is credited",
-    "transaction.orphaned": "A reorganisation took a payment out of the chain",
+    "transaction.detected": "A payment was seen in a block, on bitcoin and litecoin in the mempool; or again, after it fell out",
+    "transaction.confirmed": "A payment has its confirmations and is credited, or held where its sender is on the grey list",
+    "transaction.orphaned": "A payment fell out of the chain, or out of the mempool",
     "withdrawal.created": "A withdrawal was made",
-    "withdrawal.status_changed": "A withdrawal has another status",
+    "withdrawal.status_changed": "A withdrawal has another status: each change is told",
     "withdrawal.completed": "A withdrawal is confirmed on the chain",
-    "balance.updated": "What is available of a coin has changed",
+    "balance.updated": "What is available of a coin has changed; it may be negative after a reorganisation",
     "invoice.created": "An invoice was made",
     "invoice.partial": "Something was paid, and not enough",
     "invoice.confirming": "Enough was seen; confirmations are missing",
     "invoice.completed": "Enough is confirmed, or is in a block of an invoice under autoConfirmThreshold",
     "invoice.expired": "Time is over and not enough was paid",
-    "invoice.late_payment": "A payment came after the invoice had ended; it is credited all the same",
-    "invoice.reverted": "A reorganisation took a payment back",
+    "invoice.late_payment": "A payment came after the invoice had expired; it is credited all the same",
+    "invoice.reverted": "A payment was taken back, and the invoice has the status that the remaining ones give",
     "webhook.failing": "Nothing that an endpoint was sent succeeds any more; the merchant's other endpoints are told",
     "webhook.disabled": "An endpoint was turned off by the service; the merchant's other endpoints are told",
     TEST_EVENT: "A test that was asked for (`POST /v1/webhooks/{id}/test`); its endpoint alone is told",
@@ -105,7 +116,7 @@ def _payload(event: str, schemas: Schema) -> Schema:
     if more:
         data = copy.deepcopy(schemas[name])
         data["properties"] |= more
-        data["required"] = [*data.get("required", ()), *more]
+        data["required"] = [*data.get("required", ()), *(name for name in more if (event, name) not in _SOMETIMES)]
     return {
         "type": "object",
         "description": f"{_WORDS[event]}.",
@@ -128,12 +139,8 @@ def _payload(event: str, schemas: Schema) -> Schema:
 
 def _beyond_the_record(event: str, schemas: Schema) -> Schema:
     """What the `data` of some events has beside the public record (decisions §10)."""
-    if event.startswith("transaction."):
-        return {"txId": _TX_ID}
-    if event == "withdrawal.status_changed":
-        status = schemas[Withdrawal.__name__]["properties"]["status"]
-        return {"previous_status": {**status, "description": "The status before this change."}}
-    if event == "webhook.disabled":
-        status = schemas[Webhook.__name__]["properties"]["status"]
-        return {"previous_status": {**status, "description": "The status before this change."}}
-    return {}
+    more: Schema = {"txId": _TX_ID} if event.startswith("transaction.") else {}
+    if event in _CHANGES:
+        status = schemas[_RECORDS[event.split(".", maxsplit=1)[0]].__name__]["properties"]["status"]
+        more["previous_status"] = {**status, "description": "The status before this change."}
+    return more

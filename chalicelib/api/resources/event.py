@@ -9,5 +9,6 @@ from chalicelib.usecases.webhook_views import event_view
 
 @endpoint("GET", "/events/{id}", family="envelope", permission="events:read", answer="event.Event", summary="One event")
 def get_event(ctx: Ctx) -> Answer:
-    """As it was told, for 30 days."""
+    """As it was told, for 30 days: `data` is the public record as it was at that moment, not as it is now. An id that never was, or
+    another merchant's, is NOT_FOUND."""
     return Answer(event_view(ctx.services.webhooks.event(ctx.tenant, ctx.param("id"))))
