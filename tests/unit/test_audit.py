@@ -78,7 +78,7 @@ def whole() -> Books:
             f"{SHOP} wd_1": [1, 2, 3, 4],
             f"{SHOP} tx_1": [1, 2],
             f"{SHOP} inv_1": [3, 1, 2],
-            f"{SHOP} {SHOP}:{ETH}": [1, 2],
+            f"{SHOP} ethereum:eth": [1, 2],
         },
     )
 
@@ -185,7 +185,7 @@ def test_a_batch_is_whole_at_every_step(made: tuple[int, ...]) -> None:
         (lambda b: b.sequences.update({f"{SHOP} wd_1": [1, 2, 3]}), "one is lost or invented"),
         (lambda b: b.sequences.update({f"{SHOP} wd_1": [2, 3, 4]}), "one is lost or invented"),
         (lambda b: b.sequences.pop(f"{SHOP} tx_1"), "one is lost or invented"),
-        (lambda b: b.sequences.update({f"{SHOP} {SHOP}:{ETH}": [1, 2, 3]}), "one is lost or invented"),
+        (lambda b: b.sequences.update({f"{SHOP} ethereum:eth": [1, 2, 3]}), "one is lost or invented"),
         (lambda b: b.sequences.update({f"{SHOP} inv_1": [1, 1, 2, 3]}), "told twice"),
         (lambda b: b.outbox.append("out_1"), "nobody will look at it again"),
     ],
