@@ -18,8 +18,8 @@ QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections
 """Each has a dead-letter queue of the same name with `-dead` before the suffix."""
 CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
-KEYS = ("data", "hot-live", "hot-test")
-"""KMS aliases: `data` encrypts (symmetric), `hot-*` sign (ECC_SECG_P256K1)."""
+KEYS = ("data", "webhooks", "hot-live", "hot-test")
+"""KMS aliases: `data` encrypts keys and `webhooks` the secrets of webhooks (symmetric), `hot-*` sign (ECC_SECG_P256K1)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@
     python -m infra.policies --check    says which of them are not what this module would write
 
 A function may do what it uses and nothing else (money rule 10). The API can encrypt the key of a wallet that is registered, and
-put the row away, or have KMS make one; it can neither read the row nor decrypt anything: the tables are decrypted by DynamoDB
-itself, under a key whose own policy allows that (`TablesKey` in template.yaml).
+put the row away, or have KMS make one; it can encrypt secrets of webhooks; it can neither read a key's row nor decrypt anything:
+the tables are decrypted by DynamoDB itself, under a key whose own policy allows that (`TablesKey` in template.yaml).
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference.html
 """
 
@@ -43,7 +43,10 @@ class Rights:
     consumes: str | None = None
     signs: bool = False
     seals: bool = False
-    """Encrypts the keys of wallets that are registered, and makes such keys in KMS where the stage has real money."""
+    """Encrypts the keys of wallets that are registered, and makes such keys in KMS where the stage has real money; encrypts the
+    secrets of webhooks."""
+    opens_webhooks: bool = False
+    """Decrypts the secrets of webhooks."""
     opens_seed: bool = False
     lists: Sequence[str] = ()
     """Tables whose indexes it reads."""
@@ -170,6 +173,7 @@ FUNCTIONS: dict[str, Rights] = {
         consumes="deliveries",
         # What has to be delivered, and notices: nothing of what has to be paid.
         only={"work": (("delivery#", "outbox#", "row#"), ("Query", *PUT, "DeleteItem"))},
+        opens_webhooks=True,
     ),
     "reconciliation": Rights(
         {
@@ -264,12 +268,15 @@ def policy(function: str, stage: str) -> dict[str, Any]:
         statements += _uses_no_key(settings)
     if rights.seals:
         statements.append(_allow("SealsWalletKeys", ("kms:Encrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_wallet_keys(settings))
+        statements.append(_allow("SealsWebhookSecrets", ("kms:Encrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_webhooks(settings))
         statements += _makes_keys(settings) if "live" in settings.realms else []
     if rights.signs:
         statements += _keys(settings)
     if rights.opens_seed:
         # No signature of KMS and no wallet's key: the seed of the deposit addresses alone.
         statements.append(_allow("OpensSeed", ("kms:Decrypt",), ["arn:aws:kms:*:*:key/*"]) | _for(settings, "deposit-seed"))
+    if rights.opens_webhooks:
+        statements.append(_allow("OpensWebhookSecrets", ("kms:Decrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_webhooks(settings))
     return {"Version": "2012-10-17", "Statement": statements}
 
 
@@ -303,7 +310,7 @@ def _uses_no_key(settings: Settings) -> list[dict[str, Any]]:
     Decrypting is denied for our own keys by name: the tables' key is used through DynamoDB in the role's name, and Lambda opens a
     function's environment so.
     """
-    named = [settings.key_alias(name) for name in ("data", "hot-*")] + [settings.wallet_aliases]
+    named = [settings.key_alias(name) for name in ("data", "webhooks", "hot-*")] + [settings.wallet_aliases]
     return [
         _deny("SignsNothing", ("kms:Sign", "kms:PutKeyPolicy", "kms:ImportKeyMaterial", "kms:UpdateAlias", "kms:DeleteAlias")),
         _deny("OpensNothing", ("kms:Decrypt", "kms:ReEncryptFrom", "kms:CreateGrant"))
@@ -341,11 +348,15 @@ def _for_wallet_keys(settings: Settings) -> dict[str, Any]:
     return _for(settings, "wallet-key")
 
 
-def _for(settings: Settings, purpose: str) -> dict[str, Any]:
-    """The key `data`, for secrets of this stage and purpose alone."""
+def _for_webhooks(settings: Settings) -> dict[str, Any]:
+    return _for(settings, "webhook-secret", key="webhooks")
+
+
+def _for(settings: Settings, purpose: str, *, key: str = "data") -> dict[str, Any]:
+    """One key, for secrets of this stage and purpose alone."""
     return {
         "Condition": {
-            "ForAnyValue:StringEquals": {"kms:ResourceAliases": [settings.key_alias("data")]},
+            "ForAnyValue:StringEquals": {"kms:ResourceAliases": [settings.key_alias(key)]},
             "StringEquals": {
                 "kms:EncryptionContext:purpose": purpose,
                 "kms:EncryptionContext:stage": settings.stage,

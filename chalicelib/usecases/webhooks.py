@@ -1,13 +1,15 @@
 """Webhook endpoints: registering, reading, removing, and what merchants see of endpoints, deliveries and events.
 
-Touches webhooks, events and work only. A secret leaves in the answers of `register` and `rotate_secret` alone.
+Touches webhooks, events and work only. A secret leaves in the answers of `register` and `rotate_secret` alone; what is stored is
+sealed, and nothing here can open it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import cast
 
 from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
@@ -31,6 +33,7 @@ from chalicelib.usecases.changes import Also, Change, Close, Delete, Open, Save,
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
+from chalicelib.usecases.ports.secrets import Sealer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
@@ -44,39 +47,51 @@ def endpoints_of(store: Store, tenant: TenantId) -> list[WebhookEndpoint]:
     return store.page(WebhookEndpoint, limit=100, tenant=tenant).items
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An endpoint with its newest secret in the clear: for the answer that shows it, this once."""
+
+    endpoint: WebhookEndpoint
+    secret: str = field(repr=False)
+
+
 class Webhooks:
     """Endpoints of merchants, and deliveries that merchants ask for. `allow_private` (the local stack) lets URLs be http and
     private."""
 
-    def __init__(self, store: Store, queues: Queues, clock: Clock, *, allow_private: bool = False) -> None:
+    def __init__(self, store: Store, queues: Queues, clock: Clock, sealer: Sealer, *, allow_private: bool = False) -> None:
         self._store = store
         self._queues = queues
         self._clock = clock
+        self._sealer = sealer
         self._allow_private = allow_private
 
     def register(
         self, tenant: TenantId, url: object, events: object, secret: object | None = None, *, also: Also = nothing_more
-    ) -> tuple[WebhookEndpoint, str]:
+    ) -> Shown:
         """Register an endpoint; with it comes its secret, made here when none is given: the only time that it is shown.
 
         `also` gives what commits together with the endpoint. Raises InvalidParameter with everything that is wrong,
-        BusinessRule when the tenant has as many as it may.
+        BusinessRule when the tenant has as many as it may, Unavailable: then nothing was made.
         """
         problems = self.problems({"url": url, "events": events, "secret": secret})
         if problems:
             raise InvalidParameter(problems)
-        shown = new_secret() if secret is None else cast(str, secret)
+        fresh = new_secret() if secret is None else cast(str, secret)
+        id = new_id("wh", self._clock.now_ms())
+        seal = self._sealing(tenant, id)
 
-        def decide() -> WebhookEndpoint:
+        def decide() -> Shown:
             tally = self._tally(tenant)
             if tally.count >= MAX_ENDPOINTS:
                 raise BusinessRule("url", f"at most {MAX_ENDPOINTS} webhooks may be registered")
             now = self._clock.now_ms()
-            endpoint = WebhookEndpoint(tenant, new_id("wh", now), cast(str, url), _names(events), shown, now)
-            self._store.commit([Save(endpoint), Save(tally.plus(1)), *also(endpoint)])
-            return endpoint
+            endpoint = WebhookEndpoint(tenant, id, cast(str, url), _names(events), seal(fresh), now, sealed=True)
+            shown = Shown(endpoint, fresh)
+            self._store.commit([Save(endpoint), Save(tally.plus(1)), *also(shown)])
+            return shown
 
-        return until_settled(decide), shown
+        return until_settled(decide)
 
     def list(self, tenant: TenantId) -> list[WebhookEndpoint]:
         """All endpoints of the tenant, oldest first."""
@@ -99,12 +114,13 @@ class Webhooks:
     ) -> WebhookEndpoint:
         """Change what is given. Enabling forgets why it was disabled; what was kept while it was paused is sent when it goes on.
 
-        Raises InvalidParameter, NotFound.
+        Raises InvalidParameter, NotFound; Unavailable where a secret from before they were sealed is to be.
         """
         given = (("url", url), ("events", events))
         problems = self.problems({name: value for name, value in given if value is not None})
         if problems:
             raise InvalidParameter(problems)
+        seal = self._sealing(tenant, id)
 
         def decide() -> tuple[WebhookEndpoint, WebhookEndpoint]:
             before = self.get(tenant, id)
@@ -122,7 +138,7 @@ class Webhooks:
                 return before, before
             if after.url != before.url or (after.status == "active") != (before.status == "active"):
                 after = replace(after, fresh_at=now, failing_since=None)
-            after = replace(after, version=before.version + 1)
+            after = replace(after.with_sealed(seal, now), version=before.version + 1)
             self._store.commit([Save(after)])
             return before, after
 
@@ -133,20 +149,26 @@ class Webhooks:
 
     def rotate_secret(
         self, tenant: TenantId, id: str, overlap: int, secret: object | None = None, *, also: Also = nothing_more
-    ) -> WebhookEndpoint:
+    ) -> Shown:
         """Give the endpoint a new secret; the one of before signs as well for `overlap` seconds. A still older one no more.
 
-        Raises InvalidParameter, NotFound.
+        Raises InvalidParameter, NotFound, Unavailable: then the secret is what it was.
         """
         problems = self.problems({"secret": secret})
         if problems:
             raise InvalidParameter(problems)
         fresh = new_secret() if secret is None else cast(str, secret)
+        seal = self._sealing(tenant, id)
 
-        def decide() -> WebhookEndpoint:
-            after = self.get(tenant, id).rotated(fresh, self._clock.now_ms(), overlap)
-            self._store.commit([Save(after), *also(after)])
-            return after
+        def decide() -> Shown:
+            before, now = self.get(tenant, id), self._clock.now_ms()
+            if before.sealed:
+                after = before.rotated(seal(fresh), now, overlap)
+            else:
+                after = before.rotated(fresh, now, overlap).with_sealed(seal, now)
+            shown = Shown(after, fresh)
+            self._store.commit([Save(after), *also(shown)])
+            return shown
 
         return until_settled(decide)
 
@@ -240,6 +262,10 @@ class Webhooks:
         if "events" in given:
             found += _events_problems(given["events"])
         return [*found, *_secret_problems(given.get("secret"))]
+
+    def _sealing(self, tenant: TenantId, id: str) -> Callable[[str], str]:
+        """What seals secrets of one endpoint: each once, however often it is decided again."""
+        return cache(lambda secret: self._sealer.seal(tenant, id, secret))
 
     def _tally(self, tenant: TenantId) -> Tally:
         return self._store.get(Tally, tenant=tenant, of="webhooks") or Tally(tenant, "webhooks", 0, 0)

@@ -308,9 +308,11 @@ class Services(WorkerServices):
 
     @cached_property
     def webhooks(self) -> Webhooks:
+        from chalicelib.delivery.secrets import KmsSealer
         from chalicelib.usecases.webhooks import Webhooks
 
-        return Webhooks(self.store, self.queues, self.clock, allow_private=self.settings.webhooks_private)
+        sealer = KmsSealer(lambda: self._client("kms"), self.settings)
+        return Webhooks(self.store, self.queues, self.clock, sealer, allow_private=self.settings.webhooks_private)
 
     @cached_property
     def sandbox(self) -> Sandbox:

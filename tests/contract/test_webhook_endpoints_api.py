@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
+import boto3
 import pytest
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
+from chalicelib import wiring
 from chalicelib.domain.merchants import Tally
-from chalicelib.domain.webhooks import MAX_ENDPOINTS, MAX_OVERLAP, WebhookEndpoint
+from chalicelib.domain.webhooks import MAX_ENDPOINTS, MAX_OVERLAP, Delivery, WebhookEndpoint
+from chalicelib.usecases.changes import Save
 from chalicelib.usecases.idempotency import StoredAnswer
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
+from tests.deploy.rights import recording
+from tests.support.custody import unreachable_kms
 from tests.support.receiver import Receiver, answer
 from tests.support.stack import Response, Stack
 from tests.support.webhooks import lose_messages
@@ -196,6 +204,121 @@ def test_a_repeated_answer_shows_the_secret_and_the_answers_table_does_not(shop:
     (stored,) = services().store.every(StoredAnswer)
     assert stored.sealed
     assert replies[0].json["data"]["secret"] not in stored.body
+
+
+def items() -> str:
+    """Every item of the table, as DynamoDB has it."""
+    table = services().settings.table("webhooks")
+    return json.dumps(boto3.client("dynamodb").scan(TableName=table)["Items"], default=str)
+
+
+def test_the_table_holds_no_secret_and_what_signs_is_the_secret_that_was_shown(shop: Shop, receiver: Receiver) -> None:
+    own = shop.done("POST", "/webhooks", {"url": receiver.url("/own"), "events": ["*"], "secret": "a secret of my own"})
+    hook = shop.hook(receiver.url())
+    assert set(hook) == {"id", "url", "events", "status", "enabled", "createdAt", "secret"}
+    new = shop.done("POST", f"/webhooks/{hook['id']}/rotate-secret", {})
+    raw = items()
+    assert not [each for each in (own["secret"], hook["secret"], new["secret"]) if each in raw]
+    assert base64.b64encode(own["secret"].encode()).decode() not in raw
+    shop.done("POST", f"/webhooks/{hook['id']}/test")
+    shop.done("POST", f"/webhooks/{own['id']}/test")
+    shop.work()
+    told = {request.line.split()[1]: request for request in receiver.received}
+    assert told["/own"].headers["x-gateway-signature"] == signed(own["secret"], told["/own"].body)
+    (rotated,) = [request for path, request in told.items() if path != "/own"]
+    assert rotated.headers["x-gateway-signature"] == signed(new["secret"], rotated.body)
+    assert rotated.headers["x-gateway-signature-previous"] == signed(hook["secret"], rotated.body)
+
+
+def test_secrets_that_are_swapped_between_endpoints_sign_nothing(shop: Shop, receiver: Receiver) -> None:
+    one, two = shop.hook(receiver.url("/1")), shop.hook(receiver.url("/2"))
+    store = services().store
+    rows = {row.id: row for row in store.every(WebhookEndpoint)}
+    first, second = rows[one["id"]], rows[two["id"]]
+    swapped = [(first, second.secret), (second, first.secret)]
+    store.commit([Save(replace(row, secret=secret, version=row.version + 1)) for row, secret in swapped])
+    sent = shop.done("POST", f"/webhooks/{one['id']}/test")
+    shop.work()
+    assert receiver.received == []
+    (listed,) = shop.done("GET", f"/webhooks/{one['id']}/deliveries")
+    assert (listed["id"], listed["status"]) == (sent["id"], "pending")
+    assert [attempt["error"] for attempt in listed["attempts"]] == ["the secret of this endpoint can not be read: rotate it"]
+    mended = shop.done("POST", f"/webhooks/{one['id']}/rotate-secret", {})
+    shop.done("POST", f"/webhooks/deliveries/{sent['id']}/redeliver")
+    shop.work()
+    (request,) = receiver.received
+    Webhook(mended["secret"]).verify(request.body, request.headers)
+
+
+def test_a_row_from_before_secrets_were_encrypted_goes_on(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    store = services().store
+    (row,) = store.every(WebhookEndpoint)
+    plain = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    store.commit([Save(replace(row, secret=plain, sealed=False, version=row.version + 1))])
+    for enabled in (None, False, True):
+        if enabled is not None:
+            shop.done("PUT", f"/webhooks/{hook['id']}", {"enabled": enabled})
+        assert (plain in items()) is (enabled is None), "sealed when it is written next"
+        if enabled is not False:
+            shop.done("POST", f"/webhooks/{hook['id']}/test")
+            shop.work()
+    assert [r.headers["x-gateway-signature"] == signed(plain, r.body) for r in receiver.received] == [True, True]
+
+
+def test_kms_is_asked_by_what_makes_a_secret_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call more than before for those two; other requests do not even make its client."""
+    wiring.forget()
+    recorder = recording(monkeypatch)
+
+    def asked(method: str, path: str, body: Any = None) -> list[str]:
+        recorder.calls.clear()
+        shop.done(method, path, body)
+        return sorted(action for _, action, _ in recorder.calls if action.startswith("kms:"))
+
+    assert asked("GET", "/webhooks") == []
+    assert "kms" not in services()._clients
+    body = {"url": "http://127.0.0.1:8099/hook", "events": ["*"]}
+    assert asked("POST", "/webhooks", body) == ["kms:Encrypt"]
+    (row,) = services().store.every(WebhookEndpoint)
+    assert asked("POST", f"/webhooks/{row.id}/rotate-secret", {}) == ["kms:Encrypt"]
+    wiring.forget()
+    for method, path, sent in (
+        ("PUT", f"/webhooks/{row.id}", {"enabled": False}),
+        ("GET", f"/webhooks/{row.id}", None),
+        ("GET", f"/webhooks/{row.id}/deliveries", None),
+        ("DELETE", f"/webhooks/{row.id}", None),
+    ):
+        assert asked(method, path, sent) == []
+    assert "kms" not in services()._clients
+
+
+def test_where_kms_is_down_nothing_is_half_made_and_no_attempt_is_counted(
+    shop: Shop, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook = shop.hook(receiver.url())
+    before = items()
+    wired = services()
+    wired._clients["kms"] = unreachable_kms()
+    headers = {"Idempotency-Key": "k"}
+    body = {"url": "http://127.0.0.1:8099/hook", "events": ["*"], "secret": "a secret of my own"}
+    for path, sent in (("/webhooks", body), (f"/webhooks/{hook['id']}/rotate-secret", {"secret": "a secret of my own"})):
+        assert shop.refused("POST", path, sent, headers=headers) == (500, "INTERNAL_ERROR")
+    assert items() == before
+    assert list(wired.store.every(StoredAnswer)) == []
+    assert "a secret of my own" not in caplog.text
+
+    shop.done("POST", f"/webhooks/{hook['id']}/test")
+    with pytest.raises(Unavailable):
+        wired.deliveries.attempt(*((d.tenant, d.id) for d in wired.store.every(Delivery)).__next__())
+    (waiting,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
+    assert (waiting["status"], waiting["attempts"], receiver.received) == ("pending", [], [])
+    del wired._clients["kms"]
+    shop.work()
+    assert len(receiver.received) == 1
+    (told,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
+    assert (told["status"], len(told["attempts"])) == ("delivered", 1)
+    assert shop.done("POST", "/webhooks", body, headers=headers)["secret"] == "a secret of my own"
 
 
 def test_what_an_endpoint_was_sent(shop: Shop, receiver: Receiver) -> None:

@@ -9,10 +9,12 @@ import pytest
 
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, unlock_seed
+from chalicelib.delivery import secrets
 from chalicelib.settings import QUEUES, STAGES, TABLES, Settings
 from infra import policies
 from infra.policies import COMPARES, FUNCTIONS
 from tests.deploy.declared import API, CHALICE, config, consumers, function_names, function_settings, functions
+from tests.support.webhooks import SHOP
 
 MONEY_TABLES = {"ledger", "payouts", "custody"}
 MAKES_KEYS = ("kms:CreateAlias", "kms:CreateKey", "kms:GetPublicKey", "kms:TagResource", *COMPARES)
@@ -72,7 +74,9 @@ def test_the_api_is_denied_what_it_is_not_given(stage: str) -> None:
     signs, opens = statements("api", stage, "Deny")
     assert "kms:Sign" in signs["Action"] and (signs["Resource"], "Condition" in signs) == (["*"], False)
     (names,) = opens["Condition"]["ForAnyValue:StringLike"].values()
-    assert "kms:Decrypt" in opens["Action"] and names == [f"alias/gateway-{stage}-{key}" for key in ("data", "hot-*", "wallet-*")]
+    assert "kms:Decrypt" in opens["Action"] and names == [
+        f"alias/gateway-{stage}-{key}" for key in ("data", "webhooks", "hot-*", "wallet-*")
+    ]
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -80,14 +84,52 @@ def test_no_function_can_seal_or_prove_a_backup_of_wallets(stage: str) -> None:
     for function in FUNCTIONS:
         for statement in statements(function, stage):
             if {"kms:Encrypt", "kms:Decrypt"} & set(statement["Action"]):
-                assert statement["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"] in ("wallet-key", "deposit-seed")
+                purposes = ("wallet-key", "deposit-seed", "webhook-secret")
+                assert statement["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"] in purposes
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_the_api_encrypts_nothing_but_keys_of_wallets(stage: str) -> None:
-    (seals,) = [s for s in statements("api", stage) if "kms:Encrypt" in s["Action"]]
-    (opens,) = [s for s in statements("payout", stage) if s["Action"] == ["kms:Decrypt"]]
-    assert seals["Condition"] == opens["Condition"]
+def test_the_api_encrypts_nothing_but_keys_of_wallets_and_secrets_of_webhooks(stage: str) -> None:
+    """Each for those that open it."""
+    wallets, webhooks = [s for s in statements("api", stage) if "kms:Encrypt" in s["Action"]]
+    for seals, opener in ((wallets, "payout"), (webhooks, "deliver"), (webhooks, "deliver_slow")):
+        (opens,) = [s for s in statements(opener, stage) if s["Action"] == ["kms:Decrypt"]]
+        assert seals["Action"] == ["kms:Encrypt"]
+        assert seals["Condition"] == opens["Condition"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("delivers", ["deliver", "deliver_slow"])
+def test_what_delivers_opens_secrets_of_webhooks_and_has_no_other_key(delivers: str, stage: str) -> None:
+    """A receiver that takes the function over has the secrets of webhooks, and nothing that money could be moved with."""
+    (opens,) = [s for s in statements(delivers, stage) if any(action.startswith("kms:") for action in s["Action"])]
+    assert opens["Action"] == ["kms:Decrypt"]
+    assert opens["Condition"] == {
+        "ForAnyValue:StringEquals": {"kms:ResourceAliases": [f"alias/gateway-{stage}-webhooks"]},
+        "StringEquals": {"kms:EncryptionContext:purpose": "webhook-secret", "kms:EncryptionContext:stage": stage},
+    }
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_nobody_else_uses_the_key_of_webhooks(stage: str) -> None:
+    wanted = {"api": [("kms:Encrypt", "webhook-secret")]}
+    wanted |= dict.fromkeys(("deliver", "deliver_slow"), [("kms:Decrypt", "webhook-secret")])
+    for function in FUNCTIONS:
+        named = [
+            (action, s["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"])
+            for s in statements(function, stage)
+            for action in s["Action"]
+            if f"alias/gateway-{stage}-webhooks" in json.dumps(s)
+        ]
+        assert named == wanted.get(function, [])
+
+
+def test_the_condition_is_what_sealing_a_webhooks_secret_really_sends() -> None:
+    sent = secrets.context_of(Settings(stage="prod"), SHOP, "wh_1")
+    (opens,) = [s for s in statements("deliver") if s["Action"] == ["kms:Decrypt"]]
+    for name, value in opens["Condition"]["StringEquals"].items():
+        assert sent[name.removeprefix("kms:EncryptionContext:")] == value
+    assert sent.keys() == {"purpose", "stage", "tenant", "endpoint"}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -113,6 +155,7 @@ def test_only_the_payout_function_signs_and_only_the_collect_function_opens_the_
     kms = {f: sorted(a for a in actions(f, stage) if a.startswith("kms:")) for f in FUNCTIONS}
     makes = MAKES_KEYS if stage != "demo" else ()
     rights = {"payout": ["kms:Decrypt", "kms:Sign"], "api": sorted(["kms:Encrypt", *makes]), "collect": ["kms:Decrypt"]}
+    rights |= dict.fromkeys(("deliver", "deliver_slow"), ["kms:Decrypt"])
     assert kms == {f: rights.get(f, []) for f in FUNCTIONS}
     settings = Settings(stage=stage)
     used = {s["Action"][0]: s["Condition"] for s in statements("payout", stage) if s["Action"][0].startswith("kms:")}

@@ -97,6 +97,7 @@ def test_names_are_those_of_the_settings(account: None, stage: str) -> None:
     kinds = {key: kms.describe_key(KeyId=settings.key_alias(key))["KeyMetadata"] for key in settings.keys}
     wanted = {
         "data": ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"),
+        "webhooks": ("SYMMETRIC_DEFAULT", "ENCRYPT_DECRYPT"),
         "hot-live": ("ECC_SECG_P256K1", "SIGN_VERIFY"),
         "hot-test": ("ECC_SECG_P256K1", "SIGN_VERIFY"),
     }
@@ -246,7 +247,7 @@ def test_what_the_store_indexes_is_there(resources: dict[str, Any]) -> None:
 
 def test_keys_are_kept_and_bound_to_their_use(resources: dict[str, Any]) -> None:
     keys = {name: r for name, r in resources.items() if r["Type"] == "AWS::KMS::Key"}
-    assert set(keys) == {"TablesKey", "DataKey", "HotLiveKey", "HotTestKey"}
+    assert set(keys) == {"TablesKey", "DataKey", "WebhooksKey", "HotLiveKey", "HotTestKey"}
     payout = {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/gateway-${Stage}-payout"}
     for name, key in keys.items():
         assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
@@ -273,6 +274,13 @@ def test_keys_are_kept_and_bound_to_their_use(resources: dict[str, Any]) -> None
         "wallet-backup": False,
         "wallet-key": True,
     }
+    # Of the secrets of webhooks, nobody but who delivers: not the operator either.
+    _, _, seals, opened = keys["WebhooksKey"]["Properties"]["KeyPolicy"]["Statement"]
+    assert (seals["Action"], opened["Action"]) == ("kms:Encrypt", "kms:Decrypt")
+    purpose = {"kms:EncryptionContext:purpose": "webhook-secret"}
+    assert (seals["Condition"]["StringEquals"], opened["Condition"]["StringEquals"]) == (purpose, purpose)
+    roles = [arn["Fn::Sub"].rpartition(":role/")[2] for arn in opened["Condition"]["ArnEquals"]["aws:PrincipalArn"]]
+    assert roles == ["gateway-${Stage}-deliver", "gateway-${Stage}-deliver_slow"]
 
 
 def test_a_message_stays_hidden_six_times_its_functions_timeout(resources: dict[str, Any]) -> None:

@@ -19,12 +19,13 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AW
 
 @contextmanager
 def kms_of(settings: Settings) -> Iterator[Any]:
-    """A KMS client whose account has the aliases `data`, `hot-live` and `hot-test` of the stage."""
+    """A KMS client whose account has the aliases `data`, `webhooks`, `hot-live` and `hot-test` of the stage."""
     repair_kms()
     with mock.patch.dict("os.environ", CREDENTIALS), mock_aws():
         kms = boto3.client("kms")
-        data = kms.create_key()["KeyMetadata"]["KeyId"]
-        kms.create_alias(AliasName=settings.key_alias("data"), TargetKeyId=data)
+        for name in ("data", "webhooks"):
+            key = kms.create_key()["KeyMetadata"]["KeyId"]
+            kms.create_alias(AliasName=settings.key_alias(name), TargetKeyId=key)
         for name in ("hot-live", "hot-test"):
             key = kms.create_key(KeySpec="ECC_SECG_P256K1", KeyUsage="SIGN_VERIFY")["KeyMetadata"]["KeyId"]
             kms.create_alias(AliasName=settings.key_alias(name), TargetKeyId=key)

@@ -10,12 +10,15 @@ from chalicelib.domain.deliveries import Attempt, delivery_for
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.webhooks import secret_problem
 from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.webhook_secrets import opened
 from chalicelib.usecases.webhook_views import delivery_view, endpoint_view, event_view
 from chalicelib.usecases.webhooks import Webhooks
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
+from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, OTHER, SHOP, an_endpoint, an_event_record
 
 URL = "https://shop.example/hook"
+SEALS = PlainSeals()
 
 
 @pytest.fixture
@@ -25,15 +28,17 @@ def store() -> MemoryStore:
 
 @pytest.fixture
 def webhooks(store: MemoryStore) -> Webhooks:
-    return Webhooks(store, MemoryQueues(), HandClock(NOW))
+    return Webhooks(store, MemoryQueues(), HandClock(NOW), SEALS)
 
 
 def test_register_read_list_and_delete(webhooks: Webhooks) -> None:
-    first, secret = webhooks.register(SHOP, URL, ["invoice.completed", "*", "invoice.completed"])
-    second, given = webhooks.register(SHOP, URL, ["balance.updated"], "0123456789abcdef")
-    assert secret_problem(secret) is None
-    assert secret.startswith("whsec_")
-    assert (first.secret, second.secret, given) == (secret, "0123456789abcdef", "0123456789abcdef")
+    made = webhooks.register(SHOP, URL, ["invoice.completed", "*", "invoice.completed"])
+    given = webhooks.register(SHOP, URL, ["balance.updated"], "0123456789abcdef")
+    first, second = made.endpoint, given.endpoint
+    assert secret_problem(made.secret) is None
+    assert made.secret.startswith("whsec_")
+    assert given.secret == "0123456789abcdef"
+    assert opened(SEALS, first, NOW) == (made.secret,) and opened(SEALS, second, NOW) == (given.secret,)
     assert first.events == ("invoice.completed", "*")
     assert webhooks.get(SHOP, first.id) == first
     assert sorted(e.id for e in webhooks.list(SHOP)) == sorted([first.id, second.id])
@@ -45,7 +50,7 @@ def test_register_read_list_and_delete(webhooks: Webhooks) -> None:
 
 def test_what_belongs_to_it_commits_with_it_or_it_is_not_made(webhooks: Webhooks, store: MemoryStore) -> None:
     other = an_endpoint("wh_also")
-    made, _ = webhooks.register(SHOP, URL, ["*"], also=lambda _: [Save(other)])
+    made = webhooks.register(SHOP, URL, ["*"], also=lambda _: [Save(other)]).endpoint
     assert {e.id for e in webhooks.list(SHOP)} == {made.id, "wh_also"}
     with pytest.raises(Conflict):
         webhooks.register(SHOP, URL, ["*"], also=lambda _: [Save(other)])
@@ -53,7 +58,7 @@ def test_what_belongs_to_it_commits_with_it_or_it_is_not_made(webhooks: Webhooks
 
 
 def test_a_foreign_endpoint_is_not_there(webhooks: Webhooks) -> None:
-    endpoint, _ = webhooks.register(SHOP, URL, ["*"])
+    endpoint = webhooks.register(SHOP, URL, ["*"]).endpoint
     assert webhooks.list(OTHER) == []
     for act in (webhooks.get, webhooks.delete):
         with pytest.raises(NotFound) as foreign:
@@ -87,8 +92,9 @@ def test_events_must_be_known_names(webhooks: Webhooks, events: object) -> None:
 def test_private_urls_by_setting_only(store: MemoryStore) -> None:
     local = "http://127.0.0.1:4000/hook"
     with pytest.raises(InvalidParameter):
-        Webhooks(store, MemoryQueues(), HandClock()).register(SHOP, local, ["*"])
-    assert Webhooks(store, MemoryQueues(), HandClock(), allow_private=True).register(SHOP, local, ["*"])[0].url == local
+        Webhooks(store, MemoryQueues(), HandClock(), SEALS).register(SHOP, local, ["*"])
+    private = Webhooks(store, MemoryQueues(), HandClock(), SEALS, allow_private=True)
+    assert private.register(SHOP, local, ["*"]).endpoint.url == local
 
 
 def test_twenty_and_no_more(webhooks: Webhooks) -> None:
@@ -118,8 +124,8 @@ def test_two_that_register_at_once_do_not_get_past_twenty(store: MemoryStore, we
     raced.records, raced.work = store.records, store.work
     stored: list[str] = []
     with pytest.raises(BusinessRule):
-        Webhooks(raced, MemoryQueues(), HandClock(NOW)).register(
-            SHOP, URL, ["invoice.created"], also=lambda made: stored.append(made.id) or []
+        Webhooks(raced, MemoryQueues(), HandClock(NOW), SEALS).register(
+            SHOP, URL, ["invoice.created"], also=lambda made: stored.append(made.endpoint.id) or []
         )
     assert len(webhooks.list(SHOP)) == 20
     assert [e for e in webhooks.list(SHOP) if e.events == ("invoice.created",)] == []

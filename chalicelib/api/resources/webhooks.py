@@ -128,7 +128,7 @@ def _problems(ctx: Ctx, sent: Mapping[str, Any]) -> list[FieldProblem]:
 def create_webhook(ctx: Ctx, body: WebhookCreate) -> Answer:
     """The secret is in this answer and in none after it. At most 20 endpoints. An answer under an `Idempotency-Key` is kept
     encrypted, and repeated to the same API key alone."""
-    answer = ctx.once(lambda made: {**endpoint_view(made, ctx.now_ms), "secret": made.secret}, secret=True)
+    answer = ctx.once(lambda shown: {**endpoint_view(shown.endpoint, ctx.now_ms), "secret": shown.secret}, secret=True)
     ctx.services.webhooks.register(ctx.tenant, body.url, body.events, body.secret, also=answer.also)
     return answer.answer
 
@@ -194,7 +194,7 @@ def rotate_webhook_secret(ctx: Ctx, body: SecretRotate) -> Answer:
     `webhook-signature` carries both signatures, `x-gateway-signature` the new secret's and `x-gateway-signature-previous` that of
     the secret before. A rotation during an overlap ends that overlap: two secrets sign at most.
     """
-    answer = ctx.once(lambda made: {**endpoint_view(made, ctx.now_ms), "secret": made.secret}, secret=True)
+    answer = ctx.once(lambda shown: {**endpoint_view(shown.endpoint, ctx.now_ms), "secret": shown.secret}, secret=True)
     ctx.services.webhooks.rotate_secret(ctx.tenant, ctx.param("id"), body.overlap, body.secret, also=answer.also)
     return answer.answer
 
