@@ -113,7 +113,7 @@ def test_what_delivers_opens_secrets_of_webhooks_and_has_no_other_key(delivers: 
 @pytest.mark.parametrize("stage", STAGES)
 def test_nobody_else_uses_the_key_of_webhooks(stage: str) -> None:
     wanted = {"api": [("kms:Encrypt", "webhook-secret")]}
-    wanted |= dict.fromkeys(("deliver", "deliver_slow"), [("kms:Decrypt", "webhook-secret")])
+    wanted |= {function: [("kms:Decrypt", "webhook-secret")] for function in ("deliver", "deliver_slow")}
     for function in FUNCTIONS:
         named = [
             (action, s["Condition"]["StringEquals"]["kms:EncryptionContext:purpose"])
@@ -155,7 +155,7 @@ def test_only_the_payout_function_signs_and_only_the_collect_function_opens_the_
     kms = {f: sorted(a for a in actions(f, stage) if a.startswith("kms:")) for f in FUNCTIONS}
     makes = MAKES_KEYS if stage != "demo" else ()
     rights = {"payout": ["kms:Decrypt", "kms:Sign"], "api": sorted(["kms:Encrypt", *makes]), "collect": ["kms:Decrypt"]}
-    rights |= dict.fromkeys(("deliver", "deliver_slow"), ["kms:Decrypt"])
+    rights |= {function: ["kms:Decrypt"] for function in ("deliver", "deliver_slow")}
     assert kms == {f: rights.get(f, []) for f in FUNCTIONS}
     settings = Settings(stage=stage)
     used = {s["Action"][0]: s["Condition"] for s in statements("payout", stage) if s["Action"][0].startswith("kms:")}
