@@ -123,7 +123,7 @@ def test_the_function_may_do_what_it_does_and_touches_no_other_stage(deployed):
 def test_nothing_of_it_is_live(deployed):
     wired, client, keys = deployed
     assert wired.store.catalogue("live").networks == {}
-    assert Settings(stage="demo").keys == ("data", "hot-test")
+    assert Settings(stage="demo").keys == ("data", "webhooks", "hot-test")
     assert client.call("GET", "/v1/networks", "sk_live_" + "a" * 16).status == 401
     with pytest.raises(ValueError, match="no live keys"):
         make_key(wired, SHOP, "live", "client", ("full",), "live")

@@ -25,7 +25,8 @@ def test_aws_has_what_the_template_describes(aws: LocalAws) -> None:
     assert {aws.settings.queue(name) for name in QUEUES} <= queues
     assert {aws.settings.key_alias(name) for name in KEYS} <= aliases
     keys = {name: boto3.client("kms").describe_key(KeyId=aws.settings.key_alias(name))["KeyMetadata"]["KeySpec"] for name in KEYS}
-    assert keys == {"data": "SYMMETRIC_DEFAULT", "hot-live": "ECC_SECG_P256K1", "hot-test": "ECC_SECG_P256K1"}
+    symmetric, signing = dict.fromkeys(("data", "webhooks"), "SYMMETRIC_DEFAULT"), "ECC_SECG_P256K1"
+    assert keys == {**symmetric, "hot-live": signing, "hot-test": signing}
 
 
 @pytest.mark.parametrize("turn", [1, 2])
