@@ -19,7 +19,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from chalicelib import wiring
 from chalicelib.domain.merchants import Tally
-from chalicelib.domain.webhooks import MAX_ENDPOINTS, MAX_OVERLAP, Delivery, WebhookEndpoint
+from chalicelib.domain.webhooks import MAX_ENDPOINTS, MAX_OVERLAP, WebhookEndpoint
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.idempotency import StoredAnswer
 from chalicelib.usecases.ports.failures import Unavailable
@@ -299,6 +299,7 @@ def test_where_kms_is_down_nothing_is_half_made_and_no_attempt_is_counted(
     hook = shop.hook(receiver.url())
     before = items()
     wired = services()
+    (row,) = wired.store.every(WebhookEndpoint)
     wired._clients["kms"] = unreachable_kms()
     headers = {"Idempotency-Key": "k"}
     body = {"url": "http://127.0.0.1:8099/hook", "events": ["*"], "secret": "a secret of my own"}
@@ -310,7 +311,7 @@ def test_where_kms_is_down_nothing_is_half_made_and_no_attempt_is_counted(
 
     shop.done("POST", f"/webhooks/{hook['id']}/test")
     with pytest.raises(Unavailable):
-        wired.deliveries.attempt(*((d.tenant, d.id) for d in wired.store.every(Delivery)).__next__())
+        wired.turns.take(row.tenant, row.id)
     (waiting,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
     assert (waiting["status"], waiting["attempts"], receiver.received) == ("pending", [], [])
     del wired._clients["kms"]
