@@ -68,7 +68,7 @@ class DeliverySweep:
             after = page.next
             if after is None:
                 return
-        log.warning("metric=sweep_late the sweep of webhook deliveries did not come to the end of lane %s", lane)
+        log.error("ALARM the sweep of webhook deliveries did not come to the end of lane %s in its time", lane)
 
     def _ask(self, lines: dict[str, _Line], start: int) -> int:
         asked = 0
