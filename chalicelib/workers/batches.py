@@ -1,13 +1,14 @@
 """A batch of messages from a queue: each is handled by itself, and only what failed comes back.
 
 The answer counts where the queue's mapping has ReportBatchItemFailures: Lambda deletes the messages that are not named, and the
-queue shows the named ones again when their visibility timeout is over. Chalice can not set that: a step after `chalice deploy`
-does.
+queue shows the named ones again when their visibility timeout is over. Chalice can not set that: `infra/mappings.py`
+does, after the deployment.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +50,16 @@ def run(records: Iterable[SQSRecord], handle: Callable[[str], object]) -> Answer
     if failures and len(failures) == len(batch):
         raise failures[0] if len(failures) == 1 else Failures(f"all {len(batch)} messages failed", failures)
     return {"batchItemFailures": _named(batch, results)}
+
+
+def fields(body: str, *names: str) -> list[str]:
+    """Fields of a message that are there and hold text. Raises ValueError: what nobody can read must not pass for done."""
+    message = json.loads(body)
+    values = [message.get(name) for name in names] if isinstance(message, dict) else []
+    found = [value for value in values if isinstance(value, str) and value]
+    if len(found) != len(names):
+        raise ValueError(f"a message needs the fields {', '.join(names)}")
+    return found
 
 
 def _outcome(record: SQSRecord, handle: Callable[[str], object]) -> Exception | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+from chalicelib.domain.ids import TenantId
 from chalicelib.wiring import services
+from chalicelib.workers.batches import fields
 
 
 def handle(body: str) -> None:
     """Send what is due there. A receiver's failure is no failure here: it is recorded, and the next attempt is planned."""
-    message = json.loads(body)
-    services().turns.take(message["tenant"], message["endpoint"], held="held" in message)
+    tenant, endpoint = fields(body, "tenant", "endpoint")
+    services().turns.take(TenantId(tenant), endpoint, held="held" in json.loads(body))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from chalicelib.wiring import services
+from chalicelib.workers.batches import fields
 
 
 def handle(body: str) -> None:
     """Tell the row. Raises what stops it; the queue brings the message again, and the sweep finds the row anyway."""
-    services().relay.tell(json.loads(body)["id"])
+    (row,) = fields(body, "id")
+    services().relay.tell(row)

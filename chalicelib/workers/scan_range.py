@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 
@@ -11,6 +10,7 @@ from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.realm_time import in_realm
 from chalicelib.usecases.switch import put_back
 from chalicelib.wiring import services
+from chalicelib.workers.batches import fields
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +24,8 @@ def handle(body: str) -> None:
     Raises Unavailable where a node or the store did not answer: the message comes again. A range that nobody gets on with is
     the poll's.
     """
-    message = json.loads(body)
-    network_id = NetworkId(message["network"])
+    network_name, name = fields(body, "network", "range")
+    network_id = NetworkId(network_name)
     realm, slug = network_parts(network_id)
     wired = services()
     network = wired.store.catalogue(realm).network(slug)
@@ -36,9 +36,9 @@ def handle(body: str) -> None:
     until = time.monotonic() + SECONDS
     try:
         with in_realm(realm):
-            done = wired.scanner(network).backlog.work(message["range"], lambda: time.monotonic() < until)
+            done = wired.scanner(network).backlog.work(name, lambda: time.monotonic() < until)
     except Conflict:
-        log.info("%s: somebody else is at the range %s, or it is void", network_id, message["range"])
+        log.info("%s: somebody else is at the range %s, or it is void", network_id, name)
         return
     if not done:
-        wired.queues.scan(network_id, message["range"])
+        wired.queues.scan(network_id, name)

@@ -1,4 +1,4 @@
-"""Commands for a deployment as a whole: what it needs to exist, and the gateway's own answers."""
+"""Commands for a deployment as a whole: what it needs to exist, and what `chalice deploy` can not set."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def add(command: Command) -> None:
         help="SNS topic that alarms are sent to; by default the one of last time, '' for none",
     )
     command(gateway)
+    command(mappings).add_argument("--check", action="store_true", help="change nothing; say what is wrong")
 
 
 def prepare(args: argparse.Namespace) -> int:
@@ -46,3 +47,28 @@ def gateway(args: argparse.Namespace) -> int:
     gateway_answers.put_answers(api_id)
     print(f"the API {api_id} answers in the service's words")
     return 0
+
+
+def mappings(args: argparse.Namespace) -> int:
+    """Have Lambda heed which messages of a batch failed. Run it after each `chalice deploy`.
+
+    The exit code is 1 while something is wrong that this can not mend.
+    """
+    import sys
+
+    import boto3
+
+    from infra import mappings as queues
+
+    client = boto3.client("lambda")
+    wanted = queues.consumers(args.stage)
+    functions = [each.function for each in wanted]
+    if not args.check:
+        for changed in queues.heed(client, wanted, queues.standing(client, functions)):
+            print(f"{changed.function}: messages of {changed.queue} that fail come back by themselves from now on")
+    said = queues.wrong(wanted, queues.standing(client, functions))
+    for line in said:
+        print(line, file=sys.stderr)
+    if not said:
+        print(f"all {len(wanted)} consumers of stage {args.stage} get their messages, and what they answer counts")
+    return 1 if said else 0

@@ -78,12 +78,19 @@ class Consumer:
             return received
 
     def call(self, messages: Iterable[Message]) -> set[str]:
-        """Give the messages to the handler, as Lambda does; ids of those that it reports as failed. Raises what it raises."""
-        queue = self.queue()
+        """Give the messages to the handler, as Lambda does; ids of those that it reports as failed.
+
+        Raises what it raises; and ValueError where it reports what is no message of the batch: Lambda takes such an answer for
+        the whole batch's failure.
+        """
+        queue, messages = self.queue(), list(messages)
         event = {"Records": [_record(queue, message) for message in messages]}
         answer = self.handler(event, context(self.name, SECONDS))
-        failures = answer.get("batchItemFailures", []) if isinstance(answer, dict) else []
-        return {failure["itemIdentifier"] for failure in failures}
+        failures = (answer.get("batchItemFailures") or []) if isinstance(answer, dict) else []
+        failed = {failure.get("itemIdentifier") for failure in failures}
+        if unknown := failed - {message.id for message in messages}:
+            raise ValueError(f"{self.name} reports {sorted(map(str, unknown))}, which it was not given")
+        return failed
 
     def delete(self, messages: Iterable[Message]) -> None:
         with LOCK:

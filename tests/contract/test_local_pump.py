@@ -14,6 +14,7 @@ from chalice.app import Chalice, Rate
 
 from infra.local.aws import LocalAws
 from infra.local.pump import Pump, drain
+from infra.local.queues import consumers
 
 
 class Shop:
@@ -60,6 +61,9 @@ class Shop:
             fifo = {"MessageGroupId": group, "MessageDeduplicationId": body} if group else {}
             more = {"DelaySeconds": delay} if delay else {}
             self.sqs.send_message(QueueUrl=self._url(queue), MessageBody=body, **fifo, **more)
+
+    def send_to_group(self, queue: str, body: str, group: str, delay: int) -> None:
+        self.sqs.send_message(QueueUrl=self._url(queue), MessageBody=body, MessageGroupId=group, DelaySeconds=delay)
 
     def bodies(self, name: str) -> list[str]:
         return [body for told, body in self.told if told == name]
@@ -186,6 +190,73 @@ def test_what_a_handler_reports_as_failed_comes_back(shop: Shop) -> None:
     assert shop.bodies("relay") == ["a"] * 5
     assert len(done.failures) == 5
     assert shop.left("relay-dead") == ["a"]
+
+
+class Batches:
+    """An app whose only consumer takes ten messages and reports those whose body says so; `given` is each batch that it got."""
+
+    def __init__(self, shop: Shop, aws: LocalAws) -> None:
+        self.given: list[list[str]] = []
+        self.app = Chalice("batches", configure_logs=False)
+
+        @self.app.on_sqs_message(queue=aws.settings.queue("relay"), batch_size=10)
+        def relay(event: Any) -> Any:
+            records = [record.to_dict() for record in event]
+            self.given.append([record["body"] for record in records])
+            bad = [record["messageId"] for record in records if record["body"].startswith("bad")]
+            wrong = ["nobody's"] if "wrong" in self.given[-1] else []
+            return {"batchItemFailures": [{"itemIdentifier": each} for each in bad + wrong]}
+
+
+def test_of_a_batch_only_what_failed_comes_back(shop: Shop, aws: LocalAws) -> None:
+    batches = Batches(shop, aws)
+    shop.send("relay", "a", "bad", "c")
+    done = drain(batches.app, failures="count", batch=10)
+    assert batches.given == [["a", "bad", "c"]] + [["bad"]] * 4
+    assert (shop.left("relay"), shop.left("relay-dead"), len(done.failures)) == ([], ["bad"], 5)
+
+
+def test_an_answer_about_foreign_messages_fails_the_batch(shop: Shop, aws: LocalAws) -> None:
+    batches = Batches(shop, aws)
+    shop.send("relay", "a", "wrong")
+    with pytest.raises(ValueError, match="nobody's"):
+        drain(batches.app, batch=10)
+    assert shop.left("relay") == ["a", "wrong"]
+
+
+def test_in_the_background_what_failed_waits_for_its_timeout(shop: Shop, aws: LocalAws) -> None:
+    batches = Batches(shop, aws)
+    shop.send("relay", "a", "bad", "c")
+    pump = Pump(batches.app)
+    pump.start()
+    until(lambda: shop.left("relay") == ["bad"])
+    shop.send("relay", "d")
+    until(lambda: len(batches.given) == 2 and shop.left("relay") == ["bad"])
+    pump.stop()
+    assert batches.given == [["a", "bad", "c"], ["d"]]
+    (hidden,) = consumers(batches.app)[0].queue()._messages
+    assert not hidden.visible
+    assert hidden.visible_at - time.time() * 1000 > 60_000, "the queue's visibility timeout is three minutes"
+    assert pump.failures == {}
+
+
+def test_a_group_on_a_standard_queue_is_no_order(shop: Shop, aws: LocalAws) -> None:
+    """AWS's fair queues: MessageGroupId says whose message it is. A group's messages are given out at once, and delays are allowed.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
+    """
+    batches = Batches(shop, aws)
+    for body, delay in (("now 1", 0), ("later", 900), ("now 2", 0)):
+        shop.send_to_group("relay", body, group="mch_a", delay=delay)
+    (consumer,) = consumers(batches.app)
+    first = consumer.receive(1)
+    assert [message.body for message in first] == ["now 1"]
+    second = consumer.receive()
+    assert [message.body for message in second] == ["now 2"], "though one of its group is at work"
+    consumer.delete([*first, *second])
+    assert shop.left("relay") == ["later"]
+    drain(batches.app, hurry=True)
+    assert batches.given == [["later"]]
 
 
 def test_a_process_that_dies_leaves_its_message_for_the_next(shop: Shop) -> None:

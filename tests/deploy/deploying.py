@@ -1,5 +1,6 @@
 """Deploys a copy of the project to moto, twice, and prints what stands there as JSON. Run in a process of its own by
-test_deploy.py: Chalice loads the app from the folder that it deploys, and changes the environment.
+test_deploy.py: Chalice loads the app from the folder that it deploys, and changes the environment. In between the operator runs
+the command `mappings`.
 
     python -m tests.deploy.deploying <project> <stage>
 """
@@ -49,6 +50,11 @@ def standing() -> dict[str, Any]:
             }
             for m in functions.list_event_source_mappings()["EventSourceMappings"]
         ],
+        "heeded": [
+            _last(m["FunctionArn"])
+            for m in functions.list_event_source_mappings()["EventSourceMappings"]
+            if m.get("FunctionResponseTypes") == ["ReportBatchItemFailures"]
+        ],
         "schedules": _schedules(),
         "apis": [_api(api["id"]) for api in boto3.client("apigateway").get_rest_apis()["items"]],
         "log_retention": {g["logGroupName"]: g.get("retentionInDays") for g in logs.describe_log_groups()["logGroups"]},
@@ -94,6 +100,7 @@ def main(project: str, stage: str) -> None:
     logging.disable(logging.WARNING)
     os.environ["STAGE"] = stage
     from chalicelib.settings import Settings
+    from infra.cli import main as operate
     from infra.local.aws import start_aws
     from infra.local.repairs.apigateway import repair_apigateway
 
@@ -103,6 +110,8 @@ def main(project: str, stage: str) -> None:
     for _ in range(2):
         deploy(project, stage)
         found.append(standing())
+        with contextlib.redirect_stdout(sys.stderr):
+            found[-1]["mappings command"] = operate(["--stage", stage, "mappings"])
     aws.stop()
     print(json.dumps(found))
 

@@ -87,6 +87,43 @@ def test_consumers_hand_over_each_message_and_let_failures_through(monkeypatch: 
             raise AssertionError(f"{consumer} swallowed a failure: SQS would delete the message")
 
 
+def test_lambda_gets_the_answer_of_a_batch(monkeypatch: Any) -> None:
+    """What Lambda calls is the handler that app.py names: Chalice passes through what it returns. Who takes several messages
+    answers, and who takes one does not.
+    """
+    from chalice.app import SQSEventConfig
+
+    import app
+
+    def handle(body: str) -> None:
+        if body.startswith("bad"):
+            raise LookupError("it failed")
+
+    bodies = ["good", "bad 1", "good", "bad 2"]
+    arn = "arn:aws:sqs:eu-central-1:123456789012:a"
+    records = [{"messageId": f"m{n}", "receiptHandle": "r", "body": b, "eventSourceARN": arn} for n, b in enumerate(bodies)]
+    answering = set()
+    for source in app.app.event_sources:
+        if isinstance(source, SQSEventConfig):
+            worker = "deliver" if source.name == "deliver_slow" else source.name
+            monkeypatch.setattr(f"chalicelib.workers.{worker}.handle", handle)
+            assert source.batch_size in (1, 10)
+            if source.batch_size == 10:
+                answering.add(source.name)
+                found = getattr(app, source.name)({"Records": records}, None)
+                assert found == {"batchItemFailures": [{"itemIdentifier": "m1"}, {"itemIdentifier": "m3"}]}
+    assert answering == {"relay", "deliver", "deliver_slow"}
+
+
+def test_what_queues_may_take_leaves_the_api_its_part() -> None:
+    from chalice.app import SQSEventConfig
+
+    import app
+
+    bounds = {s.name: s.maximum_concurrency for s in app.app.event_sources if isinstance(s, SQSEventConfig)}
+    assert bounds == {"relay": None, "deliver": 100, "deliver_slow": 20, "scan_range": 4, "payout": None, "collect": None}
+
+
 def test_every_network_has_its_clock(monkeypatch: Any) -> None:
     from chalice.test import Client
 

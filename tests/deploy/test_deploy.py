@@ -88,6 +88,12 @@ def test_queue_mappings_are_there_once_and_take_what_app_py_says(standing: dict[
     assert Counter(map(str, standing["mappings"])) == Counter(map(str, declared))
 
 
+def test_what_the_operator_sets_on_mappings_outlives_the_next_deployment(deployed: list[dict[str, Any]]) -> None:
+    first, second = deployed
+    assert (first["heeded"], first["mappings command"], second["mappings command"]) == ([], 0, 0)
+    assert sorted(second["heeded"]) == [f"gateway-{STAGE}-{name}" for name in ("deliver", "deliver_slow", "relay")]
+
+
 def test_logs_of_every_function_end_some_day(standing: dict[str, Any]) -> None:
     for name in function_names(STAGE).values():
         assert standing["log_retention"][f"/aws/lambda/{name}"] == 90

@@ -1,0 +1,140 @@
+"""The event source mappings between queues and functions, after `chalice deploy`: that each consumer has one, that it is on, and
+that Lambda heeds what consumers of batches answer (ReportBatchItemFailures), which Chalice has no word for.
+
+Until that is set, an answer is ignored: Lambda deletes the whole batch, the messages that failed with it. Nothing is lost by that,
+since messages only wake somebody up and housekeeping finds what is open; it comes late. Once set it stays: a later deploy changes
+batch size and concurrency of the mapping and nothing else. A mapping that is made anew has to be set anew.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+https://docs.aws.amazon.com/lambda/latest/api/API_UpdateEventSourceMapping.html
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chalicelib.settings import APP, Settings
+
+ANSWERS = "ReportBatchItemFailures"
+TRIES = 40
+"""A mapping that was changed a moment ago takes no change. Two minutes; it is ready in seconds."""
+_WAIT_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A consumer as app.py declares it: Lambda's name, queue, and whether it gets several messages, of which some may fail."""
+
+    function: str
+    queue: str
+    answers: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    uuid: str
+    function: str
+    queue: str
+    state: str
+    answers: bool
+
+
+def consumers(stage: str) -> list[Consumer]:
+    """All consumers of app.py, as they are named in `stage`."""
+    from chalice.app import SQSEventConfig
+
+    from app import app
+
+    return [
+        Consumer(f"{APP}-{stage}-{source.name}", Settings(stage=stage).queue(_unstaged(str(source.queue))), source.batch_size > 1)
+        for source in app.event_sources
+        if isinstance(source, SQSEventConfig)
+    ]
+
+
+def standing(client: Any, functions: Sequence[str]) -> list[Mapping]:
+    """The mappings of these functions, in the order of their ids."""
+    pages = client.get_paginator("list_event_source_mappings").paginate()
+    found = [_mapping(each) for page in pages for each in page["EventSourceMappings"]]
+    return sorted((each for each in found if each.function in functions), key=lambda each: each.uuid)
+
+
+def wrong(wanted: Sequence[Consumer], found: Sequence[Mapping]) -> list[str]:
+    """What is not as app.py wants it, each in one line; nothing where all is well."""
+    said: list[str] = []
+    for consumer in wanted:
+        mine = [each for each in found if each.function == consumer.function]
+        fits = [each for each in mine if each.queue == consumer.queue]
+        if not fits:
+            said.append(f"{consumer.function}: nothing brings it the messages of {consumer.queue}: run chalice deploy")
+        if len(fits) > 1:
+            ids = ", ".join(each.uuid for each in fits)
+            said.append(
+                f"{consumer.function}: {len(fits)} mappings of {consumer.queue} ({ids}): a deploy failed half-way. Delete all but"
+                " the one that .chalice/deployed names: aws lambda delete-event-source-mapping --uuid ID"
+            )
+        said += [
+            f"{each.function}: it gets messages of {each.queue}, which app.py does not say: {each.uuid}"
+            for each in mine
+            if each not in fits
+        ]
+        for each in fits:
+            if each.state != "Enabled":
+                said.append(f"{each.function}: the mapping {each.uuid} is {each.state}")
+            if consumer.answers and not each.answers:
+                said.append(f"{each.function}: the mapping {each.uuid} ignores which messages failed ({ANSWERS} is not set)")
+    return said
+
+
+def heed(
+    client: Any, wanted: Sequence[Consumer], found: Sequence[Mapping], wait: Callable[[float], None] = time.sleep
+) -> list[Mapping]:
+    """Set ReportBatchItemFailures where consumers of batches lack it, and wait until it is in force; those that were changed.
+
+    Raises botocore's ClientError where AWS refuses, or a mapping stays busy.
+    """
+    answering = {(each.function, each.queue) for each in wanted if each.answers}
+    changed = [each for each in found if (each.function, each.queue) in answering and not each.answers]
+    for each in changed:
+        _update(client, each.uuid, wait)
+    for each in changed:
+        _ready(client, each.uuid, wait)
+    return changed
+
+
+def _update(client: Any, uuid: str, wait: Callable[[float], None]) -> None:
+    for left in reversed(range(TRIES)):
+        try:
+            client.update_event_source_mapping(UUID=uuid, FunctionResponseTypes=[ANSWERS])
+        except client.exceptions.ResourceInUseException:
+            if not left:
+                raise
+            wait(_WAIT_SECONDS)
+        else:
+            return
+
+
+def _ready(client: Any, uuid: str, wait: Callable[[float], None]) -> None:
+    """Wait while a change is under way; whoever looks afterwards sees what has become of it."""
+    for _ in range(TRIES):
+        if client.get_event_source_mapping(UUID=uuid)["State"] not in ("Creating", "Updating", "Enabling"):
+            return
+        wait(_WAIT_SECONDS)
+
+
+def _mapping(found: dict[str, Any]) -> Mapping:
+    return Mapping(
+        found["UUID"],
+        # arn:aws:lambda:REGION:ACCOUNT:function:NAME, and a version or an alias where there is one
+        found["FunctionArn"].split(":")[6],
+        found.get("EventSourceArn", "").rsplit(":", 1)[-1],
+        found["State"],
+        ANSWERS in (found.get("FunctionResponseTypes") or ()),
+    )
+
+
+def _unstaged(queue: str) -> str:
+    """A queue's name in `settings.QUEUES`: app.py may have been imported for another stage."""
+    return queue.split("-", 2)[2]

@@ -1,0 +1,152 @@
+"""The command `mappings`: what it sets after a deployment, what it says of one that went wrong, and that it may be run again."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from infra import mappings
+from infra.cli import main
+from infra.local import repairs
+from tests.deploy.declared import consumers
+
+STAGE = "prod"
+ID = "b4f2c6ae-0000-4000-8000-000000000001"
+BATCHES = {"gateway-prod-relay", "gateway-prod-deliver", "gateway-prod-deliver_slow"}
+
+
+class Deployed:
+    """Functions, queues and mappings as a deployment leaves them."""
+
+    def __init__(self) -> None:
+        self.functions, self.queues = boto3.client("lambda"), boto3.client("sqs")
+        trust = '{"Version": "2012-10-17", "Statement": []}'
+        role = boto3.client("iam").create_role(RoleName="any", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("app.py", "")
+        for function, queue in consumers(STAGE).items():
+            self.queues.create_queue(QueueName=queue, Attributes={"FifoQueue": "true"} if queue.endswith(".fifo") else {})
+            self.functions.create_function(
+                FunctionName=f"gateway-{STAGE}-{function}",
+                Runtime="python3.11",
+                Role=role,
+                Handler="app",
+                Code={"ZipFile": file.getvalue()},
+            )
+            self.map(function, queue)
+
+    def map(self, function: str, queue: str) -> str:
+        url = self.queues.get_queue_url(QueueName=queue)["QueueUrl"]
+        arn = self.queues.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        made = self.functions.create_event_source_mapping(
+            FunctionName=f"gateway-{STAGE}-{function}", EventSourceArn=arn, BatchSize=1 if queue.endswith(".fifo") else 10
+        )
+        return str(made["UUID"])
+
+    def of(self, function: str) -> list[str]:
+        listed = self.functions.list_event_source_mappings()["EventSourceMappings"]
+        return [m["UUID"] for m in listed if m["FunctionArn"].endswith(f":gateway-{STAGE}-{function}")]
+
+    def heeded(self) -> set[str]:
+        listed = self.functions.list_event_source_mappings()["EventSourceMappings"]
+        return {m["FunctionArn"].rsplit(":", 1)[1] for m in listed if m.get("FunctionResponseTypes") == ["ReportBatchItemFailures"]}
+
+
+@pytest.fixture
+def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
+    monkeypatch.setenv("STAGE", "local")  # the command sets it for its process: it is put back at the end
+    repairs.install()
+    with mock_aws():
+        yield Deployed()
+
+
+def test_it_sets_what_chalice_can_not_and_may_be_run_again(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--stage", STAGE, "mappings", "--check"]) == 1
+    assert deployed.heeded() == set(), "a check changes nothing"
+    said = capsys.readouterr().err.splitlines()
+    assert {line.split(":")[0] for line in said} == BATCHES and all("ReportBatchItemFailures" in line for line in said)
+
+    assert main(["--stage", STAGE, "mappings"]) == 0
+    assert deployed.heeded() == BATCHES
+    assert main(["--stage", STAGE, "mappings", "--check"]) == 0
+    capsys.readouterr()
+    assert main(["--stage", STAGE, "mappings"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["all 6 consumers of stage prod get their messages, and what they answer counts"]
+
+
+def test_a_doubled_mapping_is_set_and_reported(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message that either brings is handled well; but the bounds on what runs at once are doubled, too."""
+    more = deployed.map("deliver", "gateway-prod-deliveries")
+    assert main(["--stage", STAGE, "mappings"]) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("gateway-prod-deliver: 2 mappings of gateway-prod-deliveries") and all(
+        i in said for i in deployed.of("deliver")
+    )
+    found = deployed.functions.get_event_source_mapping(UUID=more)
+    assert found["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    deployed.functions.delete_event_source_mapping(UUID=more)
+    assert main(["--stage", STAGE, "mappings"]) == 0
+
+
+def test_what_is_missing_off_or_foreign_is_said(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.functions.delete_event_source_mapping(UUID=deployed.of("payout")[0])
+    deployed.functions.update_event_source_mapping(UUID=deployed.of("scan_range")[0], Enabled=False)
+    deployed.map("relay", "gateway-prod-scans")
+    assert main(["--stage", STAGE, "mappings"]) == 1
+    said = capsys.readouterr().err
+    assert "gateway-prod-payout: nothing brings it the messages of gateway-prod-payouts.fifo: run chalice deploy" in said
+    assert f"gateway-prod-scan_range: the mapping {deployed.of('scan_range')[0]} is Disabled" in said
+    assert "gateway-prod-relay: it gets messages of gateway-prod-scans, which app.py does not say" in said
+    assert len(said.splitlines()) == 3
+    assert deployed.heeded() == BATCHES, "what can be set is set all the same"
+
+
+def test_another_stages_mappings_are_not_touched(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--stage", "demo", "mappings"]) == 1
+    assert deployed.heeded() == set()
+    assert len(capsys.readouterr().err.splitlines()) == len(consumers("demo"))
+
+
+def test_a_mapping_that_is_being_changed_is_waited_for() -> None:
+    """moto's are ready at once. On AWS `chalice deploy` has changed them a moment before."""
+    client = boto3.client("lambda", region_name="eu-central-1")
+    waited: list[float] = []
+    wanted = [mappings.Consumer("gateway-prod-relay", "gateway-prod-relay", True)]
+    found = [mappings.Mapping(ID, "gateway-prod-relay", "gateway-prod-relay", "Updating", False)]
+    asked = {"UUID": ID, "FunctionResponseTypes": ["ReportBatchItemFailures"]}
+    with Stubber(client) as stub:
+        stub.add_client_error("update_event_source_mapping", "ResourceInUseException", expected_params=asked)
+        stub.add_response("update_event_source_mapping", {"UUID": ID, "State": "Updating"}, asked)
+        for state in ("Updating", "Enabled"):
+            stub.add_response("get_event_source_mapping", {"UUID": ID, "State": state}, {"UUID": ID})
+        assert mappings.heed(client, wanted, found, waited.append) == found
+        stub.assert_no_pending_responses()
+        assert len(waited) == 2
+        for _ in range(mappings.TRIES):
+            stub.add_client_error("update_event_source_mapping", "ResourceInUseException")
+        with pytest.raises(ClientError, match="ResourceInUse"):
+            mappings.heed(client, wanted, found, waited.append)
+        stub.add_client_error("update_event_source_mapping", "AccessDeniedException")
+        with pytest.raises(ClientError, match="AccessDenied"):
+            mappings.heed(client, wanted, found, waited.append)
+
+
+def test_a_function_with_a_version_in_its_arn_is_known() -> None:
+    arn = "arn:aws:lambda:eu-central-1:123456789012:function:gateway-prod-relay"
+    for each in (arn, f"{arn}:7"):
+        seen: dict[str, Any] = {
+            "UUID": "id",
+            "FunctionArn": each,
+            "EventSourceArn": "arn:aws:sqs:eu-central-1:1:q",
+            "State": "Enabled",
+        }
+        assert mappings._mapping(seen) == mappings.Mapping("id", "gateway-prod-relay", "q", "Enabled", False)
