@@ -80,8 +80,8 @@ class Consumer:
     def call(self, messages: Iterable[Message]) -> set[str]:
         """Give the messages to the handler, as Lambda does; ids of those that it reports as failed.
 
-        Raises what it raises; and ValueError where it reports what is no message of the batch: Lambda takes such an answer for
-        the whole batch's failure.
+        Raises what it raises; and ValueError where it reports what is no message of the batch. Of an id that is empty or missing
+        Lambda says that it takes the whole batch for failed; here whatever it was not given is a fault of ours.
         """
         queue, messages = self.queue(), list(messages)
         event = {"Records": [_record(queue, message) for message in messages]}
