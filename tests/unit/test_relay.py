@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -44,8 +45,9 @@ class World:
     def told(self) -> set[tuple[str, str, str]]:
         return {(d.tenant, d.event_id, d.endpoint_id) for d in self.store.all(Delivery)}
 
-    def queued(self) -> list[str]:
-        return [id for id, _, _ in self.queues.deliveries]
+    def woken(self) -> list[str]:
+        """Endpoints, in the order of their messages."""
+        return [endpoint for endpoint, _ in self.queues.wakes]
 
     def open(self, kind: str) -> set[Any]:
         return {work for work in self.store.work if work.kind == kind}
@@ -57,8 +59,8 @@ def test_a_row_becomes_events_deliveries_and_commands() -> None:
     assert world.relay.tell(row.id) is True
     assert world.told() == {(SHOP, "evt_1", "wh_all"), (SHOP, "evt_1", "wh_one"), (SHOP, "evt_2", "wh_all")}
     deliveries = world.store.all(Delivery)
-    assert sorted(world.queued()) == sorted(d.id for d in deliveries)
-    assert {(tenant, delay) for _, tenant, delay in world.queues.deliveries} == {(SHOP, 0)}
+    assert sorted(world.queues.wakes) == [("wh_all", 0), ("wh_one", 0)], "one message an endpoint, whatever it is to be sent"
+    assert world.queues.failing == world.queues.held == [False, False]
     assert world.open("delivery") == {delivery_work(d) for d in deliveries}
     assert {(d.status, d.created_at, d.due_at) for d in deliveries} == {("pending", NOW + 5, NOW + 5)}
     assert world.queues.commands == [PAY]
@@ -103,9 +105,9 @@ def test_telling_twice_makes_nothing_new() -> None:
     world = World()
     row = world.emit(a_row(an_event()))
     assert world.relay.tell(row.id) is True
-    before = (dict(world.store.records), set(world.store.work), list(world.queues.deliveries))
+    before = (dict(world.store.records), set(world.store.work), list(world.queues.wakes))
     assert world.relay.tell(row.id) is False
-    assert (world.store.records, world.store.work, world.queues.deliveries) == before
+    assert (world.store.records, world.store.work, world.queues.wakes) == before
     assert world.relay.tell("out_never") is False
 
 
@@ -116,10 +118,10 @@ def test_a_row_told_again_after_its_deliveries_went_does_not_send_them_again() -
     for delivery in world.store.all(Delivery):
         done = delivery.cancelled("tested", NOW)
         world.store.commit([Save(done), Close(delivery_work(delivery))])
-    world.queues.deliveries.clear()
+    world.queues.wakes.clear()
     world.emit(row)  # as if the commit that removes the row had been lost
     assert world.relay.tell(row.id) is True
-    assert world.queues.deliveries == []
+    assert world.queues.wakes == []
     assert world.open("delivery") == set()
     assert {d.status for d in world.store.all(Delivery)} == {"cancelled"}
 
@@ -131,11 +133,10 @@ def test_a_row_told_again_does_not_hurry_a_delivery_that_waits_for_its_retry() -
     first = world.store.all(Delivery)[0]
     waiting = first.after(Attempt(NOW, 500, 5), NOW, 0.0)
     world.store.commit([Save(waiting), Close(delivery_work(first)), Open(delivery_work(waiting))])
-    world.queues.deliveries.clear()
+    world.queues.wakes.clear()
     world.emit(row)
     assert world.relay.tell(row.id) is True
-    assert first.id not in world.queued()
-    assert len(world.queued()) == 1
+    assert world.woken() == [({"wh_all", "wh_one"} - {first.endpoint_id}).pop()]
 
 
 def test_an_endpoint_that_came_between_two_tellings_is_told_as_well() -> None:
@@ -148,7 +149,30 @@ def test_an_endpoint_that_came_between_two_tellings_is_told_as_well() -> None:
     world.queues.down = False
     assert world.relay.tell(row.id) is True
     assert {endpoint for _, _, endpoint in world.told()} == {"wh_all", "wh_one", "wh_new"}
-    assert len(set(world.queued())) == 3
+    assert set(world.woken()) == {"wh_all", "wh_one", "wh_new"}
+
+
+def test_what_a_paused_endpoint_is_to_be_told_is_made_and_what_a_disabled_one_would_be_is_not() -> None:
+    world = World()
+    world.store.commit([Save(replace(an_endpoint("wh_paused"), paused=True))])
+    world.relay.tell(world.emit(a_row(an_event())).id)
+    assert {endpoint for _, _, endpoint in world.told()} == {"wh_all", "wh_one", "wh_paused"}
+
+
+def test_an_endpoint_that_fails_is_asked_for_in_the_queue_of_those_that_do() -> None:
+    world = World()
+    world.store.commit([Save(replace(an_endpoint("wh_bad"), failing_since=NOW))])
+    world.relay.tell(world.emit(a_row(an_event())).id)
+    assert dict(zip(world.woken(), world.queues.failing, strict=True)) == {"wh_all": False, "wh_one": False, "wh_bad": True}
+
+
+def test_a_notice_about_an_endpoint_is_told_to_the_others() -> None:
+    world = World()
+    notice = replace(an_event("evt_n", "webhook.failing"), object_id="wh_all")
+    world.store.commit([Save(an_endpoint("wh_ops", events=("webhook.failing",)))])
+    world.relay.tell(world.emit(a_row(notice)).id)
+    assert world.told() == {(SHOP, "evt_n", "wh_ops")}
+    assert [record.id for record in world.store.all(EventRecord)] == ["evt_n"]
 
 
 def test_two_at_once_make_one_of_each() -> None:
@@ -189,7 +213,7 @@ def test_twenty_endpoints_and_several_events_fit_into_transactions_of_ten() -> N
     row = world.emit(a_row(*(an_event(f"evt_{n}") for n in range(5))))
     world.relay.tell(row.id)
     assert len(world.told()) == 5 * 20
-    assert len(set(world.queued())) == 100
+    assert sorted(world.woken()) == sorted({endpoint for _, _, endpoint in world.told()})
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before it took effect", "after"])
@@ -212,7 +236,7 @@ def test_cut_at_any_call_everything_is_told_once(after: bool) -> None:
                 continue
         wanted = {"wh_all", "wh_one", *(f"wh_x{n}" for n in range(6))}
         assert world.told() == {(SHOP, event, endpoint) for event in ("evt_1", "evt_2") for endpoint in wanted}, f"cut {cut}"
-        assert set(world.queued()) == {d.id for d in world.store.all(Delivery)}
+        assert set(world.woken()) == wanted
         assert world.open("delivery") == {delivery_work(d) for d in world.store.all(Delivery)}
         assert len(world.store.all(EventRecord)) == 2
         assert PAY in world.queues.commands

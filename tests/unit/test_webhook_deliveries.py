@@ -1,27 +1,33 @@
-"""Deliveries under a clock that tests move: the retry schedule, twins, crashes, dead letters, and what the sweep finds."""
+"""One delivery under a clock that tests move: the retry schedule, signatures, twins, crashes, 410, dead letters, cuts.
+
+What concerns an endpoint's turn is in `test_turns.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from chalicelib.domain.deliveries import RETRY_SECONDS, Delivery, delivery_for, delivery_work
-from chalicelib.domain.turns import LEASE_MS
-from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint
+from chalicelib.domain.turns import LEASE_MS, WAVE
+from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.changes import Delete, Open, Save
 from chalicelib.usecases.deliveries import Answer, Deliveries
+from chalicelib.usecases.delivery_sweep import DeliverySweep
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.turns import Turns
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
-from tests.support.webhooks import NOW, OTHER, SECRET, SHOP, an_endpoint, an_event_record
+from tests.support.webhooks import NOW, OTHER, SECRET, SHOP, an_endpoint, an_event, an_event_record
 
 OK = Answer(200, b"thanks", 12)
 BAD = Answer(500, b"oops", 34)
+GONE = Answer(410, b"", 5)
 SILENT = Answer(None, b"", 10_000, "no answer within 10 seconds")
 
 
@@ -50,9 +56,16 @@ class World:
         self.seals = PlainSeals()
         self.endpoint, self.event = an_endpoint("wh_1"), an_event_record()
         self.id = delivery_for(self.event, self.endpoint, NOW).id
-        self.deliveries = Deliveries(self.store, self.queues, self.clock, self.sender, self.queues, self.seals, lambda: jitter)
+        self.jitter = jitter
+        self.turns = self.turns_on(self.store)
+        self.sweep = DeliverySweep(self.store, self.queues, self.clock)
         self.store.commit([Save(self.endpoint), Save(self.event)])
         self.add(delivery_for(self.event, self.endpoint, NOW))
+
+    def turns_on(self, store: Any, queues: Any = None, seals: Any = None) -> Turns:
+        queues = queues or self.queues
+        deliveries = Deliveries(store, self.clock, self.sender, queues, lambda: self.jitter)
+        return Turns(store, queues, self.clock, deliveries, seals or self.seals, lambda jobs: [job() for job in jobs])
 
     def add(self, delivery: Delivery) -> None:
         self.store.commit([Save(delivery), Open(delivery_work(delivery))])
@@ -65,8 +78,8 @@ class World:
         self.endpoint = replace(after, version=after.version + 1)
         self.store.commit([Save(self.endpoint)])
 
-    def attempt(self) -> str:
-        return self.deliveries.attempt(SHOP, self.id)
+    def take(self) -> str:
+        return self.turns.take(SHOP, "wh_1")
 
     @property
     def delivery(self) -> Delivery:
@@ -74,14 +87,28 @@ class World:
         assert found is not None
         return found  # type: ignore[no-any-return]
 
+    @property
+    def stored(self) -> WebhookEndpoint:
+        """The endpoint as it is stored now."""
+        found = self.store.get(WebhookEndpoint, tenant=SHOP, id="wh_1")
+        assert found is not None
+        return found  # type: ignore[no-any-return]
+
+    def notices(self) -> list[str]:
+        return [event.name for row in self.store.all(OutboxRow) for event in row.events]
+
+    def work(self) -> set[Any]:
+        return {work for work in self.store.work if work.kind == "delivery"}
+
     def consistent(self) -> bool:
         """Work is open for exactly the deliveries that are pending, at the time when they are due."""
-        return self.store.work == {delivery_work(d) for d in self.store.all(Delivery) if d.status == "pending"}
+        return self.work() == {delivery_work(d) for d in self.store.all(Delivery) if d.status == "pending"}
 
 
 def test_a_delivery_arrives() -> None:
     world = World(OK)
-    assert world.attempt() == "delivered"
+    assert world.take() == "done"
+    assert world.delivery.status == "delivered"
     ((url, headers, body),) = world.sender.sent
     assert (url, body) == (world.endpoint.url, world.event.body.encode())
     assert headers["content-type"] == "application/json"
@@ -89,9 +116,10 @@ def test_a_delivery_arrives() -> None:
     assert headers["x-gateway-event"] == "invoice.completed"
     (attempt,) = world.delivery.attempts
     assert (attempt.at, attempt.status, attempt.duration, attempt.answer, attempt.error) == (NOW, 200, 12, "thanks", None)
-    assert world.store.work == set()
-    assert world.queues.deliveries == []
-    assert world.attempt() == "finished"
+    assert headers["x-gateway-delivery"] == world.id
+    assert world.work() == set()
+    assert world.queues.wakes == []
+    assert world.take() == "idle"
     assert len(world.sender.sent) == 1
 
 
@@ -99,7 +127,7 @@ def test_what_is_sent_verifies_with_the_standard_webhooks_library(monkeypatch: p
     import datetime as real
 
     world = World(OK)
-    world.attempt()
+    world.take()
     ((_, headers, body),) = world.sender.sent
 
     class Then(real.datetime):
@@ -121,7 +149,8 @@ def test_what_is_sent_verifies_with_the_standard_webhooks_library(monkeypatch: p
 def test_a_sealed_secret_signs_as_one_in_the_clear_does() -> None:
     plain, sealed = World(OK), World(OK)
     sealed.seal(SECRET)
-    assert (plain.attempt(), sealed.attempt()) == ("delivered", "delivered")
+    assert (plain.take(), sealed.take()) == ("done", "done")
+    assert len(sealed.sender.sent) == 1
     assert sealed.sender.sent == plain.sender.sent
     assert plain.seals.asked == []
 
@@ -129,7 +158,7 @@ def test_a_sealed_secret_signs_as_one_in_the_clear_does() -> None:
 def test_a_secret_that_does_not_open_is_a_failed_attempt_that_says_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
     world = World(OK)
     world.seal(SECRET, of="wh_2")
-    assert world.attempt() == "retry"
+    assert world.take() == "done"
     assert world.sender.sent == []
     (attempt,) = world.delivery.attempts
     assert (attempt.status, attempt.error) == (None, "the secret of this endpoint can not be read: rotate it")
@@ -138,7 +167,8 @@ def test_a_secret_that_does_not_open_is_a_failed_attempt_that_says_what_to_do(ca
     world.endpoint = world.endpoint.rotated(world.seals.seal(SHOP, "wh_1", SECRET), NOW, 86_400)
     world.store.commit([Save(world.endpoint)])
     world.clock.now = world.delivery.due_at
-    assert world.attempt() == "delivered"
+    world.take()
+    assert world.delivery.status == "delivered"
     ((_, headers, _),) = world.sender.sent
     assert "x-gateway-signature-previous" not in headers and " " not in headers["webhook-signature"]
     assert world.consistent()
@@ -151,10 +181,11 @@ def test_where_the_key_service_is_down_no_attempt_is_counted() -> None:
     before = world.delivery
     for _ in range(3):
         with pytest.raises(Unavailable):
-            world.attempt()
+            world.take()
     assert (world.delivery, world.sender.sent, world.consistent()) == (before, [], True)
     world.seals.down = False
-    assert world.attempt() == "delivered"
+    world.take()
+    assert world.delivery.status == "delivered"
     assert len(world.delivery.attempts) == 1
 
 
@@ -162,34 +193,54 @@ def test_every_failure_waits_as_published_then_it_is_dead() -> None:
     world = World(BAD)
     waits = []
     for _ in RETRY_SECONDS:
-        assert world.attempt() == "retry"
+        world.take()
         assert world.consistent()
+        assert world.delivery.attempts[-1].next_at == world.delivery.due_at
         waits.append(world.delivery.due_at - world.clock.now)
         world.clock.now = world.delivery.due_at - 1_001
-        assert world.attempt() == "early"
+        assert world.take() == "idle"
         world.clock.now = world.delivery.due_at
     assert waits == [s * 1000 for s in (5, 30, 120, 600, 1800, 7200, 18000, 36000)]
-    # The short waits have messages, the long ones (over the 900 seconds of SQS) are left to the sweep.
-    assert [delay for _, _, delay in world.queues.deliveries] == [5, 30, 120, 600]
+    # The short waits have messages, the long ones (over the 900 seconds of SQS) are left to the schedule.
+    assert world.queues.wakes == [("wh_1", 5), ("wh_1", 30), ("wh_1", 120), ("wh_1", 600)]
     assert world.queues.buried == []
-    assert world.attempt() == "dead"
+    world.take()
     assert world.queues.buried == [(world.id, SHOP)]
     assert (world.delivery.status, len(world.delivery.attempts), len(world.sender.sent)) == ("dead", 9, 9)
-    assert world.store.work == set()
-    assert world.attempt() == "finished"
+    assert world.delivery.attempts[-1].next_at is None
+    assert world.work() == set()
+    assert world.take() == "idle"
+
+
+def test_every_long_wait_is_brought_within_the_minute_before_it_is_due() -> None:
+    world = World(BAD)
+    brought = []
+    for _ in RETRY_SECONDS:
+        world.take()
+        if world.delivery.long_wait:
+            world.queues.wakes.clear()
+            world.clock.now = world.delivery.due_at - 91_000
+            assert world.sweep.run() == 0
+            world.clock.pass_ms(51_000)
+            assert world.sweep.run() == 1
+            brought.append(world.queues.wakes)
+        world.clock.now = world.delivery.due_at
+    assert brought == [[("wh_1", 40)]] * 4
+    assert world.queues.failing[-1], "the endpoint fails by then: its messages go to the queue of those that do"
 
 
 def test_jitter_lengthens_the_wait_and_its_message() -> None:
     world = World(BAD, jitter=1.0)
-    world.attempt()
+    world.take()
     assert world.delivery.due_at == NOW + 6_000
-    assert world.queues.deliveries == [(world.id, SHOP, 6)]
+    assert world.queues.wakes == [("wh_1", 6)]
 
 
 def test_a_retry_that_succeeds_signs_afresh_with_the_same_id() -> None:
     world = World(SILENT, BAD, OK)
-    for expected in ("retry", "retry", "delivered"):
-        assert world.attempt() == expected
+    for expected in ("pending", "pending", "delivered"):
+        world.take()
+        assert world.delivery.status == expected
         world.clock.now = max(world.clock.now, world.delivery.due_at)
     headers = [h for _, h, _ in world.sender.sent]
     assert len({h["webhook-id"] for h in headers}) == 1
@@ -197,70 +248,43 @@ def test_a_retry_that_succeeds_signs_afresh_with_the_same_id() -> None:
     assert len({h["webhook-signature"] for h in headers}) == 3
     assert [a.status for a in world.delivery.attempts] == [None, 500, 200]
     assert world.delivery.attempts[0].error == "no answer within 10 seconds"
-    assert world.store.work == set()
+    assert world.work() == set()
 
 
 def test_only_the_beginning_of_an_answer_is_kept() -> None:
     world = World(Answer(500, "ä".encode() * 40_000, 5))
-    world.attempt()
+    world.take()
     assert world.delivery.attempts[0].answer == "ä" * 512
 
 
 def test_bytes_that_are_no_text_are_kept_as_text() -> None:
     world = World(Answer(500, b"\xff\xfe\x00ok", 5))
-    world.attempt()
+    world.take()
     assert world.delivery.attempts[0].answer == "\ufffd\ufffd\x00ok"
 
 
-def test_a_twin_message_does_not_send_at_the_same_time() -> None:
-    world = World(OK)
-    twin: list[str] = []
-    world.sender.meanwhile = lambda: twin.append(world.attempt())
-    assert world.attempt() == "delivered"
-    assert twin == ["busy"]
-    assert len(world.sender.sent) == 1
-
-
-def test_twins_that_read_before_either_claimed_send_once() -> None:
+def test_twins_that_read_before_either_took_the_turn_send_once() -> None:
     world = World(OK)
     twins: list[str] = []
 
     class Late(MemoryStore):
-        """The first of two commits comes after the other worker's whole attempt."""
+        """The first of its commits comes after the other worker's whole turn."""
 
         def commit(self, changes: Any, /) -> None:
             if not twins:
                 twins.append("running")
-                twins.append(world.attempt())
+                twins.append(world.take())
             super().commit(changes)
 
     late = Late()
     late.records, late.work = world.store.records, world.store.work
-    slow = Deliveries(late, world.queues, world.clock, world.sender, world.queues, world.seals, lambda: 0.0)
-    assert slow.attempt(SHOP, world.id) == "busy"
-    assert twins == ["running", "delivered"]
+    assert world.turns_on(late).take(SHOP, "wh_1") == "idle"
+    assert twins == ["running", "done"]
     assert len(world.sender.sent) == 1
     assert world.delivery.status == "delivered"
 
 
-def test_an_attempt_that_outlives_its_lease_does_not_undo_the_next_one() -> None:
-    world = World(BAD, OK)
-    outcomes: list[str] = []
-
-    def overtake() -> None:
-        world.clock.pass_ms(LEASE_MS)
-        outcomes.append(world.attempt())  # counts the first one as interrupted
-        world.clock.now = world.delivery.due_at
-        outcomes.append(world.attempt())
-
-    world.sender.meanwhile = overtake
-    assert world.attempt() == "busy"
-    assert outcomes == ["retry", "retry"]
-    assert [a.error for a in world.delivery.attempts] == ["the attempt was interrupted", None]
-    assert world.consistent()
-
-
-def test_a_crash_in_the_middle_counts_as_a_failure_and_comes_again() -> None:
+def test_a_wave_whose_worker_died_is_found_by_the_sweep() -> None:
     world = World(OK)
 
     def crash() -> None:
@@ -268,18 +292,19 @@ def test_a_crash_in_the_middle_counts_as_a_failure_and_comes_again() -> None:
 
     world.sender.meanwhile = crash
     with pytest.raises(MemoryError):
-        world.attempt()
-    assert world.attempt() == "busy"
+        world.take()
     world.clock.pass_ms(LEASE_MS - 1)
-    assert world.attempt() == "busy"
+    assert world.take() == "taken"
     world.clock.pass_ms(60_000)
-    assert world.deliveries.sweep() == 1
-    assert world.attempt() == "retry"
+    assert world.sweep.run() == 1
+    world.take()
     world.clock.now = world.delivery.due_at
-    assert world.attempt() == "delivered"
-    first = world.delivery.attempts[0]
-    assert (first.at, first.status, first.error) == (NOW, None, "the attempt was interrupted")
-    assert world.store.work == set()
+    world.take()
+    assert [(a.at, a.status, a.error) for a in world.delivery.attempts] == [
+        (NOW, None, "the attempt was interrupted"),
+        (world.clock.now, 200, None),
+    ]
+    assert world.work() == set()
 
 
 def test_a_delivery_that_kills_its_worker_every_time_ends() -> None:
@@ -295,50 +320,67 @@ def test_a_delivery_that_kills_its_worker_every_time_ends() -> None:
             break
         world.clock.now = max(world.clock.now + LEASE_MS, world.delivery.due_at)
         try:
-            world.attempt()
+            world.take()
         except MemoryError:
             continue
     assert (world.delivery.status, len(world.delivery.attempts)) == ("dead", 9)
     assert world.queues.buried == [(world.id, SHOP)]
-    assert world.store.work == set()
+    assert world.work() == set()
 
 
-def test_410_disables_the_endpoint() -> None:
-    world = World(Answer(410, b"", 5))
-    assert world.attempt() == "cancelled"
-    endpoint = world.store.get(WebhookEndpoint, tenant=SHOP, id="wh_1")
-    assert endpoint is not None
-    assert (endpoint.enabled, endpoint.disabled_reason, endpoint.disabled_at) == (False, "it answered 410 Gone", NOW)
-    assert world.store.work == set()
+def test_410_disables_the_endpoint_with_a_notice() -> None:
+    world = World(GONE)
+    world.take()
+    assert (world.delivery.status, world.delivery.reason) == ("cancelled", "the endpoint answered 410 Gone")
+    assert (world.stored.enabled, world.stored.disabled_reason, world.stored.disabled_at) == (False, "it answered 410 Gone", NOW)
+    assert world.notices() == ["webhook.disabled"]
+    assert world.work() == set()
     assert world.queues.buried == []
 
 
+def test_410_to_a_whole_wave_disables_once_and_what_waited_behind_is_cancelled() -> None:
+    world = World(GONE)
+    for number in range(WAVE + 3):
+        event = event_record(an_event(f"evt_more{number}"), "2026-01-02T03:04:05.006Z")
+        world.store.commit([Save(event)])
+        world.add(delivery_for(event, world.endpoint, NOW))
+    world.take()
+    assert len(world.sender.sent) == WAVE
+    assert world.notices() == ["webhook.disabled"]
+    reasons = sorted(str(d.reason) for d in world.store.all(Delivery))
+    assert reasons == ["the endpoint answered 410 Gone"] * WAVE + ["the endpoint is disabled"] * 4
+    assert world.stored.version == 2
+    assert world.work() == set()
+
+
 def test_410_of_an_endpoint_that_was_changed_meanwhile() -> None:
-    world = World(Answer(410, b"", 5))
+    world = World(GONE)
     changed = replace(world.endpoint, events=("invoice.completed",), version=2)
     world.sender.meanwhile = lambda: world.store.commit([Save(changed)])
-    assert world.attempt() == "cancelled"
-    endpoint = world.store.get(WebhookEndpoint, tenant=SHOP, id="wh_1")
-    assert endpoint is not None
-    assert (endpoint.enabled, endpoint.events, endpoint.version) == (False, ("invoice.completed",), 3)
+    world.take()
+    assert world.delivery.status == "cancelled"
+    assert (world.stored.enabled, world.stored.events, world.stored.version) == (False, ("invoice.completed",), 3)
+    assert world.notices() == ["webhook.disabled"]
 
 
 def test_410_of_an_endpoint_that_was_disabled_meanwhile_keeps_the_first_reason() -> None:
-    world = World(Answer(410, b"", 5))
+    world = World(GONE)
     world.sender.meanwhile = lambda: world.store.commit([Save(world.endpoint.disabled("by hand", NOW))])
-    assert world.attempt() == "cancelled"
-    endpoint = world.store.get(WebhookEndpoint, tenant=SHOP, id="wh_1")
-    assert endpoint is not None
-    assert (endpoint.disabled_reason, endpoint.version) == ("by hand", 2)
-    assert world.store.work == set()
+    world.take()
+    assert world.delivery.status == "cancelled"
+    assert (world.stored.disabled_reason, world.stored.version) == ("by hand", 2)
+    assert world.notices() == []
+    assert world.work() == set()
 
 
 def test_410_of_an_endpoint_that_was_deleted_meanwhile() -> None:
-    world = World(Answer(410, b"", 5))
+    world = World(GONE)
     world.sender.meanwhile = lambda: world.store.commit([Delete(WebhookEndpoint, {"tenant": SHOP, "id": "wh_1"})])
-    assert world.attempt() == "cancelled"
+    world.take()
+    assert world.delivery.status == "cancelled"
     assert world.store.all(WebhookEndpoint) == []
-    assert world.store.work == set()
+    assert world.notices() == []
+    assert world.work() == set()
 
 
 @pytest.mark.parametrize(
@@ -352,104 +394,102 @@ def test_410_of_an_endpoint_that_was_deleted_meanwhile() -> None:
 def test_nobody_to_tell_any_more(change: Any, reason: str) -> None:
     world = World(OK)
     world.store.commit([change])
-    assert world.attempt() == "cancelled"
+    assert world.take() == "idle"
     assert world.sender.sent == []
-    assert (world.delivery.status, world.delivery.reason, world.store.work) == ("cancelled", reason, set())
+    assert (world.delivery.status, world.delivery.reason, world.work()) == ("cancelled", reason, set())
 
 
 def test_anothers_delivery_is_not_there() -> None:
     world = World(OK)
-    assert world.deliveries.attempt(OTHER, world.id) == "finished"
+    assert world.turns.take(OTHER, "wh_1") == "idle"
     assert world.sender.sent == []
 
 
-def test_a_lost_message_is_found_after_a_minute() -> None:
-    world = World(OK)
-    world.clock.pass_ms(59_999)
-    assert world.deliveries.sweep() == 0
-    world.clock.pass_ms(1)
-    assert world.deliveries.sweep() == 1
-    assert world.queues.deliveries == [(world.id, SHOP, 0)]
-
-
-def test_long_waits_are_found_as_soon_as_they_are_over() -> None:
-    world = World(BAD)
-    while world.delivery.due_at - world.clock.now <= 900_000:
-        world.clock.now = world.delivery.due_at
-        world.attempt()
-    world.queues.deliveries.clear()
-    world.clock.now = world.delivery.due_at - 1
-    assert world.deliveries.sweep() == 0
-    world.clock.pass_ms(1)
-    assert world.deliveries.sweep() == 1
-    assert world.queues.deliveries == [(world.id, SHOP, 0)]
-
-
-def test_the_sweep_leaves_a_running_attempt_alone() -> None:
+def test_the_sweep_disturbs_no_attempt_that_is_running() -> None:
     world = World(OK)
     world.clock.pass_ms(3_600_000)
-    swept: list[int] = []
-    world.sender.meanwhile = lambda: swept.append(world.deliveries.sweep())
-    world.attempt()
-    assert swept == [0]
+    swept: list[object] = []
+
+    def sweep() -> None:
+        swept.append(world.sweep.run())
+        swept.append(world.take())  # the message of the sweep
+
+    world.sender.meanwhile = sweep
+    assert world.take() == "done"
+    assert swept == [1, "taken"]
+    assert len(world.sender.sent) == 1 and len(world.delivery.attempts) == 1
 
 
 def test_a_retry_without_a_queue_is_left_to_the_sweep() -> None:
     world = World(BAD)
     world.queues.down = True
-    assert world.attempt() == "retry"
+    assert world.take() == "done"
     assert world.consistent()
     world.queues.down = False
     world.clock.now = world.delivery.due_at + 60_000
-    assert world.deliveries.sweep() == 1
+    assert world.sweep.run() == 1
 
 
-def test_a_death_that_can_not_be_told_comes_again() -> None:
+def test_a_death_is_told_before_it_is_recorded() -> None:
     world = World(BAD)
     for _ in RETRY_SECONDS:
-        world.attempt()
+        world.take()
         world.clock.now = world.delivery.due_at
+    before = world.delivery
     world.queues.down = True
     with pytest.raises(Unavailable):
-        world.attempt()
+        world.take()
+    assert world.delivery == before
+    assert world.consistent()
     world.queues.down = False
     world.clock.pass_ms(LEASE_MS + 60_000)
-    assert world.deliveries.sweep() == 1
-    assert world.attempt() == "dead"
+    assert world.sweep.run() == 1
+    world.take()
+    assert (world.delivery.status, len(world.delivery.attempts)) == ("dead", 9)
     assert world.queues.buried == [(world.id, SHOP)]
-    assert world.store.work == set()
+    assert world.work() == set()
 
 
 def test_the_work_of_a_forgotten_delivery_is_closed_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     world = World(OK)
     world.store.commit([Delete(Delivery, {"tenant": SHOP, "id": world.id})])
     world.clock.pass_ms(KEEP_SECONDS * 1000)
-    assert world.deliveries.sweep() == 0
-    assert world.store.work == set()
+    assert world.sweep.run() == 1
+    assert world.take() == "idle"
+    assert world.work() == set()
+    assert world.sender.sent == []
     assert "metric=delivery_lost" in caplog.text
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before it took effect", "after"])
-def test_cut_at_any_call_it_is_still_delivered(after: bool) -> None:
+def test_cut_at_any_call_everything_is_still_delivered(after: bool) -> None:
+    """Two deliveries, each of which fails once; one call of the store, a queue or the key service fails besides."""
     cut = 0
     while True:
         cut += 1
-        world = World(BAD, OK)
-        cuts = Cuts(cut, after=after)
+        world = World(BAD, BAD, OK)
+        event = event_record(an_event("evt_2"), "2026-01-02T03:04:05.006Z")
+        world.store.commit([Save(event)])
+        world.add(delivery_for(event, world.endpoint, NOW))
         world.seal(SECRET)
-        queues, seals = cuts.around(world.queues), cuts.around(world.seals)
-        faulty = Deliveries(cuts.around(world.store), queues, world.clock, world.sender, queues, seals, lambda: 0.0)
+        cuts = Cuts(cut, after=after)
+        store, queues, seals = cuts.around(world.store), cuts.around(world.queues), cuts.around(world.seals)
+        faulty = world.turns_on(store, queues, seals)
+        sweep = DeliverySweep(store, queues, world.clock)
         for _ in range(20):
-            if world.delivery.status != "pending":
+            if not world.work():
                 break
-            for act in (faulty.sweep, partial(faulty.attempt, SHOP, world.id)):
+            for act in (sweep.run, lambda faulty=faulty: faulty.take(SHOP, "wh_1")):
                 try:
                     act()
                 except Unavailable:
                     assert world.consistent()
             world.clock.pass_ms(LEASE_MS + 61_000)
-        assert world.delivery.status == "delivered", f"cut {cut}"
-        assert world.store.work == set()
+        assert [d.status for d in world.store.all(Delivery)] == ["delivered"] * 2, f"cut {cut}"
+        assert world.work() == set()
+        ids = [headers["webhook-id"] for _, headers, _ in world.sender.sent]
+        for delivery in world.store.all(Delivery):
+            assert 1 <= ids.count(delivery.event_id) <= len(delivery.attempts) <= 3, "whatever was sent is in the log"
         if cuts.calls < cut:
             break
     assert cut > 15

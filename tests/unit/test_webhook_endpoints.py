@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -155,10 +156,26 @@ def test_a_delivery_shows_its_attempts() -> None:
     assert delivery_view(delivery) == {
         "id": delivery.id, "webhookId": "wh_1", "eventId": record.id, "event": record.name, "status": "pending",
         "attempts": [
-            {"at": "2026-01-02T03:04:05.006Z", "durationMs": 4000, "error": "no connection in time"},
-            {"at": "2026-01-02T03:04:14.006Z", "responseStatus": 503, "responseBody": "busy", "durationMs": 12},
+            {
+                "at": "2026-01-02T03:04:05.006Z", "durationMs": 4000, "error": "no connection in time",
+                "nextAttemptAt": "2026-01-02T03:04:14.006Z",
+            },
+            {
+                "at": "2026-01-02T03:04:14.006Z", "responseStatus": 503, "responseBody": "busy", "durationMs": 12,
+                "nextAttemptAt": "2026-01-02T03:04:44.018Z",
+            },
         ],
         "lastResponseStatus": 503,
         "nextAttemptAt": "2026-01-02T03:04:44.018Z", "createdAt": "2026-01-02T03:04:05.006Z",
     }  # fmt: skip
     assert event_view(record) == json.loads(record.body)
+    held = delivery_view(delivery.put_aside())
+    assert held["held"] is True and "nextAttemptAt" not in held
+    assert delivery_view(replace(delivery, again_id="dlv_2"))["redeliveredAs"] == "dlv_2"
+
+
+def test_an_endpoint_that_fails_shows_since_when() -> None:
+    failing = replace(an_endpoint("wh_1"), failing_since=NOW)
+    assert endpoint_view(failing)["failingSince"] == "2026-01-02T03:04:05.006Z"
+    assert "failingSince" not in endpoint_view(failing.disabled("by hand", NOW))
+    assert endpoint_view(replace(failing, paused=True))["status"] == "paused"

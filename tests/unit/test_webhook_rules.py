@@ -1,4 +1,4 @@
-"""Webhook rules: signatures against published vectors, bodies against JSON.stringify, retries, and which URLs may be called."""
+"""Webhook rules: signatures against published vectors, bodies against JSON.stringify, and which URLs may be called."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.deliveries import Attempt, Delivery, delivery_for, delivery_key, delivery_work, retry_delay_ms
 from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhook_urls import is_public, url_problems
@@ -109,49 +108,6 @@ def test_what_json_has_no_form_for_is_refused(data: dict[str, object]) -> None:
 
 def test_an_event_is_kept_thirty_days() -> None:
     assert event_record(EVENT, STAMP).ttl == 1_767_323_045 + 30 * 24 * 3600
-
-
-def test_the_waits_are_the_published_ones_and_never_shorter() -> None:
-    published = [5, 30, 120, 600, 1800, 7200, 18000, 36000]
-    assert [retry_delay_ms(n, 0.0) for n in range(1, 9)] == [s * 1000 for s in published]
-    assert [retry_delay_ms(n, 1.0) for n in range(1, 9)] == [s * 1200 for s in published]
-    assert retry_delay_ms(9, 0.0) is None
-    assert retry_delay_ms(50, 0.0) is None
-
-
-def a_delivery() -> Delivery:
-    return delivery_for(event_record(EVENT, STAMP), ENDPOINT, NOW)
-
-
-def test_the_same_event_and_endpoint_give_the_same_delivery() -> None:
-    other = replace(ENDPOINT, id="wh_2")
-    assert a_delivery() == a_delivery()
-    assert delivery_for(event_record(EVENT, STAMP), other, NOW).id != a_delivery().id
-    assert delivery_key(delivery_work(a_delivery())) == {"tenant": SHOP, "id": a_delivery().id}
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "expected"),
-    [(200, None, "delivered"), (204, None, "delivered"), (299, None, "delivered"), (199, None, "pending"), (300, None, "pending"),
-     (302, None, "pending"), (404, None, "pending"), (500, None, "pending"), (None, "no answer", "pending"),
-     (410, None, "cancelled")],
-)  # fmt: skip
-def test_the_answer_decides(status: int | None, error: str | None, expected: str) -> None:
-    after = a_delivery().claimed(NOW).after(Attempt(NOW, status, 5, error=error), NOW + 7, 0.5)
-    assert after.status == expected
-    assert after.attempting_until is None
-    assert (after.finished_at is None) == (expected == "pending")
-    assert after.due_at == (NOW + 7 + 5500 if expected == "pending" else NOW)
-    assert after.version == 3
-
-
-def test_the_ninth_failure_is_the_end() -> None:
-    delivery = a_delivery()
-    for _ in range(8):
-        delivery = delivery.after(Attempt(NOW, 500, 5), NOW, 0.0)
-        assert delivery.status == "pending"
-    delivery = delivery.after(Attempt(NOW, 500, 5), NOW, 0.0)
-    assert (delivery.status, len(delivery.attempts)) == ("dead", 9)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,9 @@ class Delivery(CamelRecord):
     next_attempt_at: Time | None = Field(default=None, description="While it is pending, and not held.")
     held: bool | None = Field(default=None, description="True while it waits for its paused endpoint to go on.")
     redelivered_as: str | None = Field(
-        default=None, description="The latest delivery of the same event that was asked for after this one had ended."
+        default=None,
+        description="The latest delivery of the same event that was asked for after this one had ended.",
+        examples=["dlv_0fepzs2jg9hk5m3n1r6tvwxy8z"],
     )
     created_at: Time
     finished_at: Time | None = Field(default=None, description="When it stopped being pending.")

@@ -54,7 +54,7 @@ DELIVERIES = Listing(
         choice("event", lambda r, _: r.event_name, (*EVENT_NAMES, "webhook.test"), "The event's name."),
         text("eventId", lambda r, _: r.event_id, "The event's id.", sortable=False),
         whole("lastResponseStatus", lambda r, _: r.attempts[-1].status if r.attempts else None, "What the receiver answered last."),
-        time("nextAttemptAt", lambda r, _: r.due_at if r.status == "pending" else None, "When it is tried again."),
+        time("nextAttemptAt", lambda r, _: r.due_at if r.status == "pending" and not r.held else None, "When it is tried again."),
         time("finishedAt", lambda r, _: r.finished_at, "When it was delivered or given up."),
     ),
     family="dlv",
