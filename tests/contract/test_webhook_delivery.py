@@ -15,7 +15,8 @@ from standardwebhooks import Webhook
 
 from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.ids import MerchantId, TenantId, tenant_id
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
+from chalicelib.domain.turns import WAVE, Turn
+from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
 from chalicelib.usecases.changes import Close, Conflict, Emit, Open, Save
 from chalicelib.wiring import services
@@ -24,13 +25,18 @@ from tests.support.receiver import Receiver, answer
 from tests.support.stack import Stack
 from tests.support.webhooks import NOW, SHOP, a_row, an_endpoint, an_event, an_event_record, lose_messages
 
-HANDLERS = ("housekeeping", "relay", "deliver")
+HANDLERS = ("housekeeping", "relay", "deliver", "deliver_slow")
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with Receiver() as running:
         yield running
+
+
+def invoice(stack: Stack, amount: str = "0.5") -> None:
+    reply = stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": amount})
+    assert reply.status == 201, reply.body
 
 
 def registered(stack: Stack, url: str, *events: str) -> dict[str, Any]:
@@ -86,7 +92,7 @@ def test_an_events_body_is_stored_and_sent_to_the_byte(stack: Stack, receiver: R
 def test_a_failing_receiver_is_told_in_the_end(stack: Stack, receiver: Receiver) -> None:
     receiver.behave(answer(500, b"not now"), answer(302), answer(200))
     registered(stack, receiver.url(), "invoice.created")
-    stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
+    invoice(stack)
     for seen in (1, 2, 3):
         stack.drain(only=HANDLERS)
         assert len(receiver.received) == seen
@@ -98,10 +104,55 @@ def test_a_failing_receiver_is_told_in_the_end(stack: Stack, receiver: Receiver)
     assert len({r.body for r in receiver.received}) == 1
 
 
+@pytest.mark.parametrize("lost", [False, True], ids=["by its message", "by the sweep"])
+def test_what_was_kept_for_a_paused_endpoint_is_sent_in_order_when_it_goes_on(stack: Stack, receiver: Receiver, lost: bool) -> None:
+    hook = registered(stack, receiver.url(), "invoice.created")
+    path = f"/v1/webhooks/{hook['id']}"
+    paused = stack.call("PUT", path, stack.keys["client_test"], json={"status": "paused"}).json["data"]
+    assert (paused["status"], paused["enabled"]) == ("paused", False)
+    assert "disabledReason" not in paused and "disabledAt" not in paused
+    amounts = [f"0.{n}" for n in range(1, 4)]
+    for amount in amounts:
+        invoice(stack, amount)
+        stack.drain(only=HANDLERS)
+        later(1_000)
+    later(3 * 86_400_000)
+    stack.drain(only=HANDLERS)
+    assert receiver.received == []
+    kept = stack.call("GET", f"{path}/deliveries", stack.keys["client_test"]).json["data"]
+    assert [(d["status"], d["held"], d["attempts"], "nextAttemptAt" in d) for d in kept] == [("pending", True, [], False)] * 3
+    going_on = stack.call("PUT", path, stack.keys["client_test"], json={"status": "active"}).json["data"]
+    assert (going_on["status"], going_on["enabled"]) == ("active", True)
+    if lost:
+        lose_messages(services(), "deliveries")
+    stack.drain(only=HANDLERS)
+    assert sorted(json.loads(r.body)["data"]["amount"] for r in receiver.received) == amounts
+    sent = stack.call("GET", f"{path}/deliveries", stack.keys["client_test"]).json["data"]
+    assert [(d["status"], d.get("held"), len(d["attempts"])) for d in sent] == [("delivered", None, 1)] * 3
+    assert open_deliveries() == set()
+
+
+def test_what_waits_for_a_retry_is_held_by_a_pause_as_well_and_goes_with_the_endpoint(stack: Stack, receiver: Receiver) -> None:
+    receiver.behave(answer(500))
+    hook = registered(stack, receiver.url(), "invoice.created")
+    path = f"/v1/webhooks/{hook['id']}"
+    invoice(stack)
+    stack.drain(only=HANDLERS)
+    stack.call("PUT", path, stack.keys["client_test"], json={"status": "paused"})
+    later(70_000)
+    stack.drain(only=HANDLERS)
+    assert [(d.held, len(d.attempts)) for d in deliveries()] == [(True, 1)]
+    stack.call("DELETE", path, stack.keys["client_test"])
+    stack.drain(only=HANDLERS)
+    assert [(d.status, d.reason) for d in deliveries()] == [("cancelled", "the endpoint was deleted")]
+    assert len(receiver.received) == 1
+    assert open_deliveries() == set()
+
+
 def test_a_dead_delivery_is_in_the_dead_letter_queue(stack: Stack, receiver: Receiver) -> None:
     receiver.behave(answer(503))
     registered(stack, receiver.url(), "invoice.created")
-    stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
+    invoice(stack)
     stack.drain(only=HANDLERS)
     for _ in range(8):
         later(deliveries()[0].due_at - services().clock.now_ms() + 60_000)
@@ -116,11 +167,62 @@ def test_a_dead_delivery_is_in_the_dead_letter_queue(stack: Stack, receiver: Rec
     assert json.loads(message["Body"]) == {"id": delivery.id, "tenant": delivery.tenant}
 
 
+def test_an_endpoint_that_fails_is_told_of_to_the_others_and_not_to_itself(stack: Stack, receiver: Receiver) -> None:
+    receiver.behave(answer(500))
+    with Receiver() as well:
+        bad = registered(stack, receiver.url(), "*")
+        registered(stack, well.url(), "webhook.failing", "webhook.disabled")
+        for amount in ("0.1", "0.2", "0.3", "0.4", "0.5"):
+            invoice(stack, amount)
+        stack.drain(only=HANDLERS)
+        shown = stack.call("GET", f"/v1/webhooks/{bad['id']}", stack.keys["client_test"]).json["data"]
+        assert (shown["status"], shown["enabled"]) == ("active", True)
+        assert shown["failingSince"]
+        (request,) = well.received
+        told = json.loads(request.body)
+        assert (told["event"], told["sequence"]) == ("webhook.failing", 1)
+        assert told["data"] == shown, "the record as it was at that moment"
+        listed = stack.call("GET", "/v1/events", stack.keys["client_test"], query={"event": "webhook.failing"})
+        assert listed.json["data"] == [told]
+        assert {json.loads(r.body)["event"] for r in receiver.received} == {"invoice.created"}
+
+        later(5 * 86_400_000)
+        invoice(stack)
+        stack.drain(only=HANDLERS)
+        shown = stack.call("GET", f"/v1/webhooks/{bad['id']}", stack.keys["client_test"]).json["data"]
+        assert (shown["status"], shown["enabled"]) == ("disabled", False)
+        assert shown["disabledReason"] == "nothing it was sent has succeeded for five days"
+        assert "failingSince" not in shown
+        last = json.loads(well.received[-1].body)
+        assert (last["event"], last["sequence"], last["data"]) == ("webhook.disabled", 2, {**shown, "previous_status": "active"})
+        names = [e["event"] for e in stack.call("GET", "/v1/events", stack.keys["client_test"]).json["data"]]
+        assert names.count("webhook.failing") == names.count("webhook.disabled") == 1
+        assert {json.loads(r.body)["event"] for r in receiver.received} == {"invoice.created"}
+        later(3_600_000)  # what waited for a retry is given up when that comes up
+        stack.drain(only=HANDLERS)
+        assert {d.status for d in deliveries() if d.endpoint_id == bad["id"]} == {"cancelled"}
+        assert open_deliveries() == set()
+
+
+def test_the_first_success_takes_the_mark_away(stack: Stack, receiver: Receiver) -> None:
+    receiver.behave(*[answer(500)] * 5, answer(200))
+    bad = registered(stack, receiver.url(), "invoice.created")
+    for amount in ("0.1", "0.2", "0.3", "0.4", "0.5"):
+        invoice(stack, amount)
+    stack.drain(only=HANDLERS)
+    assert next(services().store.every(WebhookEndpoint)).failing_since is not None
+    later(70_000)
+    stack.drain(only=HANDLERS)
+    shown = stack.call("GET", f"/v1/webhooks/{bad['id']}", stack.keys["client_test"]).json["data"]
+    assert "failingSince" not in shown
+    assert [d.status for d in deliveries()] == ["delivered"] * 5
+
+
 def test_410_disables_the_endpoint_in_the_store(stack: Stack, receiver: Receiver) -> None:
     receiver.behave(answer(410))
     hook = registered(stack, receiver.url(), "invoice.created")
     for _ in range(2):
-        stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
+        invoice(stack)
         stack.drain(only=HANDLERS)
     shown = stack.call("GET", f"/v1/webhooks/{hook['id']}", stack.keys["client_test"]).json["data"]
     assert (shown["enabled"], shown["disabledReason"]) == (False, "it answered 410 Gone")
@@ -132,7 +234,7 @@ def test_410_disables_the_endpoint_in_the_store(stack: Stack, receiver: Receiver
 def test_messages_out_of_order_and_twice_tell_once(stack: Stack, receiver: Receiver, order: Any) -> None:
     registered(stack, receiver.url(), "invoice.created")
     for amount in ("0.1", "0.2", "0.3"):
-        stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": amount})
+        invoice(stack, amount)
     assert stack.drain(only=HANDLERS, order=order).settled
     assert sorted(json.loads(r.body)["data"]["amount"] for r in receiver.received) == ["0.1", "0.2", "0.3"]
     assert open_deliveries() == set()
@@ -140,7 +242,7 @@ def test_messages_out_of_order_and_twice_tell_once(stack: Stack, receiver: Recei
 
 def test_without_any_message_the_sweeps_do_it(stack: Stack, receiver: Receiver) -> None:
     registered(stack, receiver.url(), "invoice.created")
-    stack.call("POST", "/v1/invoices", stack.keys["client_test"], json={"currency": "eth", "amount": "0.5"})
+    invoice(stack)
     wired = services()
     lose_messages(wired, "relay")
     later(16_000)
@@ -148,7 +250,7 @@ def test_without_any_message_the_sweeps_do_it(stack: Stack, receiver: Receiver) 
     lose_messages(wired, "deliveries")
     assert [d.status for d in deliveries()] == ["pending"]
     later(61_000)
-    stack.drain(only=["housekeeping", "deliver"])
+    stack.drain(only=["housekeeping", "deliver", "deliver_slow"])
     assert [d.status for d in deliveries()] == ["delivered"]
     assert len(receiver.received) == 1
     assert open_deliveries() == set()
@@ -163,12 +265,47 @@ def test_eight_workers_at_once_tell_one_row_once(aws: LocalAws, receiver: Receiv
     outcomes = _together(8, lambda: wired.relay.tell(row.id))
     assert outcomes.count(True) == 1
     assert outcomes.count(False) == 7
-    (delivery,) = deliveries()
-    outcomes = _together(8, lambda: wired.deliveries.attempt(tenant, delivery.id))
-    assert outcomes.count("delivered") == 1
-    assert set(outcomes) <= {"delivered", "busy", "finished"}
+    assert len(deliveries()) == 1
+    outcomes = _together(8, lambda: wired.turns.take(tenant, "wh_1"))
+    assert outcomes.count("done") == 1
+    assert set(outcomes) <= {"done", "taken", "idle"}
     assert len(receiver.received) == 1
+    (delivery,) = deliveries()
+    assert [attempt.status for attempt in delivery.attempts] == [200]
     assert open_deliveries() == set()
+
+
+def test_eight_workers_at_once_send_a_backlog_once_each(aws: LocalAws, receiver: Receiver) -> None:
+    wired = services()
+    tenant = tenant_id(MerchantId("mch_busy"), "live")
+    endpoint = an_endpoint("wh_1", tenant=tenant, url=receiver.url())
+    wired.store.commit([Save(endpoint)])
+    ids = [f"evt_{number:02}" for number in range(2 * WAVE + 5)]
+    for id in ids:
+        event = event_record(an_event(id, tenant=tenant), "2026-01-02T03:04:05.006Z")
+        delivery = delivery_for(event, endpoint, NOW)
+        wired.store.commit([Save(event), Save(delivery), Open(delivery_work(delivery))])
+    outcomes = _together(8, lambda: wired.turns.take(tenant, "wh_1"))
+    assert "done" in outcomes
+    assert set(outcomes) <= {"done", "taken", "idle"}
+    assert sorted(json.loads(request.body)["id"] for request in receiver.received) == ids
+    assert [len(delivery.attempts) for delivery in deliveries()] == [1] * len(ids)
+    assert open_deliveries() == set()
+
+
+def test_a_wave_that_is_answered_410_disables_once(aws: LocalAws, receiver: Receiver) -> None:
+    wired = services()
+    receiver.behave(answer(410))
+    wired.store.commit([Save(an_endpoint("wh_1", url=receiver.url()))])
+    wired.store.commit([Emit(a_row(*(an_event(f"evt_{number}") for number in range(WAVE))))])
+    assert wired.relay.tell("out_1")
+    wired.turns.take(SHOP, "wh_1")
+    assert len(receiver.received) == WAVE
+    assert {(d.status, d.reason) for d in deliveries()} == {("cancelled", "the endpoint answered 410 Gone")}
+    stored = wired.store.get(WebhookEndpoint, tenant=SHOP, id="wh_1")
+    assert stored is not None
+    assert (stored.enabled, stored.disabled_reason, stored.version) == (False, "it answered 410 Gone", 2)
+    assert [event.name for row in wired.store.every(OutboxRow) for event in row.events] == ["webhook.disabled"]
 
 
 def test_records_come_back_as_they_were_stored(aws: LocalAws) -> None:
@@ -180,6 +317,10 @@ def test_records_come_back_as_they_were_stored(aws: LocalAws) -> None:
     assert store.get(WebhookEndpoint, tenant=SHOP, id="wh_1") == endpoint
     assert store.get(EventRecord, tenant=SHOP, id="evt_1") == event
     assert store.get(Delivery, tenant=SHOP, id=delivery.id) == delivery
+    turn = Turn(SHOP, "wh_1", ttl=NOW // 1000).with_wave((delivery_work(delivery).id,), NOW)
+    turn = replace(turn.faring(0, (NOW,), NOW + 5), version=1)
+    store.commit([Save(turn)])
+    assert store.get(Turn, tenant=SHOP, endpoint_id="wh_1") == turn
     with pytest.raises(Conflict):
         store.commit([Save(replace(delivery, version=3)), Close(delivery_work(delivery))])
     assert set(store.every_work()) == {delivery_work(delivery)}

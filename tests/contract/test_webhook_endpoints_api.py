@@ -30,7 +30,7 @@ from tests.support.receiver import Receiver, answer
 from tests.support.stack import Response, Stack
 from tests.support.webhooks import lose_messages
 
-HANDLERS = ("housekeeping", "relay", "deliver")
+HANDLERS = ("housekeeping", "relay", "deliver", "deliver_slow")
 
 
 @pytest.fixture
@@ -89,21 +89,69 @@ def test_changing_an_endpoint(shop: Shop, receiver: Receiver) -> None:
     assert [r.line.split()[1] for r in receiver.received] == ["/new"]
 
 
-@pytest.mark.parametrize(("off", "on"), [({"status": "disabled"}, {"status": "active"}), ({"status": "paused"}, {"enabled": True})])
-def test_pausing_and_going_on(shop: Shop, receiver: Receiver, off: Any, on: Any) -> None:
+@pytest.mark.parametrize(
+    ("off", "on"),
+    [
+        ({"status": "disabled"}, {"status": "active"}),
+        ({"enabled": False}, {"enabled": True}),
+        ({"enabled": False, "status": "disabled"}, {"enabled": True, "status": "active"}),
+    ],
+)
+def test_disabling_keeps_nothing(shop: Shop, receiver: Receiver, off: Any, on: Any) -> None:
     hook = shop.hook(receiver.url())
-    paused = shop.done("PUT", f"/webhooks/{hook['id']}", off)
-    assert (paused["status"], paused["enabled"], paused["disabledReason"]) == ("disabled", False, "its owner disabled it")
-    assert paused["disabledAt"]
+    disabled = shop.done("PUT", f"/webhooks/{hook['id']}", off)
+    assert (disabled["status"], disabled["enabled"], disabled["disabledReason"]) == ("disabled", False, "its owner disabled it")
+    assert disabled["disabledAt"]
     shop.invoice()
     shop.work()
     assert receiver.received == []
+    assert shop.done("GET", f"/webhooks/{hook['id']}/deliveries") == []
     assert shop.refused("POST", f"/webhooks/{hook['id']}/test") == (400, "VALIDATION_ERROR")
     again = shop.done("PUT", f"/webhooks/{hook['id']}", on)
     assert (again["status"], again["enabled"], again.get("disabledReason"), again.get("disabledAt")) == ("active", True, None, None)
     shop.invoice()
     shop.work()
     assert len(receiver.received) == 1
+
+
+@pytest.mark.parametrize("on", [{"status": "active"}, {"enabled": True}])
+def test_pausing_keeps_everything(shop: Shop, receiver: Receiver, on: Any) -> None:
+    hook = shop.hook(receiver.url())
+    path = f"/webhooks/{hook['id']}"
+    paused = shop.done("PUT", path, {"status": "paused"})
+    assert (paused["status"], paused["enabled"]) == ("paused", False)
+    assert not {"disabledReason", "disabledAt"} & set(paused)
+    assert shop.done("PUT", path, {"status": "paused", "enabled": False}) == paused
+    assert [one["id"] for one in shop.done("GET", "/webhooks?status=paused")] == [hook["id"]]
+    assert shop.refused("POST", f"{path}/test") == (400, "VALIDATION_ERROR")
+    shop.invoice()
+    shop.work()
+    (kept,) = shop.done("GET", f"{path}/deliveries")
+    assert (kept["status"], kept["held"], kept["attempts"]) == ("pending", True, [])
+    assert "nextAttemptAt" not in kept
+    assert shop.done("POST", f"/webhooks/deliveries/{kept['id']}/redeliver") == kept, "it stays where it is"
+    shop.work()
+    assert receiver.received == []
+    shop.done("PUT", path, on)
+    shop.work()
+    assert len(receiver.received) == 1
+    (sent,) = shop.done("GET", f"{path}/deliveries")
+    assert (sent["id"], sent["status"], "held" in sent) == (kept["id"], "delivered", False)
+
+
+def test_disabling_what_is_paused_gives_up_what_was_kept(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    path = f"/webhooks/{hook['id']}"
+    shop.done("PUT", path, {"status": "paused"})
+    shop.invoice()
+    shop.work()
+    shop.done("PUT", path, {"status": "disabled"})
+    shop.work()
+    (given_up,) = shop.done("GET", f"{path}/deliveries")
+    assert (given_up["status"], given_up["reason"], "held" in given_up) == ("cancelled", "the endpoint is disabled", False)
+    shop.done("PUT", path, {"status": "active"})
+    shop.work()
+    assert receiver.received == []
 
 
 @pytest.mark.parametrize(
@@ -329,7 +377,7 @@ def test_what_an_endpoint_was_sent(shop: Shop, receiver: Receiver) -> None:
     shop.work()
     (waiting,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
     assert (waiting["status"], waiting["lastResponseStatus"], waiting["event"]) == ("pending", 500, "invoice.created")
-    assert waiting["nextAttemptAt"]
+    assert waiting["nextAttemptAt"] == waiting["attempts"][0]["nextAttemptAt"]
     assert waiting["attempts"][0]["responseBody"] == "no"
     services().clock.shift_ms += 70_000
     shop.work()
@@ -351,6 +399,7 @@ def test_what_an_endpoint_was_sent(shop: Shop, receiver: Receiver) -> None:
     assert seen[-1] == waiting["id"], "newest first"
     (oldest,) = [e for e in shop.done("GET", f"/webhooks/{hook['id']}/deliveries") if e["id"] == waiting["id"]]
     assert [attempt["responseStatus"] for attempt in oldest["attempts"]] == [500, 200]
+    assert ["nextAttemptAt" in attempt for attempt in oldest["attempts"]] == [True, False]
 
 
 def test_sending_again_what_was_delivered(shop: Shop, receiver: Receiver) -> None:
@@ -368,7 +417,9 @@ def test_sending_again_what_was_delivered(shop: Shop, receiver: Receiver) -> Non
     one, two = receiver.received
     assert one.body == two.body
     assert one.headers["webhook-id"] == two.headers["webhook-id"]
-    assert [d["id"] for d in shop.done("GET", f"/webhooks/{hook['id']}/deliveries")] == [second["id"], first["id"]]
+    newest, oldest = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
+    assert (newest["id"], "redeliveredAs" in newest) == (second["id"], False)
+    assert (oldest["id"], oldest["redeliveredAs"], oldest["status"]) == (first["id"], second["id"], "delivered")
 
 
 def test_sending_at_once_what_waits_for_its_turn(shop: Shop, receiver: Receiver) -> None:
