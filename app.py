@@ -110,9 +110,9 @@ if _settings.stage == "demo":
         demo.run()
 
 
-@app.on_sqs_message(queue=_settings.queue("relay"), batch_size=10)
+@app.on_sqs_message(queue=_settings.queue("relay"), batch_size=10, maximum_concurrency=100)
 def relay(event: SQSEvent) -> dict[str, Any]:
-    """Outbox rows want to be told."""
+    """Outbox rows want to be told. A tenth of the account's 1,000 at most, as webhooks: it asks the store and waits for nobody."""
     from chalicelib.workers import batches
     from chalicelib.workers import relay as worker
 

@@ -15,7 +15,7 @@ from pynamodb.exceptions import PynamoDBException, UpdateError
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.ids import Realm
 from chalicelib.domain.work import Work, WorkKind
-from chalicelib.settings import Settings
+from chalicelib.settings import AWS_CONNECTIONS, Settings
 from chalicelib.store import lists
 from chalicelib.store.models import Models
 from chalicelib.store.schema import INDEXES, beginning_of, key_of, kind_at, listed_under, partition_of, prefix_of, where_is, work_at
@@ -41,7 +41,10 @@ class DynamoStore:
         """`kick` is told the id of every outbox row that was committed, so that it is told to the world at once."""
         self._kick = kick
         self._settings = settings
-        self.models = Models(settings, Connection(region=region, connect_timeout_seconds=3, read_timeout_seconds=10))
+        self.models = Models(
+            settings,
+            Connection(region=region, connect_timeout_seconds=3, read_timeout_seconds=10, max_pool_connections=AWS_CONNECTIONS),
+        )
         self._catalogues: dict[Realm, tuple[float, Catalogue]] = {}
         self._rates: tuple[float, Rates] | None = None
 

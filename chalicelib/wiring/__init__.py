@@ -10,7 +10,7 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.settings import Settings
+from chalicelib.settings import AWS_CONNECTIONS, Settings
 from chalicelib.wiring.workers import WorkerServices
 
 if TYPE_CHECKING:
@@ -97,7 +97,12 @@ class Services(WorkerServices):
                 import botocore.session
                 from botocore.config import Config
 
-                config = Config(retries={"mode": "standard", "total_max_attempts": 3}, connect_timeout=3, read_timeout=10)
+                config = Config(
+                    retries={"mode": "standard", "total_max_attempts": 3},
+                    connect_timeout=3,
+                    read_timeout=10,
+                    max_pool_connections=AWS_CONNECTIONS,
+                )
                 session = botocore.session.get_session()
                 self._clients[service] = session.create_client(service, region_name=self.region, config=config)
             return self._clients[service]
