@@ -119,11 +119,11 @@ def test_beside_a_reorganisation_the_rescan_waits_for_the_scan(shop, monkeypatch
     rescanner = wired.rescanner(shop.realm_network())
     real = rescanner._scanner.record
 
-    def fork_first(blocks: Any, epoch: int, *limits: Any) -> Any:
+    def fork_first(blocks: Any, epoch: int, *limits: Any, **more: Any) -> Any:
         monkeypatch.setattr(rescanner._scanner, "record", real)
         shop.reorg(4)
         wired.scanner(shop.realm_network()).poll(lambda: True)
-        return real(blocks, epoch, *limits)
+        return real(blocks, epoch, *limits, **more)
 
     monkeypatch.setattr(rescanner._scanner, "record", fork_first)
     rescanner.work(lambda: True)
