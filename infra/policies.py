@@ -155,11 +155,13 @@ FUNCTIONS: dict[str, Rights] = {
     "relay": Rights(
         {
             "work": (*GET, *PUT, "DeleteItem"),
-            "events": (*GET, *PUT),
+            # Query: the events of a time that is sent again.
+            "events": (*READ, *PUT),
             "webhooks": (*READ, *PUT),
         },
         log_names=("-relay",),
-        sends=(*DELIVERIES, "payouts.fifo", "collections.fifo"),
+        # Its own queue: a job of redelivery goes on in another message.
+        sends=("relay", *DELIVERIES, "payouts.fifo", "collections.fifo"),
         consumes="relay",
     ),
     "deliver": Rights(

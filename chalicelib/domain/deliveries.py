@@ -18,6 +18,8 @@ from chalicelib.domain.work import HELD, Work, time_order
 
 DeliveryStatus = Literal["pending", "delivered", "dead", "cancelled"]
 
+LISTED_STATUSES: tuple[DeliveryStatus, ...] = ("dead", "cancelled")
+"""Those that have lists of their own: what merchants look for, and few. What goes well costs no list anything."""
 ATTEMPT_SECONDS = 10.0
 """An attempt that takes longer has failed."""
 ANSWER_BYTES = 1024
@@ -60,7 +62,9 @@ class Delivery:
     """One event for one endpoint. Times in milliseconds since 1970, `ttl` in seconds.
 
     `due_at` is when the next attempt is wanted. `held`: the endpoint is paused, and nothing is attempted before it goes on.
-    `again_id` is the latest delivery that was made of the same event, when this one had ended, because somebody asked for it.
+    `again_id` is the latest delivery that was made of the same event, when this one had ended, because somebody asked for it; at
+    the event's first delivery, the latest of all. `earlier_id` is the one that was the latest before this one was made: from the
+    first one's `again_id` on they lead through all of them. `job_id` is the job that made it (`domain/redelivery.py`).
     """
 
     tenant: TenantId
@@ -77,6 +81,8 @@ class Delivery:
     reason: str | None = None
     finished_at: int | None = None
     again_id: str | None = None
+    earlier_id: str | None = None
+    job_id: str | None = None
     version: int = 1
 
     @property

@@ -14,7 +14,7 @@ from chalicelib.domain.events import Event
 WorkKind = Literal[
     "outbox", "deposit", "batch", "approval", "payout", "sent", "settled", "expiry", "delivery", "rescan", "stake",
     "staked", "bundle", "glimpse", "range", "move", "moved", "collectable", "collection", "coinmove", "coinmoved", "drain",
-    "loan",
+    "loan", "redelivery",
 ]  # fmt: skip
 """`batch`: one whose withdrawals are not all stored yet; `approval`: a withdrawal that somebody has to agree to; `payout`: one
 that has to be signed; `sent`: one that is signed and has to be settled; `settled`: one that is settled, and watched while a
@@ -25,7 +25,7 @@ reorganisation could still undo it; `rescan`: blocks that have to be looked at a
 that did, watched as long as what is settled; `coinmove`, `coinmoved`: the same on networks of coins; `collectable`: an address
 whose coins may have to be collected (of networks of coins: a deposit that is not spent); `collection`: one that is under way, found
 by when it is next looked at; `drain`: a wallet that was replaced and is not empty; `loan`: energy that was lent and is
-not back yet."""
+not back yet; `redelivery`: a job that sends an endpoint the events of a time again."""
 LANES = 8
 """Lanes of the kinds that belong to no network, so that no partition gets all writes."""
 HELD = "held"

@@ -45,6 +45,13 @@ class SqsQueues:
         name = "deliveries-slow" if failing else "deliveries"
         self._send(name, body, DelaySeconds=delay_seconds, MessageGroupId=tenant)
 
+    def redeliver(self, tenant: str, job_id: str) -> None:
+        """Ask for a job of redelivery to go on. Never raises: the job is open work, and the sweep finds it."""
+        try:
+            self._send("relay", {"tenant": tenant, "redelivery": job_id})
+        except Unavailable:
+            log.warning("no message for redelivery %s: the sweep brings it", job_id)
+
     def bury(self, delivery_id: str, tenant: str) -> None:
         """A delivery that is given up goes to the dead letters, where an alarm looks. Raises Unavailable."""
         self._send("deliveries-dead", {"id": delivery_id, "tenant": tenant})

@@ -67,7 +67,9 @@ INDEXES: dict[tuple[str, str], Index] = {
     ("dep", "hash"): Index("records", "lookup", "lookup_pk", "sk"),
     # What happened to this invoice: a support desk asks it all day, and the partition of a merchant's events is long.
     ("evt", "object"): Index("events", "by_object", "object_pk", "sk"),
-    ("dlv", "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk"),
+    **{(family, "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk") for family in ("dlv", "rdl")},
+    # What came to nothing at an endpoint: few of many.
+    ("dlv", "status"): Index("webhooks", "by_status", "status_pk", "list_sk"),
     # What has to be delivered, whoever's it is, in the order of time: for the schedule.
     ("delivery", "due"): Index("work", "by_time", "time_pk", "sk"),
 }
@@ -180,11 +182,22 @@ def _whitelist_lists(r: Any) -> dict[str, str | None]:
 
 
 def _delivery_lists(r: Any) -> dict[str, str | None]:
-    return {"list_pk": listed_under("dlv", r.tenant, r.endpoint_id), "list_sk": place_in_time(r.created_at, r.id)}
+    from chalicelib.domain.deliveries import LISTED_STATUSES  # loaded already, since there is a delivery
+
+    listed = r.status in LISTED_STATUSES
+    return {
+        "list_pk": listed_under("dlv", r.tenant, r.endpoint_id),
+        "status_pk": listed_under("dlv", f"{r.tenant}#{r.endpoint_id}", r.status) if listed else None,
+        "list_sk": place_in_time(r.created_at, r.id),
+    }
 
 
 def _event_lists(r: Any) -> dict[str, str | None]:
     return {"object_pk": listed_under("evt", r.tenant, r.object_id)}
+
+
+def _redelivery_lists(r: Any) -> dict[str, str | None]:
+    return {"list_pk": listed_under("rdl", r.tenant, r.endpoint_id), "list_sk": r.id}
 
 
 RECORDS: dict[str, Kind] = {
@@ -258,6 +271,8 @@ RECORDS: dict[str, Kind] = {
     "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id, _event_lists, module="webhooks"),
     "WebhookEndpoint": Kind("webhooks", lambda r: f"hook#{r.tenant}", lambda r: r.id),
     "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists, module="deliveries"),
+    "RedeliveryJob": Kind("webhooks", lambda r: f"rdl#{r.tenant}", lambda r: r.id, _redelivery_lists, module="redelivery"),
+    "LatestRedelivery": Kind("webhooks", lambda r: f"rdlatest#{r.tenant}", lambda r: r.endpoint_id),
     "Turn": Kind("webhooks", lambda r: f"turn#{r.tenant}", lambda r: r.endpoint_id),
     "EncryptedSeed": Kind("custody", lambda r: f"seed#{r.id}"),
     "EncryptedKey": Kind("custody", lambda r: f"key#{r.id}"),

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
+from chalicelib.domain.deliveries import Delivery, delivery_for
 from chalicelib.domain.ids import NetworkId, TenantId
 from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.work import LANES, Command, OutboxRow, Work, outbox_work, time_order
-from chalicelib.usecases.changes import Change, Close, Conflict, Delete, Open, Save
+from chalicelib.usecases.changes import Close, Conflict, Delete
 from chalicelib.usecases.collect_hints import open_hint
+from chalicelib.usecases.delivery_making import make
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
@@ -30,8 +29,6 @@ SWEEP_AGE_MS = 15_000
 """How long a row's message may be on its way before the sweep takes it for lost."""
 SWEEP_LIMIT = 500
 SWEEP_MS = 15_000
-_MAX_CHANGES = 10
-_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,43 +106,6 @@ class Relay:
             record = event_record(event, iso(event.at))
             wanted.append(record)
             wanted += [delivery_for(record, e, now) for e in endpoints[event.tenant] if e.told_of(event)]
-        stored = self._make(wanted)
+        stored = make(self._store, wanted)
         new = {(r.tenant, r.endpoint_id) for r in stored if isinstance(r, Delivery) and r.status == "pending" and not r.attempts}
         return [e for of_one in endpoints.values() for e in of_one if (e.tenant, e.id) in new]
-
-    def _make(self, wanted: Sequence[EventRecord | Delivery]) -> list[EventRecord | Delivery]:
-        """Store those that are not there yet, each delivery with its obligation; what is stored now, in the order of `wanted`."""
-        known: dict[int, EventRecord | Delivery] = {}
-        for _ in range(_TRIES):
-            try:
-                self._commit_missing(wanted, known)
-            except Conflict:
-                # Somebody told this row before, whole or in part: keep what there is, make the rest.
-                found = self._store.get_many([(type(record), _key(record)) for record in wanted])
-                known.update({place: record for place, record in enumerate(found) if record is not None})
-            else:
-                return [known[place] for place in range(len(wanted))]
-        raise Conflict(None)
-
-    def _commit_missing(self, wanted: Sequence[EventRecord | Delivery], known: dict[int, EventRecord | Delivery]) -> None:
-        batch: dict[int, list[Change]] = {}
-        for place, record in enumerate(wanted):
-            if place in known:
-                continue
-            changes: list[Change] = [Save(record)]
-            if isinstance(record, Delivery):
-                changes.append(Open(delivery_work(record)))
-            if sum(map(len, batch.values())) + len(changes) > _MAX_CHANGES:
-                self._commit(batch, wanted, known)
-                batch = {}
-            batch[place] = changes
-        self._commit(batch, wanted, known)
-
-    def _commit(self, batch: Mapping[int, list[Change]], wanted: Sequence[Any], known: dict[int, EventRecord | Delivery]) -> None:
-        if batch:
-            self._store.commit([change for changes in batch.values() for change in changes])
-            known.update({place: wanted[place] for place in batch})
-
-
-def _key(record: EventRecord | Delivery) -> dict[str, str]:
-    return {"tenant": record.tenant, "id": record.id}

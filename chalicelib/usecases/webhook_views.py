@@ -6,6 +6,7 @@ import json
 from typing import Any, cast
 
 from chalicelib.domain.deliveries import Attempt, Delivery
+from chalicelib.domain.redelivery import RedeliveryJob
 from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
 from chalicelib.usecases.views import without_none
@@ -46,8 +47,30 @@ def delivery_view(delivery: Delivery) -> dict[str, Any]:
             "nextAttemptAt": iso(delivery.due_at) if delivery.status == "pending" and not delivery.held else None,
             "held": True if delivery.held else None,
             "redeliveredAs": delivery.again_id,
+            "redeliveryId": delivery.job_id,
             "createdAt": iso(delivery.created_at),
             "finishedAt": _time(delivery.finished_at),
+        }
+    )
+
+
+def redelivery_view(job: RedeliveryJob) -> dict[str, Any]:
+    """What merchants see of a job that sends events again."""
+    return without_none(
+        {
+            "id": job.id,
+            "webhookId": job.endpoint_id,
+            "from": iso(job.from_at),
+            "to": iso(job.to_at),
+            "which": job.which,
+            "events": list(job.events),
+            "status": job.status,
+            "reason": job.reason,
+            "looked": job.looked,
+            "made": job.made,
+            "skipped": job.skipped,
+            "createdAt": iso(job.created_at),
+            "finishedAt": _time(job.finished_at),
         }
     )
 

@@ -1,4 +1,4 @@
-"""Webhook endpoints: registering, reading, removing, and what merchants see of endpoints, deliveries and events.
+"""Webhook endpoints: registering, reading, changing, removing. Deliveries that merchants ask for: `usecases/redelivery.py`.
 
 Touches webhooks, events and work only. A secret leaves in the answers of `register` and `rotate_secret` alone; what is stored is
 sealed, and nothing here can open it.
@@ -12,24 +12,20 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import cast
 
-from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
-from chalicelib.domain.events import EVENT_NAMES, Event
+from chalicelib.domain.events import EVENT_NAMES
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.merchants import Tally
-from chalicelib.domain.times import iso
 from chalicelib.domain.webhook_urls import has_credentials, url_problems
 from chalicelib.domain.webhooks import (
     MAX_ENDPOINTS,
-    TEST_EVENT,
     EndpointStatus,
     EventRecord,
     WebhookEndpoint,
-    event_record,
     new_secret,
     secret_problem,
 )
-from chalicelib.usecases.changes import Also, Change, Close, Delete, Open, Save, nothing_more
+from chalicelib.usecases.changes import Also, Delete, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
@@ -55,9 +51,24 @@ class Shown:
     secret: str = field(repr=False)
 
 
+def endpoint_of(store: Store, tenant: TenantId, id: str) -> WebhookEndpoint:
+    """Raises NotFound, Unavailable."""
+    endpoint = store.get(WebhookEndpoint, tenant=tenant, id=id)
+    if endpoint is None:
+        raise NotFound("Webhook not found", {"id": id})
+    return endpoint
+
+
+def wake(queues: Queues, endpoint: WebhookEndpoint, *, held: bool = False) -> None:
+    """Ask for what is due at `endpoint` to be sent. Never raises: the sweep brings it anyway. `held`: what was put aside, too."""
+    try:
+        queues.wake(endpoint.tenant, endpoint.id, failing=endpoint.failing_since is not None, held=held)
+    except Unavailable:
+        log.warning("no message for webhook endpoint %s: the sweep brings it", endpoint.id)
+
+
 class Webhooks:
-    """Endpoints of merchants, and deliveries that merchants ask for. `allow_private` (the local stack) lets URLs be http and
-    private."""
+    """Endpoints of merchants. `allow_private` (the local stack) lets URLs be http and private."""
 
     def __init__(self, store: Store, queues: Queues, clock: Clock, sealer: Sealer, *, allow_private: bool = False) -> None:
         self._store = store
@@ -99,10 +110,7 @@ class Webhooks:
 
     def get(self, tenant: TenantId, id: str) -> WebhookEndpoint:
         """Raises NotFound."""
-        endpoint = self._store.get(WebhookEndpoint, tenant=tenant, id=id)
-        if endpoint is None:
-            raise NotFound("Webhook not found", {"id": id})
-        return endpoint
+        return endpoint_of(self._store, tenant, id)
 
     def update(
         self,
@@ -144,7 +152,7 @@ class Webhooks:
 
         before, after = until_settled(decide)
         if before.status == "paused" and after.status != "paused":
-            self._wake(after, held=True)
+            wake(self._queues, after, held=True)
         return after
 
     def rotate_secret(
@@ -182,64 +190,8 @@ class Webhooks:
             return endpoint
 
         gone = until_settled(decide)
-        self._wake(gone, held=True)
+        wake(self._queues, gone, held=True)
         return gone
-
-    def test(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
-        """Send the endpoint a `webhook.test` event, the way that all others take. Raises NotFound, BusinessRule."""
-
-        def decide() -> tuple[Delivery, WebhookEndpoint]:
-            endpoint = self.get(tenant, id)
-            check_enabled(endpoint)
-            if endpoint.paused:
-                raise BusinessRule("id", "this webhook is paused: nothing is sent to it before it goes on")
-            now = self._clock.now_ms()
-            event_id = new_id("evt", now)
-            event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, now, {"webhookId": id}), iso(now))
-            delivery = delivery_for(event, endpoint, now)
-            self._store.commit([Save(event), Save(delivery), Open(delivery_work(delivery)), *also(delivery)])
-            return delivery, endpoint
-
-        delivery, endpoint = until_settled(decide)
-        self._wake(endpoint)
-        return delivery
-
-    def redeliver(self, tenant: TenantId, delivery_id: str, *, also: Also = nothing_more) -> Delivery:
-        """Send a delivery's event to its endpoint once more, with all retries: a new delivery, or the same one at once where it
-        still waits for its turn. Raises NotFound (the endpoint or the event is gone, too), BusinessRule.
-        """
-
-        def decide() -> tuple[Delivery, WebhookEndpoint]:
-            before = self._store.get(Delivery, tenant=tenant, id=delivery_id)
-            if before is None:
-                raise NotFound("Delivery not found", {"id": delivery_id})
-            endpoint, event = self._store.get_many(
-                [
-                    (WebhookEndpoint, {"tenant": tenant, "id": before.endpoint_id}),
-                    (EventRecord, {"tenant": tenant, "id": before.event_id}),
-                ]
-            )
-            if endpoint is None or event is None:
-                raise NotFound("Delivery not found", {"id": delivery_id})
-            check_enabled(endpoint)
-            now = self._clock.now_ms()
-            if before.status != "pending":
-                after = delivery_for(event, endpoint, now, new_id("again", now))
-                told = replace(before, again_id=after.id, version=before.version + 1)
-                changes: Sequence[Change] = [Save(after), Open(delivery_work(after)), Save(told)]
-            elif before.held or before.due_at <= now:
-                after, changes = before, []  # it is on its way: whoever carries it must find it as it was
-            else:
-                after = before.hurried(now)
-                changes = [Save(after), Close(delivery_work(before)), Open(delivery_work(after))]
-            changes = [*changes, *also(after)]
-            if changes:
-                self._store.commit(changes)
-            return after, endpoint
-
-        delivery, endpoint = until_settled(decide)
-        self._wake(endpoint)
-        return delivery
 
     def event(self, tenant: TenantId, id: str) -> EventRecord:
         """Raises NotFound."""
@@ -247,12 +199,6 @@ class Webhooks:
         if event is None:
             raise NotFound("Event not found")
         return event
-
-    def _wake(self, endpoint: WebhookEndpoint, *, held: bool = False) -> None:
-        try:
-            self._queues.wake(endpoint.tenant, endpoint.id, failing=endpoint.failing_since is not None, held=held)
-        except Unavailable:
-            log.warning("no message for webhook endpoint %s: the sweep brings it", endpoint.id)
 
     def problems(self, given: Mapping[str, object]) -> Problems:
         """What is wrong with the `url`, `events` and `secret` among `given`. A secret of None is one that is made here."""
@@ -292,11 +238,6 @@ def _secret_problems(secret: object | None) -> tuple[FieldProblem, ...]:
 
 def _names(events: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cast(Sequence[str], events)))
-
-
-def check_enabled(endpoint: WebhookEndpoint) -> None:
-    if not endpoint.enabled:
-        raise BusinessRule("id", "this webhook is disabled: enable it first")
 
 
 def _are_events(events: object) -> bool:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.keys import Deriver
     from chalicelib.usecases.ports.staking import StakingNode
     from chalicelib.usecases.reconciliation import Reconciliations
+    from chalicelib.usecases.redelivery import Redelivery
     from chalicelib.usecases.releases import Releases
     from chalicelib.usecases.rescan import Rescans
     from chalicelib.usecases.sandbox import Sandbox
@@ -318,6 +319,12 @@ class Services(WorkerServices):
 
         sealer = KmsSealer(lambda: self._client("kms"), self.settings)
         return Webhooks(self.store, self.queues, self.clock, sealer, allow_private=self.settings.webhooks_private)
+
+    @cached_property
+    def redelivery(self) -> Redelivery:
+        from chalicelib.usecases.redelivery import Redelivery
+
+        return Redelivery(self.store, self.queues, self.clock, self.realm_clock)
 
     @cached_property
     def sandbox(self) -> Sandbox:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.rates import RateKeeper, RateProvider
     from chalicelib.usecases.reconciliation_looks import Looks as Comparing
     from chalicelib.usecases.reconciliation_run import ReconciliationRun
+    from chalicelib.usecases.redelivery_run import RedeliveryRun
     from chalicelib.usecases.relay import Relay
     from chalicelib.usecases.rescan import Rescanner
     from chalicelib.usecases.restoring import Pools, Restorer
@@ -331,6 +332,12 @@ class WorkerServices(CoinMoveServices):
         opener = KmsOpener(lambda: self._client("kms"), self.settings)
         deliveries = Deliveries(self.store, self.clock, sender, self.queues)
         return Turns(self.store, self.queues, self.clock, deliveries, opener)
+
+    @cached_property
+    def redelivery_run(self) -> RedeliveryRun:
+        from chalicelib.usecases.redelivery_run import RedeliveryRun
+
+        return RedeliveryRun(self.store, self.queues, self.clock)
 
     @cached_property
     def delivery_sweep(self) -> DeliverySweep:

@@ -11,7 +11,8 @@ from chalicelib.wiring import services
 
 
 def run() -> None:
-    """Tell old outbox rows, make what batches left behind, ask again for idle payouts and due deliveries.
+    """Tell old outbox rows, make what batches left behind, ask again for idle payouts, due deliveries and
+    jobs of redelivery.
 
     One step's failure does not stop the next. Raises `Failures` at the end.
     """
@@ -21,6 +22,7 @@ def run() -> None:
     with Each("housekeeping") as each:
         each.take("outbox", wired.relay.sweep)
         each.take("deliveries", wired.delivery_sweep.run)
+        each.take("redeliveries", wired.redelivery_run.sweep)
         for realm in wired.settings.realms:
             for network in wired.store.catalogue(realm).networks.values():
                 if network.status == "active":

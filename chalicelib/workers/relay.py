@@ -1,12 +1,20 @@
-"""A message that an outbox row wants to be told."""
+"""A message that an outbox row wants to be told, or that a job of redelivery wants to go on."""
 
 from __future__ import annotations
 
+import json
+
+from chalicelib.domain.ids import TenantId
 from chalicelib.wiring import services
 from chalicelib.workers.batches import fields
 
 
 def handle(body: str) -> None:
-    """Tell the row. Raises what stops it; the queue brings the message again, and the sweep finds the row anyway."""
-    (row,) = fields(body, "id")
-    services().relay.tell(row)
+    """Tell the row, or go on with the job for ten seconds. Raises what stops it; the queue brings the message again, and the
+    sweep finds the row, or the job, anyway."""
+    if "redelivery" in json.loads(body):
+        tenant, job = fields(body, "tenant", "redelivery")
+        services().redelivery_run.carry(TenantId(tenant), job)
+    else:
+        (row,) = fields(body, "id")
+        services().relay.tell(row)

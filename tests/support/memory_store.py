@@ -19,6 +19,7 @@ from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants import Tally
 from chalicelib.domain.moves import Move
+from chalicelib.domain.redelivery import LatestRedelivery, RedeliveryJob
 from chalicelib.domain.turns import Turn
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
@@ -30,6 +31,8 @@ KEYS: dict[type, tuple[str, ...]] = {
     WebhookEndpoint: ("tenant", "id"),
     Delivery: ("tenant", "id"),
     Turn: ("tenant", "endpoint_id"),
+    RedeliveryJob: ("tenant", "id"),
+    LatestRedelivery: ("tenant", "endpoint_id"),
     EventRecord: ("tenant", "id"),
     OutboxRow: ("id",),
     Tally: ("tenant", "of"),
@@ -59,10 +62,19 @@ class MemoryStore:
         return [self.get(kind, **key) for kind, key in wanted]
 
     def page(
-        self, kind: type[Any], /, *, limit: int, after: str | None = None, newest_first: bool = False, **partition: str
+        self,
+        kind: type[Any],
+        /,
+        *,
+        limit: int,
+        after: str | None = None,
+        newest_first: bool = False,
+        span: Span = EVERYWHERE,
+        **partition: str,
     ) -> Page[Any]:
         wanted = (kind, *(partition[name] for name in KEYS[kind][:-1]))
         keys = sorted((key for key in self.records if key[:-1] == wanted), reverse=newest_first)
+        keys = [k for k in keys if (span.low is None or k[-1] >= span.low) and (span.high is None or k[-1] <= span.high)]
         keys = [key for key in keys if after is None or (key[-1] < after if newest_first else key[-1] > after)]
         return Page([copy.deepcopy(self.records[key]) for key in keys[:limit]], keys[limit - 1][-1] if len(keys) > limit else None)
 
@@ -190,6 +202,7 @@ class MemoryQueues:
         self.failing: list[bool] = []
         self.held: list[bool] = []
         self.buried: list[tuple[str, str]] = []
+        self.redeliveries: list[str] = []
         self.down = False
 
     def kick(self, outbox_id: str) -> None:
@@ -206,6 +219,10 @@ class MemoryQueues:
         self.wakes.append((endpoint_id, delay_seconds))
         self.failing.append(failing)
         self.held.append(held)
+
+    def redeliver(self, tenant: str, job_id: str) -> None:
+        if not self.down:
+            self.redeliveries.append(job_id)
 
     def bury(self, delivery_id: str, tenant: str) -> None:
         self._up()

@@ -40,7 +40,9 @@ class Attempt(CamelRecord):
 
     at: Time = Field(description="When it was made.")
     response_status: int | None = Field(default=None, description="Absent where no answer came.", examples=[503])
-    response_body: str | None = Field(default=None, description="Its first 1024 bytes.", examples=["busy"])
+    response_body: str | None = Field(
+        default=None, description="Its first 1024 bytes, read as UTF-8; U+FFFD stands for what is none.", examples=["busy"]
+    )
     duration_ms: int = Field(description="How long it took, in milliseconds.", examples=[120])
     error: str | None = Field(default=None, description="Why no answer came.", examples=["no connection in time"])
     next_attempt_at: Time | None = Field(default=None, description="When the next one was due after it. Absent after the last one.")
@@ -67,8 +69,27 @@ class Delivery(CamelRecord):
         description="The latest delivery of the same event that was asked for after this one had ended.",
         examples=["dlv_0fepzs2jg9hk5m3n1r6tvwxy8z"],
     )
+    redelivery_id: str | None = Field(default=None, description="The job that made it, where the events of a time were sent again.")
     created_at: Time
     finished_at: Time | None = Field(default=None, description="When it stopped being pending.")
+
+
+class Redelivery(CamelRecord):
+    """A job that sends an endpoint the events of a time again."""
+
+    id: str = Field(description="Names the job.", examples=["rdl_01jd2w3x4y5z6a7b8c9d0e1f2g"])
+    webhook_id: str = Field(description="The endpoint.", examples=["wh_01jd2w3x4y5z6a7b8c9d0e1f2g"])
+    from_: Time = Field(alias="from", description="Events of this time and later.")
+    to: Time = Field(description="Events before this time.")
+    which: Literal["missed", "all"] = Field(description="Whether what was delivered is sent again, too.", examples=["missed"])
+    events: list[str] = Field(description="Names of events; `*` is all.", examples=[["invoice.completed"]])
+    status: Literal["running", "done", "cancelled"] = Field(description="How far it is.", examples=["running"])
+    reason: str | None = Field(default=None, description="Why it was cancelled.", examples=["the endpoint was deleted"])
+    looked: int = Field(description="Events of that time that were looked at, of all names.", examples=[250])
+    made: int = Field(description="Deliveries that were made.", examples=[12])
+    skipped: int = Field(description="Events for the endpoint that needed none: delivered already, or waiting.", examples=[88])
+    created_at: Time
+    finished_at: Time | None = Field(default=None, description="When it was done or cancelled.")
 
 
 class TestEvent(CamelRecord):

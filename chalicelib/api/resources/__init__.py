@@ -24,7 +24,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "reconciliation": ("reconciliation",),
     "sandbox": ("sandbox",),
     "transactions": ("grey_list", "transactions"),
-    "webhooks": ("webhooks",),
+    "webhooks": ("deliveries", "webhooks"),
     "whitelist": ("whitelist",),
     "withdrawals": ("withdrawal_requests", "withdrawal_switch", "withdrawals"),
     "withdraws": ("withdraws",),

@@ -1,4 +1,4 @@
-"""Webhook endpoints of the merchant, and what became of deliveries to them."""
+"""Webhook endpoints of the merchant."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.lists import Listing, ListQuery, choice, flag, text, time, whole
+from chalicelib.api.lists import Listing, ListQuery, choice, flag, text, time
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.events import EVENT_NAMES
-from chalicelib.domain.ids import place_in_time
 from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS, EndpointStatus
-from chalicelib.usecases.ports.store import Listed
-from chalicelib.usecases.webhook_views import delivery_view, endpoint_view
+from chalicelib.usecases.webhook_views import endpoint_view
 
 _URL = Field(
     description="https, a public host, no user name and no fragment.", examples=["https://shop.example/hook"],
@@ -44,22 +42,6 @@ WEBHOOKS = Listing(
         flag("enabled", lambda r, _: r.status == "active", "Whether `status` is `active`."),
     ),
     order="asc",
-)
-DELIVERIES = Listing(
-    "deliveries",
-    (
-        time("createdAt", lambda r, _: r.created_at, "When the event happened.").known_as("created_at").indexed("time"),
-        text("id", lambda r, _: r.id, "The delivery's id.", sortable=False),
-        choice("status", lambda r, _: r.status, ("pending", "delivered", "dead", "cancelled"), "What became of it."),
-        choice("event", lambda r, _: r.event_name, (*EVENT_NAMES, "webhook.test"), "The event's name."),
-        text("eventId", lambda r, _: r.event_id, "The event's id.", sortable=False),
-        whole("lastResponseStatus", lambda r, _: r.attempts[-1].status if r.attempts else None, "What the receiver answered last."),
-        time("nextAttemptAt", lambda r, _: r.due_at if r.status == "pending" and not r.held else None, "When it is tried again."),
-        time("finishedAt", lambda r, _: r.finished_at, "When it was delivered or given up."),
-    ),
-    family="dlv",
-    by="endpoint",
-    position=lambda ms: place_in_time(ms, ""),
 )
 
 
@@ -173,19 +155,6 @@ def delete_webhook(ctx: Ctx) -> Answer:
 
 
 @endpoint(
-    "POST", "/webhooks/{id}/test", family="envelope", permission="webhooks:write", rate_class="webhooks", status=201,
-    creates=True, answer="webhooks.Delivery", summary="Send an endpoint a test event",
-    shows={"event": "webhook.test", "status": "pending", "attempts": []},
-)  # fmt: skip
-def test_webhook(ctx: Ctx) -> Answer:
-    """The event `webhook.test`, for this endpoint alone whatever it subscribed to, signed and retried as every other. A disabled
-    endpoint is `VALIDATION_ERROR`."""
-    answer = ctx.once(delivery_view)
-    ctx.services.webhooks.test(ctx.tenant, ctx.param("id"), also=answer.also)
-    return answer.answer
-
-
-@endpoint(
     "POST", "/webhooks/{id}/rotate-secret", family="envelope", permission="webhooks:write", rate_class="webhooks",
     body=SecretRotate, status=201, creates=True, answer="webhooks.NewWebhook", summary="Give an endpoint a new secret",
 )  # fmt: skip
@@ -196,29 +165,4 @@ def rotate_webhook_secret(ctx: Ctx, body: SecretRotate) -> Answer:
     """
     answer = ctx.once(lambda shown: {**endpoint_view(shown.endpoint, ctx.now_ms), "secret": shown.secret}, secret=True)
     ctx.services.webhooks.rotate_secret(ctx.tenant, ctx.param("id"), body.overlap, body.secret, also=answer.also)
-    return answer.answer
-
-
-@endpoint(
-    "GET", "/webhooks/{id}/deliveries", family="envelope", permission="webhooks:read", rate_class="webhooks", query=DELIVERIES,
-    answer="list[webhooks.Delivery]", summary="What an endpoint was sent, newest first",
-)  # fmt: skip
-def list_deliveries(ctx: Ctx, query: ListQuery) -> Answer:
-    """Deliveries of the last 30 days. One that was made a moment ago may not be in the list yet."""
-    hook = ctx.services.webhooks.get(ctx.tenant, ctx.param("id"))
-    found, pagination = DELIVERIES.page(ctx, query, whole=Listed("dlv", "endpoint", ctx.tenant, hook.id))
-    return Answer([delivery_view(delivery) for delivery in found], pagination)
-
-
-@endpoint(
-    "POST", "/webhooks/deliveries/{id}/redeliver", family="envelope", permission="webhooks:write", rate_class="webhooks",
-    status=201, creates=True, answer="webhooks.Delivery", summary="Send an event once more",
-    shows={"status": "pending", "attempts": []},
-)  # fmt: skip
-def redeliver(ctx: Ctx) -> Answer:
-    """The same bytes under the same `webhook-id`, in a new delivery with all its retries. A delivery that still waits for a retry
-    is sent now instead. 404 where the endpoint was deleted, `VALIDATION_ERROR` where it is disabled.
-    """
-    answer = ctx.once(delivery_view)
-    ctx.services.webhooks.redeliver(ctx.tenant, ctx.param("id"), also=answer.also)
     return answer.answer

@@ -26,6 +26,10 @@ class Queues(Protocol):
         """
         ...
 
+    def redeliver(self, tenant: str, job_id: str) -> None:
+        """Ask for a job of redelivery to go on. Never raises: the sweep finds it anyway."""
+        ...
+
 
 class RangeQueue(Protocol):
     """Wake-up calls for whoever scans ranges of a backlog. Losing one delays, it never loses."""

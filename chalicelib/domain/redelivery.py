@@ -1,0 +1,124 @@
+"""Sending an endpoint the events of a time once more, or at last: the job that goes through them. Pure: reads no clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from chalicelib.domain.deliveries import Delivery, delivery_for
+from chalicelib.domain.ids import TenantId, first_id
+from chalicelib.domain.webhooks import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint
+from chalicelib.domain.work import Work, lane_of, time_order
+
+RedeliveryStatus = Literal["running", "done", "cancelled"]
+Which = Literal["missed", "all"]
+
+PAGE = 100
+"""Events that are looked at before what was done is written down."""
+LONGEST_MS = KEEP_SECONDS * 1000
+"""The longest time that one job can be about: events are kept no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedeliveryJob:
+    """Events from `from_at` up to but without `to_at`, in the time of the tenant's realm, for one endpoint; `events` are the names
+    ("*": all). Times in milliseconds since 1970, `ttl` in seconds.
+
+    `after` is the last event that was looked at. `looked` counts the events of that time whatever their names, `made` the
+    deliveries, `skipped` those of the endpoint's events that needed none. `touched_at`: somebody was at it.
+    """
+
+    tenant: TenantId
+    id: str
+    endpoint_id: str
+    from_at: int
+    to_at: int
+    which: Which
+    events: tuple[str, ...]
+    created_at: int
+    touched_at: int
+    ttl: int
+    status: RedeliveryStatus = "running"
+    after: str | None = None
+    looked: int = 0
+    made: int = 0
+    skipped: int = 0
+    finished_at: int | None = None
+    reason: str | None = None
+    version: int = 1
+
+    @property
+    def span(self) -> tuple[str, str]:
+        """The ids of its events lie between these two. None is equal to either: they are the beginnings of ids."""
+        return first_id("evt", self.from_at), first_id("evt", self.to_at)
+
+    def is_about(self, event: EventRecord, endpoint: WebhookEndpoint) -> bool:
+        """Whether `event` is one of those that it brings: of its names, and something that the endpoint is told of today."""
+        named = "*" in self.events or event.name in self.events
+        return named and event.name != TEST_EVENT and endpoint.told_of(event)
+
+    def past(self, page: Seen, last: bool, now: int) -> RedeliveryJob:
+        """After a page was done; `last`: there is none behind it. One that was cancelled meanwhile stays so."""
+        told = replace(
+            self, after=page.after or self.after, looked=self.looked + page.looked, made=self.made + page.made,
+            skipped=self.skipped + page.skipped, touched_at=now, version=self.version + 1,
+        )  # fmt: skip
+        return replace(told, status="done", finished_at=now) if last and self.status == "running" else told
+
+    def cancelled(self, reason: str, now: int) -> RedeliveryJob:
+        return replace(self, status="cancelled", reason=reason, finished_at=now, version=self.version + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came of a page of events; `after` is the last one, None where there was none."""
+
+    after: str | None
+    looked: int
+    made: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatestRedelivery:
+    """Which job an endpoint's latest one is: whoever begins the next changes it, so that of two at once one is refused."""
+
+    tenant: TenantId
+    endpoint_id: str
+    job_id: str
+    ttl: int
+    version: int = 1
+
+
+def redelivery_work(job: RedeliveryJob) -> Work:
+    """The obligation to bring the job to its end."""
+    return Work("redelivery", lane_of(job.id), time_order(job.created_at), f"{job.tenant}|{job.id}")
+
+
+def job_of(work: Work) -> tuple[TenantId, str]:
+    """Tenant and id of the job that such a row is about."""
+    tenant, _, id = work.id.rpartition("|")
+    return TenantId(tenant), id
+
+
+def needs_none(which: Which, first: Delivery | None, latest: Delivery | None) -> bool:
+    """Whether an event needs no further delivery: one waits, or it was delivered and only what was missed is asked for.
+
+    `first` is the event's first delivery to the endpoint, `latest` the one that was made of it last, where there is another.
+    """
+    made = [delivery for delivery in (first, latest) if delivery is not None]
+    return any(d.status == "pending" or (which == "missed" and d.status == "delivered") for d in made)
+
+
+def made_again(
+    first: Delivery, event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str, job: str | None = None
+) -> tuple[Delivery, Delivery]:
+    """Another delivery of what has ended, and `first` as it is then. `again` names it; `job` is the job that wants it."""
+    new = fresh(event, endpoint, now, again, job)
+    new = replace(new, earlier_id=first.again_id or first.id)
+    return new, replace(first, again_id=new.id, version=first.version + 1)
+
+
+def fresh(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "", job: str | None = None) -> Delivery:
+    """A delivery that somebody asked for: held at once where the endpoint is paused."""
+    return replace(delivery_for(event, endpoint, now, again), held=endpoint.paused, job_id=job)

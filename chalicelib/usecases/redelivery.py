@@ -1,0 +1,216 @@
+"""Deliveries that merchants read and ask for: a test event, one delivery once more, and all of a time.
+
+The last is a job: this makes its record and its obligation, `usecases/redelivery_run.py` carries it out. Touches webhooks,
+events and work only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work, first_delivery_id
+from chalicelib.domain.errors import BusinessRule, NotFound
+from chalicelib.domain.events import Event
+from chalicelib.domain.ids import TenantId, new_id
+from chalicelib.domain.redelivery import LONGEST_MS, LatestRedelivery, RedeliveryJob, Which, made_again, redelivery_work
+from chalicelib.domain.times import iso
+from chalicelib.domain.webhooks import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint, event_record
+from chalicelib.usecases.changes import Also, Change, Close, Open, Save, nothing_more
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.queues import Queues
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.webhooks import endpoint_of, wake
+
+_MOST_FOLLOWED = 50
+"""Deliveries of one event to one endpoint that are looked up one after the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be sent again: events from `from_at` up to but without `to_at`, in milliseconds since 1970; None: until now.
+
+    `events` are names; None: what the endpoint subscribes to.
+    """
+
+    from_at: int
+    to_at: int | None = None
+    which: Which = "missed"
+    events: tuple[str, ...] | None = None
+
+
+class Redelivery:
+    """`realm_clock` is the time that events bear."""
+
+    def __init__(self, store: Store, queues: Queues, clock: Clock, realm_clock: Clock) -> None:
+        self._store, self._queues = store, queues
+        self._clock, self._realm_clock = clock, realm_clock
+
+    def test(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
+        """Send the endpoint a `webhook.test` event, the way that all others take. Raises NotFound, BusinessRule."""
+
+        def decide() -> tuple[Delivery, WebhookEndpoint]:
+            endpoint = endpoint_of(self._store, tenant, id)
+            _check_enabled(endpoint)
+            if endpoint.paused:
+                raise BusinessRule("id", "this webhook is paused: nothing is sent to it before it goes on")
+            now = self._clock.now_ms()
+            event_id = new_id("evt", now)
+            event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, now, {"webhookId": id}), iso(now))
+            delivery = delivery_for(event, endpoint, now)
+            self._store.commit([Save(event), Save(delivery), Open(delivery_work(delivery)), *also(delivery)])
+            return delivery, endpoint
+
+        delivery, endpoint = until_settled(decide)
+        wake(self._queues, endpoint)
+        return delivery
+
+    def delivery(self, tenant: TenantId, id: str) -> Delivery:
+        """Raises NotFound."""
+        found = self._store.get(Delivery, tenant=tenant, id=id)
+        if found is None:
+            raise NotFound("Delivery not found", {"id": id})
+        return found
+
+    def of_event(self, tenant: TenantId, endpoint_id: str, event_id: str) -> list[Delivery] | None:
+        """All deliveries of an event to an endpoint; None where they are too many to be looked up one after the other."""
+        first = self._store.get(Delivery, tenant=tenant, id=first_delivery_id(event_id, endpoint_id))
+        if first is None:
+            return []
+        found, next_id = [first], first.again_id
+        while next_id is not None and next_id != first.id:
+            if len(found) > _MOST_FOLLOWED:
+                return None
+            following = self._store.get(Delivery, tenant=tenant, id=next_id)
+            if following is None:
+                return None
+            found.append(following)
+            next_id = following.earlier_id
+        return found
+
+    def redeliver(self, tenant: TenantId, delivery_id: str, *, also: Also = nothing_more) -> Delivery:
+        """Send a delivery's event to its endpoint once more, with all retries: a new delivery, or the same one at once where it
+        still waits for its turn. Raises NotFound (the endpoint or the event is gone, too), BusinessRule.
+        """
+
+        def decide() -> tuple[Delivery, WebhookEndpoint]:
+            before = self.delivery(tenant, delivery_id)
+            first_id = first_delivery_id(before.event_id, before.endpoint_id)
+            endpoint, event, first = self._store.get_many(
+                [
+                    (WebhookEndpoint, {"tenant": tenant, "id": before.endpoint_id}),
+                    (EventRecord, {"tenant": tenant, "id": before.event_id}),
+                    (Delivery, {"tenant": tenant, "id": first_id}),
+                ]
+            )
+            if endpoint is None or event is None:
+                raise NotFound("Delivery not found", {"id": delivery_id})
+            _check_enabled(endpoint)
+            now = self._clock.now_ms()
+            if before.status != "pending":
+                after, changes = _again(before, first, event, endpoint, now)
+            elif before.held or before.due_at <= now:
+                after, changes = before, []  # it is on its way: whoever carries it must find it as it was
+            else:
+                after = before.hurried(now)
+                changes = [Save(after), Close(delivery_work(before)), Open(delivery_work(after))]
+            changes = [*changes, *also(after)]
+            if changes:
+                self._store.commit(changes)
+            return after, endpoint
+
+        delivery, endpoint = until_settled(decide)
+        wake(self._queues, endpoint)
+        return delivery
+
+    def order(self, tenant: TenantId, endpoint_id: str, wanted: Wanted, *, also: Also = nothing_more) -> RedeliveryJob:
+        """Begin to send an endpoint the events of a time. `also` gives what commits together with the job.
+
+        Raises NotFound, and BusinessRule: the time is none that events are kept of, the endpoint is disabled, or a job is running
+        for it.
+        """
+
+        def decide() -> RedeliveryJob:
+            endpoint = endpoint_of(self._store, tenant, endpoint_id)
+            _check_enabled(endpoint)
+            now, to_at = self._clock.now_ms(), self._checked(wanted)
+            names = wanted.events or endpoint.events
+            for name in names:
+                if "*" not in endpoint.events and name not in endpoint.events:
+                    raise BusinessRule("events", f"this webhook is not told of {name}: let it subscribe to that first")
+            latest = self._store.get(LatestRedelivery, tenant=tenant, endpoint_id=endpoint_id)
+            if latest is not None:
+                self._check_ended(tenant, latest.job_id)
+            job = RedeliveryJob(
+                tenant, new_id("rdl", now), endpoint_id, wanted.from_at, to_at, wanted.which, names, now, now,
+                now // 1000 + KEEP_SECONDS,
+            )  # fmt: skip
+            version = 1 if latest is None else latest.version + 1
+            mark = LatestRedelivery(tenant, endpoint_id, job.id, job.ttl, version)
+            self._store.commit([Save(job), Save(mark), Open(redelivery_work(job)), *also(job)])
+            return job
+
+        job = until_settled(decide)
+        self._queues.redeliver(tenant, job.id)
+        return job
+
+    def job(self, tenant: TenantId, id: str) -> RedeliveryJob:
+        """Raises NotFound."""
+        found = self._store.get(RedeliveryJob, tenant=tenant, id=id)
+        if found is None:
+            raise NotFound("Redelivery not found", {"id": id})
+        return found
+
+    def cancel(self, tenant: TenantId, id: str) -> RedeliveryJob:
+        """Make nothing more; what was made is sent. A job that has ended stays as it is. Raises NotFound."""
+
+        def decide() -> RedeliveryJob:
+            job = self.job(tenant, id)
+            if job.status != "running":
+                return job
+            after = job.cancelled("its owner cancelled it", self._clock.now_ms())
+            self._store.commit([Save(after), Close(redelivery_work(job))])
+            return after
+
+        return until_settled(decide)
+
+    def _check_ended(self, tenant: TenantId, job_id: str) -> None:
+        running = self._store.get(RedeliveryJob, tenant=tenant, id=job_id)
+        if running is not None and running.status == "running":
+            raise BusinessRule("id", f"redelivery {running.id} is running for this webhook: wait for its end, or cancel it")
+
+    def _checked(self, wanted: Wanted) -> int:
+        """Where the time ends. What has not happened yet is delivered anyway, so it is now at the latest."""
+        now = self._realm_clock.now_ms()
+        to_at = now if wanted.to_at is None else wanted.to_at
+        if wanted.from_at >= to_at and wanted.to_at is not None:
+            _refuse("to", "must be later than from")
+        if wanted.from_at >= now:
+            _refuse("from", "must not be in the future")
+        if to_at <= self._clock.now_ms() - LONGEST_MS:
+            _refuse("to", "events of that time are kept no more: it is more than 30 days ago")
+        if to_at - wanted.from_at > LONGEST_MS:
+            _refuse("from", "must be 30 days before to at the earliest: events are kept no longer")
+        return min(to_at, now)
+
+
+def _again(
+    before: Delivery, first: Delivery | None, event: EventRecord, endpoint: WebhookEndpoint, now: int
+) -> tuple[Delivery, Sequence[Change]]:
+    """A new delivery of what `before` was about, which has ended; every one knows the one that came after it."""
+    after, told = made_again(before if first is None else first, event, endpoint, now, new_id("again", now))
+    changes: list[Change] = [Save(after), Open(delivery_work(after)), Save(told)]
+    if told.id != before.id:
+        changes.append(Save(replace(before, again_id=after.id, version=before.version + 1)))
+    return after, changes
+
+
+def _check_enabled(endpoint: WebhookEndpoint) -> None:
+    if not endpoint.enabled:
+        raise BusinessRule("id", "this webhook is disabled: enable it first")
+
+
+def _refuse(field: str, constraint: str) -> NoReturn:
+    raise BusinessRule(field, constraint)
