@@ -46,9 +46,14 @@ class SqsQueues:
         self._send(name, body, DelaySeconds=delay_seconds, MessageGroupId=tenant)
 
     def redeliver(self, tenant: str, job_id: str) -> None:
-        """Ask for a job of redelivery to go on. Never raises: the job is open work, and the sweep finds it."""
+        """Ask for a job of redelivery to go on. Never raises: the job is open work, and the sweep finds it.
+
+        One group for all of them: they take long, and then the queue hands out the outbox's messages first, each of which, without
+        a group, counts as an owner of its own.
+        docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html
+        """
         try:
-            self._send("relay", {"tenant": tenant, "redelivery": job_id})
+            self._send("relay", {"tenant": tenant, "redelivery": job_id}, MessageGroupId="redelivery")
         except Unavailable:
             log.warning("no message for redelivery %s: the sweep brings it", job_id)
 

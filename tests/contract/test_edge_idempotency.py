@@ -14,6 +14,7 @@ from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.times import iso
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.changes import Add, Conflict, Save
 from chalicelib.usecases.idempotency import KEPT_MS
@@ -56,6 +57,11 @@ def hook(edge: Edge) -> str:
 
 def delivery(edge: Edge) -> str:
     return str(post(edge, f"/webhooks/{hook(edge)}/test", None, key=None).json["data"]["id"])
+
+
+def a_time(edge: Edge) -> dict[str, str]:
+    now = edge.services.clock.now_ms()
+    return {"from": iso(now - 3_600_000), "to": iso(now - 1)}
 
 
 def key(edge: Edge) -> str:
@@ -107,6 +113,7 @@ BODIES: dict[str, Callable[[Edge], Asked]] = {
     "/sandbox/tokens": plain({"network": "ethereum", "symbol": "TKN", "name": "Token", "decimals": 8}),
     "/webhooks": plain(HOOK),
     "/webhooks/deliveries/{id}/redeliver": lambda edge: ({"id": delivery(edge)}, None),
+    "/webhooks/{id}/redeliver": lambda edge: ({"id": hook(edge)}, a_time(edge)),
     "/webhooks/{id}/rotate-secret": lambda edge: ({"id": hook(edge)}, {}),
     "/webhooks/{id}/test": lambda edge: ({"id": hook(edge)}, None),
     "/whitelist/addresses": plain({"network": "ethereum", "address": PAYEE, "label": "n"}),
@@ -116,7 +123,14 @@ BODIES: dict[str, Callable[[Edge], Asked]] = {
 """What makes something on each route that creates; a route that is not here fails its test."""
 resources.load()
 CREATING = [route for route in ROUTES if route.creates]
-ONLY_ONE = {"/addresses/grey-list", "/addresses/service-wallets", "/api-keys/{id}/rotate", "/coins", "/whitelist/addresses"}
+ONLY_ONE = {
+    "/addresses/grey-list",
+    "/addresses/service-wallets",
+    "/api-keys/{id}/rotate",
+    "/coins",
+    "/whitelist/addresses",
+    "/webhooks/{id}/redeliver",
+}
 """What is there already can not be made once more, and is answered all the same where the key is repeated."""
 
 

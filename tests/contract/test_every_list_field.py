@@ -117,6 +117,10 @@ def collections(shop: Shop) -> None:
         shop.turn()
 
 
+def days_ago(count: int) -> str:
+    return (datetime.fromtimestamp(services().clock.now_ms() / 1000, UTC) - timedelta(days=count)).isoformat()
+
+
 def filled(stack: Stack) -> dict[str, str]:
     """Fill the lists. What stands for the parameters of paths."""
     shop = Shop(stack)
@@ -128,6 +132,12 @@ def filled(stack: Stack) -> dict[str, str]:
         ]
         done(shop, 200, "PUT", f"/v1/webhooks/{hooks[1]['id']}", {"enabled": False})
         settings(shop)
+        for ended in (True, False):
+            time = {"from": days_ago(3), "to": days_ago(2)}
+            job = done(shop, 201, "POST", f"/v1/webhooks/{hooks[0]['id']}/redeliver", time)
+            if ended:
+                done(shop, 200, "DELETE", f"/v1/webhooks/redeliveries/{job['data']['id']}")
+            services().clock.shift_ms += 1
         address = business(shop)
         stack.drain(only=("relay", "deliver"), rounds=1)
     return {"id": hooks[0]["id"], "address": address}

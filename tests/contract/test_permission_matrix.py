@@ -18,6 +18,7 @@ from chalicelib.domain.collecting import Collection
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import asset_id, network_id, tenant_id
 from chalicelib.domain.merchants import PERMISSIONS, PRESETS, Level
+from chalicelib.domain.times import iso
 from chalicelib.usecases.changes import Save
 from infra.bootstrap import make_key
 from infra.local.aws import LocalAws
@@ -233,6 +234,8 @@ def owned(house: House) -> dict[str, str]:
     withdrawal = post("/withdrawals", network="ethereum", coin="eth", amount="0.1", to_address=payee)
     hook = post("/webhooks", url="http://127.0.0.1:8099/hook", events=["*"])
     sent = post(f"/webhooks/{hook['id']}/test")
+    now = edge.services.clock.now_ms()
+    job = post(f"/webhooks/{hook['id']}/redeliver", **{"from": iso(now - 2000), "to": iso(now - 1000)})
     key = post("/api-keys", name="n", permissions=["read-only"])
     invoice = post("/invoices", currency="eth", amount="1", network="ethereum")
     listed = post("/whitelist/addresses", network="ethereum", address=payee, label="n")
@@ -257,6 +260,7 @@ def owned(house: House) -> dict[str, str]:
         "/transactions/address": address["id"],
         "/webhooks": hook["id"],
         "/webhooks/deliveries": sent["id"],
+        "/webhooks/redeliveries": job["id"],
         "/whitelist/addresses": listed["id"],
         "/withdrawals": withdrawal["id"],
     }

@@ -15,6 +15,7 @@ import pytest
 
 from chalicelib.api.routes import ROUTES
 from chalicelib.domain.addresses import Watched
+from chalicelib.domain.times import iso
 from chalicelib.usecases.rates import Quote
 from chalicelib.wiring import services
 from tests.deploy.declared import API, functions
@@ -73,12 +74,22 @@ class Journey:
             answer = self.api("GET", f"/v1{path}", key=self.stack.keys["admin_test"] if route.level == "admin" else None)
             assert answer
 
-    def manage_webhook(self, id: str) -> None:
+    def manage_webhook(self, id: str) -> tuple[str, str]:
+        """A delivery and a job of redelivery."""
         self.api("PUT", f"/v1/webhooks/{id}", {"events": ["invoice.created"]})
         self.api("POST", f"/v1/webhooks/{id}/rotate-secret", {}, 201)
         sent = self.api("POST", f"/v1/webhooks/{id}/test", status=201)
         self.api("POST", f"/v1/webhooks/deliveries/{sent['data']['id']}/redeliver", status=201)
         self.api("PUT", f"/v1/webhooks/{id}", {"events": ["*"]})
+        now = services().clock.now_ms()
+        time = {"from": iso(now - 86_400_000), "to": iso(now), "which": "all"}
+        job = self.api("POST", f"/v1/webhooks/{id}/redeliver", time, 201)
+        self.settle()
+        job = self.api("GET", f"/v1/webhooks/redeliveries/{job['data']['id']}")
+        assert job["data"]["made"]
+        job = self.api("POST", f"/v1/webhooks/{id}/redeliver", time, 201)
+        self.api("DELETE", f"/v1/webhooks/redeliveries/{job['data']['id']}")
+        return sent["data"]["id"], job["data"]["id"]
 
     def manage_keys(self) -> None:
         made = self.api("POST", "/v1/api-keys", {"name": "n", "permissions": ["read-only"]}, 201)["data"]
@@ -154,7 +165,7 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
         journey.settle()
         journey.api("POST", "/v1/sandbox/blocks", {"network": network, "count": 30}, 201)
         journey.settle()
-    journey.manage_webhook(hook["data"]["id"])
+    delivery, redelivery = journey.manage_webhook(hook["data"]["id"])
     journey.manage_keys()
     (held,) = (t for t in journey.api("GET", "/v1/transactions")["data"] if "held" in t["flags"])
     journey.api("POST", f"/v1/transactions/{held['id']}/release", key=admin)
@@ -193,7 +204,10 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
             "/transactions/address/{address}": invoice["address"],
             "/addresses/{address}/transactions": f"{invoice['address']}/transactions",
             "/webhooks/{id}": hook["data"]["id"],
-            "/webhooks/{id}/deliveries": f"{hook['data']['id']}/deliveries",
+            "/webhooks/{id}/deliveries": f"{hook['data']['id']}/deliveries?status=dead",
+            "/webhooks/{id}/redeliveries": f"{hook['data']['id']}/redeliveries",
+            "/webhooks/deliveries/{id}": delivery,
+            "/webhooks/redeliveries/{id}": redelivery,
             "/events/{id}": journey.api("GET", "/v1/events")["data"][0]["id"],
             "/api-keys/{id}": journey.api("GET", "/v1/auth/test")["data"]["key_id"],
             "/withdrawals/{id}": withdrawal["id"],

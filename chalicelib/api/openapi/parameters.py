@@ -23,6 +23,7 @@ _IDS: dict[str, str] = {
     "/pay/": "The invoice's id (`inv_…`).",
     "/sandbox/withdrawals/": "The withdrawal's id (`wd_…`).",
     "/webhooks/deliveries/": "The delivery's id (`dlv_…`).",
+    "/webhooks/redeliveries/": "The job's id (`rdl_…`).",
     "/webhooks/": "The endpoint's id (`wh_…`).",
     "/whitelist/": "The entry's id (`wla_…`).",
     "/withdrawals/": "The withdrawal's id (`wd_…`).",

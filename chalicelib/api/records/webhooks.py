@@ -69,7 +69,11 @@ class Delivery(CamelRecord):
         description="The latest delivery of the same event that was asked for after this one had ended.",
         examples=["dlv_0fepzs2jg9hk5m3n1r6tvwxy8z"],
     )
-    redelivery_id: str | None = Field(default=None, description="The job that made it, where the events of a time were sent again.")
+    redelivery_id: str | None = Field(
+        default=None,
+        description="The job that made it, where the events of a time were sent again.",
+        examples=["rdl_01jd2w3x4y5z6a7b8c9d0e1f2g"],
+    )
     created_at: Time
     finished_at: Time | None = Field(default=None, description="When it stopped being pending.")
 
