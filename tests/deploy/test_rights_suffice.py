@@ -83,11 +83,13 @@ class Journey:
         self.api("PUT", f"/v1/webhooks/{id}", {"events": ["*"]})
         now = services().clock.now_ms()
         time = {"from": iso(now - 86_400_000), "to": iso(now), "which": "all"}
-        job = self.api("POST", f"/v1/webhooks/{id}/redeliver", time, 201)
+        late = self.api("POST", "/v1/webhooks", {"url": f"http://127.0.0.1:{closed_port()}/late", "events": ["*"]}, 201)["data"][
+            "id"
+        ]
+        job = self.api("POST", f"/v1/webhooks/{late}/redeliver", time, 201)
         self.settle()
-        job = self.api("GET", f"/v1/webhooks/redeliveries/{job['data']['id']}")
-        assert job["data"]["made"]
-        job = self.api("POST", f"/v1/webhooks/{id}/redeliver", time, 201)
+        assert self.api("GET", f"/v1/webhooks/redeliveries/{job['data']['id']}")["data"]["made"]
+        job = self.api("POST", f"/v1/webhooks/{late}/redeliver", time, 201)
         self.api("DELETE", f"/v1/webhooks/redeliveries/{job['data']['id']}")
         return sent["data"]["id"], job["data"]["id"]
 
