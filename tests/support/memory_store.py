@@ -7,8 +7,11 @@ store.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from chalicelib.domain.addresses import Address, Wallet, Watched
@@ -49,14 +52,93 @@ KEYS: dict[type, tuple[str, ...]] = {
 }
 
 
+class Records(dict[tuple[Any, ...], Any]):
+    """Records by key, and which keys there are in each partition."""
+
+    def __init__(self, records: Mapping[tuple[Any, ...], Any] = MappingProxyType({})) -> None:
+        super().__init__()
+        self.partitions: dict[tuple[Any, ...], set[str]] = defaultdict(set)
+        self.update(records)
+
+    def __setitem__(self, key: tuple[Any, ...], record: Any) -> None:
+        super().__setitem__(key, record)
+        self.partitions[key[:-1]].add(key[-1])
+
+    def __delitem__(self, key: tuple[Any, ...]) -> None:
+        super().__delitem__(key)
+        self.partitions[key[:-1]].discard(key[-1])
+
+    def update(self, records: Mapping[tuple[Any, ...], Any]) -> None:  # type: ignore[override]
+        for key, record in records.items():
+            self[key] = record
+
+    def pop(self, key: tuple[Any, ...], default: Any = None) -> Any:
+        found = self.get(key, default)
+        if key in self:
+            del self[key]
+        return found
+
+
+class Works(set[Work]):
+    """Open work, in order in each lane: of those who do it, and of time."""
+
+    def __init__(self, works: Iterable[Work] = ()) -> None:
+        super().__init__()
+        self.lanes: dict[tuple[str, str], list[tuple[str, str, Work]]] = defaultdict(list)
+        self.times: dict[tuple[str, str], list[tuple[str, Work]]] = defaultdict(list)
+        for work in works:
+            self.add(work)
+
+    def add(self, work: Work) -> None:
+        if work in self:
+            return
+        super().add(work)
+        insort(self.lanes[work.kind, work.lane], (work.order, work.id, work))
+        lane = time_lane(work)
+        if lane is not None:
+            insort(self.times[work.kind, lane], (f"{work.order}#{work.id}", work))
+
+    def discard(self, work: Work) -> None:
+        if work not in self:
+            return
+        super().discard(work)
+        inside = self.lanes[work.kind, work.lane]
+        del inside[bisect_left(inside, (work.order, work.id))]
+        lane = time_lane(work)
+        if lane is not None:
+            by_time = self.times[work.kind, lane]
+            del by_time[bisect_left(by_time, (f"{work.order}#{work.id}",))]
+
+    def remove(self, work: Work) -> None:
+        if work not in self:
+            raise KeyError(work)
+        self.discard(work)
+
+
 class MemoryStore:
     def __init__(self) -> None:
-        self.records: dict[tuple[Any, ...], Any] = {}
-        self.work: set[Work] = set()
+        self._records = Records()
+        self._work = Works()
         self.commits = 0
 
+    @property
+    def records(self) -> Records:
+        return self._records
+
+    @records.setter
+    def records(self, records: Mapping[tuple[Any, ...], Any]) -> None:
+        self._records = records if isinstance(records, Records) else Records(records)
+
+    @property
+    def work(self) -> Works:
+        return self._work
+
+    @work.setter
+    def work(self, works: Iterable[Work]) -> None:
+        self._work = works if isinstance(works, Works) else Works(works)
+
     def get(self, kind: type[Any], /, **key: str) -> Any:
-        return copy.deepcopy(self.records.get(self._key(kind, key)))
+        return _copied(self.records.get(self._key(kind, key)))
 
     def get_many(self, wanted: Sequence[tuple[type[Any], Mapping[str, str]]], /) -> list[Any]:
         return [self.get(kind, **key) for kind, key in wanted]
@@ -73,10 +155,11 @@ class MemoryStore:
         **partition: str,
     ) -> Page[Any]:
         wanted = (kind, *(partition[name] for name in KEYS[kind][:-1]))
-        keys = sorted((key for key in self.records if key[:-1] == wanted), reverse=newest_first)
-        keys = [k for k in keys if (span.low is None or k[-1] >= span.low) and (span.high is None or k[-1] <= span.high)]
-        keys = [key for key in keys if after is None or (key[-1] < after if newest_first else key[-1] > after)]
-        return Page([copy.deepcopy(self.records[key]) for key in keys[:limit]], keys[limit - 1][-1] if len(keys) > limit else None)
+        keys = sorted(self.records.partitions.get(wanted, ()), reverse=newest_first)
+        keys = [key for key in keys if (span.low is None or key >= span.low) and (span.high is None or key <= span.high)]
+        keys = [key for key in keys if after is None or (key < after if newest_first else key > after)]
+        found = [_copied(self.records[*wanted, key]) for key in keys[:limit]]
+        return Page(found, keys[limit - 1] if len(keys) > limit else None)
 
     def commit(self, changes: Sequence[Change], /) -> None:
         """All or nothing, every condition against what was there before; no item twice, ten at most, as DynamoDB has it."""
@@ -95,19 +178,19 @@ class MemoryStore:
     def open_work(
         self, kind: str, lane: str, *, upto: str | None = None, after: Work | None = None, limit: int = 100
     ) -> list[Work]:
-        found = [w for w in self.work if w.kind == kind and w.lane == lane and (upto is None or w.order <= upto)]
-        if after is not None:
-            found = [w for w in found if (w.order, w.id) > (after.order, after.id)]
-        return sorted(found, key=lambda w: (w.order, w.id))[:limit]
+        there = self.work.lanes.get((kind, lane), [])
+        first = 0 if after is None else bisect_right(there, (after.order, after.id, after))
+        behind = len(there) if upto is None else bisect_left(there, (upto + "\0",))
+        return [work for _, _, work in there[first : min(behind, first + limit)]]
 
     def work_by_time(self, kind: str, lane: str, /, *, limit: int, span: Span = EVERYWHERE, after: str | None = None) -> Page[Work]:
-        found = sorted((f"{w.order}#{w.id}", w) for w in self.work if w.kind == kind and time_lane(w) == lane)
-        inside = [
-            (sk, w)
-            for sk, w in found
-            if (span.low is None or sk >= span.low) and (span.high is None or sk <= span.high) and (after is None or sk > after)
-        ]
-        return Page([w for _, w in inside[:limit]], inside[limit - 1][0] if len(inside) > limit else None)
+        there = self.work.times.get((kind, lane), [])
+        first = 0 if span.low is None else bisect_left(there, (span.low,))
+        if after is not None:
+            first = max(first, bisect_left(there, (after + "\0",)))
+        behind = len(there) if span.high is None else bisect_left(there, (span.high + "\0",))
+        inside = there[first : min(behind, first + limit)]
+        return Page([work for _, work in inside], inside[-1][0] if behind > first + limit else None)
 
     def reserve_indexes(self, pool: str, count: int) -> int:
         raise AssertionError("not for webhooks")
@@ -163,7 +246,7 @@ class MemoryStore:
     def _apply(self, change: Change) -> None:
         match change:
             case Save(record):
-                self.records[self._key_of(record)] = copy.deepcopy(record)
+                self.records[self._key_of(record)] = _copied(record)
             case Add(kind, key, deltas):
                 found = self.records.get(self._key(kind, key)) or kind(**key)
                 sums = {name: getattr(found, name) + delta for name, delta in deltas.items()}
@@ -171,12 +254,17 @@ class MemoryStore:
             case Delete(kind, key):
                 self.records.pop(self._key(kind, key), None)
             case Emit(row):
-                self.records[self._key_of(row)] = copy.deepcopy(row)
+                self.records[self._key_of(row)] = _copied(row)
                 self.work.add(outbox_work(row))
             case Open(work):
                 self.work.add(work)
             case Close(work):
                 self.work.remove(work)
+
+
+def _copied(record: Any) -> Any:
+    """A copy of what has insides that could be changed: all but outbox rows are frozen through and through, and may be shared."""
+    return copy.deepcopy(record) if isinstance(record, OutboxRow) else record
 
 
 class HandClock:
