@@ -102,7 +102,7 @@ class Turns:
             outcome = self._ended(look, turn, now, started, first=own is None)
             if outcome is not None:
                 if own is None or self._saved(turn.over()):
-                    self._ask_later(look, turn, outcome, first=own is None)
+                    self._ask_later(look, turn, outcome)
                     return outcome
                 own = turn  # somebody came meanwhile: look again
             elif look.wave:
@@ -148,7 +148,7 @@ class Turns:
         """How the turn ends; None while it goes on."""
         if not look.due:
             return "idle" if first else "done"
-        if turn.rests_until > now + EARLY_MS and look.wave:
+        if turn.rests_until > now and look.wave:
             return "resting"
         return "more" if now - started >= TURN_MS else None
 
@@ -218,15 +218,18 @@ class Turns:
         """Messages for retries that are near; what waits longer than a message can is brought by the schedule."""
         now = self._clock.now_ms()
         waiting = [one.delivery for one in sent if one.outcome == "retry" and not one.delivery.long_wait]
-        for seconds in sorted({_seconds(max(delivery.due_at, turn.rests_until) - now) for delivery in waiting}):
+        times = {max(delivery.due_at, turn.rests_until) for delivery in waiting}
+        if any(one.rests_until for one in sent):
+            times.add(turn.rests_until)  # one for all that comes up meanwhile, whatever the retries themselves wait for
+        for seconds in sorted({_seconds(at - now) for at in times}):
             self._wake(turn, seconds)
 
-    def _ask_later(self, look: _Look, turn: Turn, outcome: Outcome, *, first: bool) -> None:
-        """A message for what is due and not sent yet. For the end of a rest whoever heard of it sent one: one for all."""
-        if outcome == "resting" and not first:
-            self._wake(turn, _seconds(turn.rests_until - self._clock.now_ms()))
-        elif outcome == "more":
+    def _ask_later(self, look: _Look, turn: Turn, outcome: Outcome) -> None:
+        """A message for what is due and not sent yet. For the end of a rest whoever heard of it sent one, which may be early."""
+        if outcome == "more":
             self._wake(turn, 0, held=any(delivery.held for delivery, _ in look.wave))
+        elif outcome == "resting" and turn.rests_until - self._clock.now_ms() <= EARLY_MS:
+            self._wake(turn, 1)
 
     def _wake(self, turn: Turn, seconds: int, *, held: bool = False) -> None:
         unwell = turn.failures >= FAILING_AFTER

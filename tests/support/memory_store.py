@@ -203,12 +203,14 @@ class MemoryStore:
         return [self.records[key] for key in sorted((k for k in self.records if k[0] is kind), key=str)]
 
     def _key(self, kind: type[Any], fields: Mapping[str, str]) -> tuple[Any, ...]:
-        if set(fields) != set(KEYS[kind]):
-            raise ValueError(f"{kind.__name__} has the key {KEYS[kind]}, not {tuple(fields)}")
-        return (kind, *(fields[name] for name in KEYS[kind]))
+        names = KEYS[kind]
+        if len(fields) != len(names) or any(name not in fields for name in names):
+            raise ValueError(f"{kind.__name__} has the key {names}, not {tuple(fields)}")
+        return (kind, *[fields[name] for name in names])
 
     def _key_of(self, record: Any) -> tuple[Any, ...]:
-        return self._key(type(record), {name: getattr(record, name) for name in KEYS[type(record)]})
+        kind = type(record)
+        return (kind, *[getattr(record, name) for name in KEYS[kind]])
 
     def _items(self, change: Change) -> list[Any]:
         match change:
@@ -263,8 +265,10 @@ class MemoryStore:
 
 
 def _copied(record: Any) -> Any:
-    """A copy of what has insides that could be changed: all but outbox rows are frozen through and through, and may be shared."""
-    return copy.deepcopy(record) if isinstance(record, OutboxRow) else record
+    """With a copy of the insides that could be changed: what an event tells. All else is frozen, and may be shared."""
+    if not isinstance(record, OutboxRow):
+        return record
+    return replace(record, events=tuple(replace(event, data=copy.deepcopy(event.data)) for event in record.events))
 
 
 class HandClock:

@@ -240,11 +240,34 @@ def test_429_with_retry_after_rests_the_whole_endpoint() -> None:
     assert line.take() == "resting"
     assert len(line.sender.sent) == WAVE
     assert all(d.due_at == NOW + 120_000 for d in line.deliveries() if d.attempts)
-    assert line.queues.wakes == [(HOOK, 120), (HOOK, 120)]  # for the retries, and for the rest
+    assert line.queues.wakes == [(HOOK, 120)]  # for the retries and for the rest
     assert line.take() == "resting"  # a message meanwhile changes nothing
     line.clock.pass_ms(120_000)
     assert line.take() == "done"
     assert len(line.deliveries("delivered")) == WAVE + 2
+
+
+def test_what_comes_up_during_a_rest_has_a_message_for_its_end_even_where_the_retry_waits_longer() -> None:
+    line = Line(1, Answer(503, b"", 1, retry_after="3600"), OK)
+    assert line.take() == "done"
+    assert line.queues.wakes == [(HOOK, 900)]
+    line.add("evt_new")
+    assert line.take() == "resting"
+    assert line.queues.wakes == [(HOOK, 900)]
+    line.clock.pass_ms(900_000)
+    assert line.take() == "done"
+    assert line.sender.sent[-1] == "evt_new"
+
+
+def test_a_rest_is_not_cut_short_and_its_message_may_come_early() -> None:
+    line = Line(1, Answer(429, b"", 1, retry_after="30"), OK)
+    line.take()
+    line.clock.pass_ms(29_500)
+    assert line.take() == "resting"
+    assert line.queues.wakes == [(HOOK, 30), (HOOK, 1)]
+    line.clock.pass_ms(500)
+    assert line.take() == "done"
+    assert len(line.sender.sent) == 2
 
 
 def test_retry_after_of_another_failure_is_for_that_delivery_alone() -> None:

@@ -1,0 +1,212 @@
+"""Merchants, their endpoints and the whole way of an event to them, in simulated time: relay, turns, schedules as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from chalicelib.domain.deliveries import Delivery
+from chalicelib.domain.events import Event
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.work import OutboxRow
+from chalicelib.usecases.changes import Emit
+from chalicelib.usecases.deliveries import Answer, Deliveries
+from chalicelib.usecases.delivery_sweep import DeliverySweep
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.relay import Relay
+from chalicelib.usecases.turns import Turns
+from chalicelib.usecases.webhooks import Webhooks
+from tests.support.secrets import PlainSeals
+from tests.support.simulated import SimulatedStore, Simulation, Weather
+from tests.support.simulated_queues import Function, SimulatedQueues
+
+START = 1_767_312_000_000
+"""2026-01-02T00:00:00Z"""
+SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+HANG_MS = 10_000
+"""The sender's patience: `tests/unit/test_webhook_sender.py` shows that it has no more, whatever a receiver does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a receiver does: answers `status` after `ms`, or none (`error`)."""
+
+    status: int | None
+    ms: int
+    error: str | None = None
+    retry_after: str | None = None
+
+
+Behaviour = Callable[[int, int], Reply]
+"""Of the time, and how many requests there were before."""
+
+
+@dataclass(slots=True)
+class Request:
+    """What a receiver saw. `cut`: whoever sent it died before it was answered."""
+
+    at: int
+    headers: Mapping[str, str]
+    body: bytes
+    beside: int
+    reply: Reply
+    ended: int = 0
+    cut: bool = True
+
+
+@dataclass
+class Hook:
+    """An endpoint as its owner knows it. `well`: it answers every time and at once. `gone_from`: deleted or disabled, or 410."""
+
+    tenant: TenantId
+    name: str
+    events: tuple[str, ...]
+    behave: Behaviour
+    well: bool
+    id: str = ""
+    secrets: list[tuple[int, str]] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    open: int = 0
+    most_open: int = 0
+    gone_from: int | None = None
+    paused: tuple[int, int] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.name}.{self.tenant.removeprefix('mch_').partition(':')[0]}.example/hook"
+
+    def wants(self, event: Event) -> bool:
+        return ("*" in self.events or event.name in self.events) and event.object_id != self.id
+
+
+class Merchants:
+    """`dies`: the part of a function's processes that end within their first 400 ms, whatever they are at."""
+
+    def __init__(self, seed: int = 1, weather: Weather | None = None, *, dies: float = 0.0) -> None:
+        self.random = Random(seed)
+        self.simulation = Simulation(START)
+        self.queues = SimulatedQueues()
+        self.store = SimulatedStore(self.simulation, self.queues.kick)
+        self.hooks: dict[str, Hook] = {}
+        self.events: list[Event] = []
+        self.schedules_failed = 0
+        store, queues, clock = self.store, self.queues, self.simulation
+        seals, weather = PlainSeals(), weather or Weather(seed)
+        deliveries = Deliveries(store, clock, self, queues, self.random.random)
+        turns = Turns(store, queues, clock, deliveries, seals, self.simulation.together)
+        relay, sweep = Relay(store, queues, clock), DeliverySweep(store, queues, clock)
+        self.webhooks = Webhooks(store, queues, clock, seals)
+        self._schedule = (relay.sweep, sweep.run)
+        queues.relay = Function(clock, weather, lambda body: relay.tell(body["id"]), 1_000, dies=dies)
+
+        def take(body: dict[str, Any]) -> object:
+            return turns.take(body["tenant"], body["endpoint"], held="held" in body)
+
+        queues.deliver = Function(clock, weather, take, 100, dies=dies)
+        queues.deliver_slow = Function(clock, weather, take, 20, dies=dies)
+        self._minute()
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        return self.queues.relay, self.queues.deliver, self.queues.deliver_slow
+
+    @property
+    def messages(self) -> int:
+        return sum(function.sent for function in self.functions) + len(self.queues.buried)
+
+    def add(self, merchant: str, name: str, *events: str, behave: Behaviour | None = None) -> Hook:
+        """Register an endpoint; without `behave` it is one in health."""
+        hook = Hook(TenantId(f"mch_{merchant}:live"), name, events, behave or self.well, behave is None)
+        self.hooks[hook.url] = hook
+
+        def register() -> None:
+            made = self.webhooks.register(hook.tenant, hook.url, list(events))
+            hook.id, hook.secrets = made.endpoint.id, [(0, made.secret)]
+
+        self.simulation.start(register)
+        self.simulation.run(self.simulation.now + 200)
+        return hook
+
+    def well(self, now: int, before: int) -> Reply:
+        return Reply(200, self.random.randint(30, 120))
+
+    def tell(self, when: int, merchant: str, name: str) -> Event:
+        """The change that `name` tells of commits at `when`."""
+        number = len(self.events)
+        tenant, of = TenantId(f"mch_{merchant}:live"), f"inv_{number}"
+        event = Event(f"evt_{number:06d}", tenant, name, of, 1, when, {"id": of, "amount": f"0.{number}"})
+        self.events.append(event)
+        row = OutboxRow(f"out_{number:06d}", when, (event,))
+        self.simulation.at(when, lambda: self.store.commit_now([Emit(row)]))
+        return event
+
+    def at(self, when: int, act: Callable[[], object]) -> None:
+        """Somebody calls the interface at `when`."""
+        self.simulation.at(when, lambda: self.simulation.start(act))
+
+    def run(self, until: int) -> None:
+        self.simulation.run(until)
+
+    def run_until_final(self, latest: int) -> None:
+        """On until nothing is open, looked at every quarter of an hour. Raises AssertionError when `latest` passes before."""
+        while self.store.work:
+            assert self.simulation.now < latest, f"{len(self.store.work)} obligations are open still"
+            self.simulation.run(self.simulation.now + 15 * MINUTE)
+
+    def deliveries(self) -> list[Delivery]:
+        return self.store.all(Delivery)
+
+    def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """The port Sender."""
+        hook, now = self.hooks[url], self.simulation.now
+        hook.open += 1
+        hook.most_open = max(hook.most_open, hook.open)
+        reply = hook.behave(now, len(hook.requests))
+        request = Request(now, headers, body, hook.open, reply)
+        hook.requests.append(request)
+        try:
+            self.simulation.sleep(reply.ms)
+            request.cut = False
+        finally:
+            hook.open -= 1
+            request.ended = self.simulation.now
+        said = b"" if reply.status is None else b"answer"
+        return Answer(reply.status, said, reply.ms, reply.error, reply.retry_after)
+
+    def _minute(self) -> None:
+        def run(step: Callable[[], object]) -> None:
+            try:
+                step()
+            except Unavailable:
+                self.schedules_failed += 1
+
+        for step in self._schedule:
+            self.simulation.start(lambda step=step: run(step))  # type: ignore[misc]
+        self.simulation.at(self.simulation.now + MINUTE, self._minute)
+
+
+def delays(merchants: Merchants, *, since: int = 0, until: int = 1 << 60) -> list[int]:
+    """Of the endpoints in health: milliseconds from an event of that time to its first request, sorted."""
+    at = {event.id: event.at for event in merchants.events}
+    found = []
+    for hook in merchants.hooks.values():
+        if hook.well:
+            first: dict[str, int] = {}
+            for request in hook.requests:
+                first.setdefault(request.headers["webhook-id"], request.at)
+            found += [begun - at[id] for id, begun in first.items() if id in at and since <= at[id] < until]
+    return sorted(found)
+
+
+def part(values: list[int], of: float) -> int:
+    """The value below which that part of sorted `values` lies."""
+    return values[min(len(values) - 1, int(len(values) * of))]
+
+
+def duplicates(merchants: Merchants) -> int:
+    """Requests beyond the first that an endpoint answered well, for the same delivery."""
+    good = Counter(r.headers["x-gateway-delivery"] for h in merchants.hooks.values() for r in h.requests if r.reply.status == 200)
+    return sum(count - 1 for count in good.values())
