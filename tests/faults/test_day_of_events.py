@@ -327,9 +327,9 @@ def test_a_day_of_ten_thousand_events() -> None:
     assert part(calm, 0.99) < 2_000
     assert len(burst) > 3_000 and part(burst, 0.99) < 2_000
 
-    late = sorted(judge.lateness)
+    late, notices = sorted(judge.lateness), len(world.store.all(EventRecord)) - len(world.events)
     print(f"""
-events                 {len(world.events)}, notices {len(world.store.all(EventRecord)) - len(world.events)}, lost {len(judge.lost())}
+events                 {len(world.events)}, notices {notices}, lost {len(judge.lost())}
 deliveries             {len(judge.deliveries)} {dict(ends)}
 attempts               {sum(len(d.attempts) for d in judge.deliveries)}, duplicates {duplicates(world)}
 retries at their time  {len(late)}, {late[0]} to {late[-1]} ms after it; attempts by another rule {dict(judge.excused)}
