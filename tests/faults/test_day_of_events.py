@@ -7,6 +7,7 @@ The code is the real one: relay, turns, deliveries, sweeps, the owner's calls. S
 
 from __future__ import annotations
 
+import os
 from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
@@ -38,6 +39,7 @@ from tests.support.simulated_merchants import (
     part,
 )
 
+FULL = os.environ.get("SWEEP") == "full"
 DAY = 24 * HOUR
 LATE_MS = 2_000
 """How long after its time an attempt may begin, where nothing holds it up."""
@@ -337,3 +339,25 @@ first attempt, healthy p50 {part(calm, 0.5)} ms, p99 {part(calm, 0.99)} ms, most
   in the burst         p50 {part(burst, 0.5)} ms, p99 {part(burst, 0.99)} ms, most {burst[-1]} ms
 messages               {world.messages} {[f.sent for f in world.functions]}, invocations {[f.invocations for f in world.functions]}
 commits                {world.store.commits}""")
+
+
+def test_some_hours_in_which_functions_die_and_store_and_queues_fail() -> None:
+    """One process in ten dies within 200 ms, where it is at work still, one message in fifty is refused, and twice the store is down for some time. With
+    `SWEEP=full` that is a whole day.
+
+    Nothing is lost, no log says more than receivers saw, and duplicates carry the same id.
+    """
+    events, hours = (10_000, 24) if FULL else (700, 24)
+    day = Day(events, 100, Weather(8, twice=0.03, late=0.02, late_ms=90_000, refused=0.02), dies=0.1)
+    world = day.world
+    outages = [(START + 8 * HOUR + 20 * SECOND, 40 * SECOND), (START + 15 * HOUR, 10 * MINUTE)]
+    world.store.down = lambda now: any(since <= now < since + lasts for since, lasts in outages)
+    world.run(START + hours * HOUR)
+    world.run_until_final(START + DAY + 26 * HOUR)
+    judge = Judge(world)
+    assert sum(function.deaths for function in world.functions) > 30 and world.schedules_failed > 3
+    assert judge.lost() == []
+    judge.every_end_is_true()
+    judge.the_log_is_what_receivers_saw(with_deaths=True)
+    assert duplicates(world) > 0
+    print(f"deaths {[f.deaths for f in world.functions]}, failed {[f.failures for f in world.functions]}, dup {duplicates(world)}")

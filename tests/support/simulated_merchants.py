@@ -83,7 +83,7 @@ class Hook:
 
 
 class Merchants:
-    """`dies`: the part of a function's processes that end within their first 400 ms, whatever they are at."""
+    """`dies`: the part of a function's processes that end within their first 200 ms, whatever they are at."""
 
     def __init__(self, seed: int = 1, weather: Weather | None = None, *, dies: float = 0.0) -> None:
         self.random = Random(seed)

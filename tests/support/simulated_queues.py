@@ -122,7 +122,7 @@ class Function:
 
         process = Process()
         if self._weather.random.random() < self._dies:
-            self._simulation.at(self._simulation.now + self._weather.random.randrange(400), lambda: self._die(process, batch))
+            self._simulation.at(self._simulation.now + self._weather.random.randrange(200), lambda: self._die(process, batch))
         self._simulation.start(work, process)
 
     def _die(self, process: Process, batch: list[Message]) -> None:
