@@ -341,18 +341,16 @@ messages               {world.messages} {[f.sent for f in world.functions]}, inv
 commits                {world.store.commits}""")
 
 
-def test_some_hours_in_which_functions_die_and_store_and_queues_fail() -> None:
-    """One process in ten dies within 200 ms, where it is at work still, one message in fifty is refused, and twice the store is down for some time. With
-    `SWEEP=full` that is a whole day.
+def test_a_day_on_which_functions_die_and_store_and_queues_fail() -> None:
+    """One process in ten dies within 200 ms where it is at work still, one message in fifty is refused, and twice the store is down.
 
-    Nothing is lost, no log says more than receivers saw, and duplicates carry the same id.
+    Nothing is lost, no log says more than receivers saw, and duplicates carry the same id. With `SWEEP=full` it is the whole day.
     """
-    events, hours = (10_000, 24) if FULL else (700, 24)
-    day = Day(events, 100, Weather(8, twice=0.03, late=0.02, late_ms=90_000, refused=0.02), dies=0.1)
+    day = Day(10_000 if FULL else 700, 100, Weather(8, twice=0.03, late=0.02, late_ms=90_000, refused=0.02), dies=0.1)
     world = day.world
     outages = [(START + 8 * HOUR + 20 * SECOND, 40 * SECOND), (START + 15 * HOUR, 10 * MINUTE)]
     world.store.down = lambda now: any(since <= now < since + lasts for since, lasts in outages)
-    world.run(START + hours * HOUR)
+    world.run(START + DAY)
     world.run_until_final(START + DAY + 26 * HOUR)
     judge = Judge(world)
     assert sum(function.deaths for function in world.functions) > 30 and world.schedules_failed > 3
