@@ -17,7 +17,7 @@ from infra.local.pump import Order
 from tests.support.cuts import Cutter, Died
 from tests.support.stack import Response, Stack
 
-HANDLERS = ("poll_ethereum", "relay", "deliver", "payout", "collect")
+HANDLERS = ("poll_ethereum", "relay", "deliver", "deliver_slow", "payout", "collect")
 SWEEPERS = (*HANDLERS, "housekeeping")
 NETWORK = "ethereum"
 OUT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
