@@ -342,7 +342,7 @@ commits                {world.store.commits}""")
 
 
 def test_a_day_on_which_functions_die_and_store_and_queues_fail() -> None:
-    """One process in ten dies within 200 ms where it is at work still, one message in fifty is refused, and twice the store is down.
+    """One process in ten dies within 200 ms where it is at work, one message in fifty is refused, and twice the store is down.
 
     Nothing is lost, no log says more than receivers saw, and duplicates carry the same id. With `SWEEP=full` it is the whole day.
     """
