@@ -11,6 +11,9 @@ from typing import Literal, cast
 from chalicelib.domain.risk import RiskRules
 
 APP = "gateway"
+USER_AGENT = APP
+"""What clients of AWS call themselves. Left to itself botocore puts its own from a dozen parts twice for every call, which is a
+quarter of the call's CPU."""
 STAGES = ("local", "demo", "prod")
 TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", "webhooks", "custody", "sandbox")
 """One table per group of rights: which function may touch which is in `.chalice/policy-*.json`."""

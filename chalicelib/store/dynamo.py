@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 from pynamodb.connection import Connection
 from pynamodb.exceptions import PynamoDBException, UpdateError
@@ -15,7 +16,7 @@ from pynamodb.exceptions import PynamoDBException, UpdateError
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.ids import Realm
 from chalicelib.domain.work import Work, WorkKind
-from chalicelib.settings import AWS_CONNECTIONS, Settings
+from chalicelib.settings import AWS_CONNECTIONS, USER_AGENT, Settings
 from chalicelib.store import lists
 from chalicelib.store.models import Models
 from chalicelib.store.schema import INDEXES, beginning_of, key_of, kind_at, listed_under, partition_of, prefix_of, where_is, work_at
@@ -34,6 +35,13 @@ _BATCH = 100  # keys in one BatchGetItem
 _BUSY_TRIES = 6
 
 
+def _connection(region: str) -> Connection:
+    connection = Connection(region=region, connect_timeout_seconds=3, read_timeout_seconds=10, max_pool_connections=AWS_CONNECTIONS)
+    connection.session.set_default_client_config(Config(user_agent=USER_AGENT))
+    connection.client  # noqa: B018 - made now: sessions are one for each thread, and the next one's would know nothing of it
+    return connection
+
+
 class DynamoStore:
     """The store of one stage. Safe to share between threads."""
 
@@ -41,10 +49,7 @@ class DynamoStore:
         """`kick` is told the id of every outbox row that was committed, so that it is told to the world at once."""
         self._kick = kick
         self._settings = settings
-        self.models = Models(
-            settings,
-            Connection(region=region, connect_timeout_seconds=3, read_timeout_seconds=10, max_pool_connections=AWS_CONNECTIONS),
-        )
+        self.models = Models(settings, _connection(region))
         self._catalogues: dict[Realm, tuple[float, Catalogue]] = {}
         self._rates: tuple[float, Rates] | None = None
 

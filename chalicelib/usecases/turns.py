@@ -50,11 +50,13 @@ def in_threads(jobs: Sequence[Callable[[], T]]) -> list[T]:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What is due at an endpoint as it is stored now. `wave` are the deliveries to be sent, with their events."""
+    """What is due at an endpoint as it is stored now. `wave` are the deliveries to be sent, with their events; `whole`: they are
+    all that is due."""
 
     turn: Turn
     endpoint: WebhookEndpoint | None
     due: bool
+    whole: bool
     wave: list[tuple[Delivery, EventRecord]]
 
 
@@ -108,6 +110,9 @@ class Turns:
             elif look.wave:
                 sending = self._wave(look, turn, now)
                 own = own if sending is None else sending
+                # Nothing more was due, and whoever brought something since has left its mark: the turn can not be given back then.
+                if sending is not None and look.whole and self._saved(sending.over()):
+                    return "done"
 
     def _look(self, tenant: TenantId, endpoint_id: str, held: bool) -> _Look:
         """Read what is due, and settle what needs no sending."""
@@ -142,7 +147,7 @@ class Turns:
             elif not delivery.held:
                 self._deliveries.put_aside(delivery, endpoint)
         parked = endpoint is not None and endpoint.paused and all(row.order == HELD for row in rows)
-        return _Look(turn, endpoint, bool(rows) and not parked, wave)
+        return _Look(turn, endpoint, bool(rows) and not parked, len(rows) < WAVE, wave)
 
     def _ended(self, look: _Look, turn: Turn, now: int, started: int, *, first: bool) -> Outcome | None:
         """How the turn ends; None while it goes on."""

@@ -10,7 +10,7 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.settings import AWS_CONNECTIONS, Settings
+from chalicelib.settings import AWS_CONNECTIONS, USER_AGENT, Settings
 from chalicelib.wiring.workers import WorkerServices
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ class Services(WorkerServices):
                     connect_timeout=3,
                     read_timeout=10,
                     max_pool_connections=AWS_CONNECTIONS,
+                    user_agent=USER_AGENT,
                 )
                 session = botocore.session.get_session()
                 self._clients[service] = session.create_client(service, region_name=self.region, config=config)
