@@ -12,15 +12,17 @@ consistent; a query is charged for the sum of its items. Refused calls count too
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
 from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from moto.core.botocore_stubber import BotocoreStubber
 
 from chalicelib.store.schema import INDEXES, Index
@@ -43,31 +45,37 @@ class Account:
 
 @contextmanager
 def accounted(*, units: bool = False) -> Iterator[Account]:
-    """Account for the calls that this thread, and those it waits for, make inside. `units` slows them down: do not time then."""
-    account = Account()
+    """Account for the calls that are made inside, in whatever threads. `units` slows them down: do not time then."""
+    account, own, lock = Account(), threading.local(), threading.Lock()
 
     def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
         began = time.thread_time()
         try:
             return _answer(self, *args, **kwargs)
         finally:
-            account.moto += time.thread_time() - began
+            spent = time.thread_time() - began
+            own.moto = getattr(own, "moto", 0.0) + spent
+            with lock:
+                account.moto += spent
 
     def send(self: BaseClient, operation: str, sent: dict[str, Any]) -> Any:
         service = self.meta.service_model.service_name
-        account.calls[f"{service}:{operation}"] += 1
-        account.sent.append((service, operation, sent))
+        with lock:
+            account.calls[f"{service}:{operation}"] += 1
+            account.sent.append((service, operation, sent))
         before = _written(operation, sent) if units and service == "dynamodb" else []
         olds = [_stored(table, key) for table, key, _ in before]
-        began, other = time.thread_time(), account.moto
+        began, other = time.thread_time(), getattr(own, "moto", 0.0)
         found: Any = None
         try:
             found = _send(self, operation, sent)
             return found
         finally:
-            account.seconds += time.thread_time() - began - (account.moto - other)
-            if units and service == "dynamodb":
-                _charge(account, operation, sent, before, olds, found)
+            spent = time.thread_time() - began - (getattr(own, "moto", 0.0) - other)
+            with lock:
+                account.seconds += spent
+                if units and service == "dynamodb":
+                    _charge(account, operation, sent, before, olds, found)
 
     BaseClient._make_api_call, BotocoreStubber.__call__ = send, answer  # type: ignore[method-assign]
     try:
@@ -82,7 +90,8 @@ def again(sent: list[tuple[str, str, dict[str, Any]]]) -> float:
     with accounted() as account:
         began = time.thread_time()
         for client, (_, operation, arguments) in zip(bare, sent, strict=True):
-            client._make_api_call(operation, arguments)
+            with suppress(ClientError):  # what was refused then is refused again
+                client._make_api_call(operation, arguments)
         return time.thread_time() - began - account.moto
 
 

@@ -61,6 +61,22 @@ def test_the_edge_and_the_store_load_no_use_case_and_no_record_of_what_was_not_a
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, check=True, timeout=60)
 
 
+def test_the_function_that_delivers_loads_no_chain_no_key_and_no_route() -> None:
+    """All that it uses: what it would load with the first message is made here."""
+    program = (
+        "import sys, app; from chalicelib import wiring\n"
+        "from chalicelib.workers import batches, deliver; from chalicelib.store import commit\n"
+        "wired = wiring.services(); wired.turns, wired._client('kms')\n"
+        "heavy = ('web3', 'eth_account', 'bitcoinlib', 'tronpy', 'coincurve', 'cryptography', 'pydantic', 'boto3', 'requests')\n"
+        "ours = ('api.resources.', 'api.records', 'chains', 'custody', 'rates')\n"
+        "found = {name for name in sys.modules if name.partition('.')[0] in heavy}\n"
+        "found |= {name for name in sys.modules if name.startswith(tuple(f'chalicelib.{part}' for part in ours))}\n"
+        "assert not found, found\n"
+    )
+    environment = {"STAGE": "local", "AWS_DEFAULT_REGION": "eu-central-1", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, check=True, timeout=60)
+
+
 def test_records_are_known_by_names_that_are_theirs() -> None:
     """Two types of one name would share a place; a listed one must be found by its key again."""
     for name, where in RECORDS.items():
