@@ -878,6 +878,11 @@ def test_every_route_is_in_a_row() -> None:
         ("GET", "/whitelist/addresses/{id}"),
         ("PUT", "/whitelist/addresses/{id}"),
         ("DELETE", "/whitelist/addresses/{id}"),
+        ("GET", "/webhooks/deliveries/{id}"),
+        ("POST", "/webhooks/{id}/redeliver"),
+        ("GET", "/webhooks/{id}/redeliveries"),
+        ("GET", "/webhooks/redeliveries/{id}"),
+        ("DELETE", "/webhooks/redeliveries/{id}"),
         ("GET", "/withdrawals/switch"),
         ("PUT", "/withdrawals/switch"),
     }
