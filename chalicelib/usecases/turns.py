@@ -111,7 +111,8 @@ class Turns:
                 sending = self._wave(look, turn, now)
                 own = own if sending is None else sending
                 # Nothing more was due, and whoever brought something since has left its mark: the turn can not be given back then.
-                if sending is not None and look.whole and self._saved(sending.over()):
+                # Not where there was a mark before: who saw that one, and came after the look, relies on it.
+                if sending is not None and look.whole and not look.turn.wanted and self._saved(sending.over()):
                     return "done"
 
     def _look(self, tenant: TenantId, endpoint_id: str, held: bool) -> _Look:

@@ -399,3 +399,23 @@ def test_an_event_of_the_endpoint_itself_is_told_to_the_others_alone() -> None:
     assert not an_endpoint(HOOK).told_of(about) and an_endpoint("wh_2").told_of(about)
     record: EventRecord = event_record(about, "2026-01-02T03:04:05.006Z")
     assert not an_endpoint(HOOK).told_of(record)
+
+
+def test_what_comes_between_a_look_and_its_wave_is_sent_although_it_found_a_mark_already() -> None:
+    """Who finds a mark leaves none of its own: the holder that has seen the mark has to look again behind its wave."""
+    line = Line(WAVE + 1)
+    seals = PlainSeals()
+    line.change(secret=seals.seal(SHOP, HOOK, line.endpoint.secret), sealed=True)
+
+    class Opening(PlainSeals):
+        def open(self, tenant: Any, endpoint_id: str, sealed: str) -> str:
+            if len(self.asked) == 1:  # the second wave: looked at, not begun
+                line.add("evt_late")
+                assert line.take() == "taken"
+            return super().open(tenant, endpoint_id, sealed)
+
+    deliveries = Deliveries(line.store, line.clock, line.sender, line.queues, lambda: 0.0)
+    turns = Turns(line.store, line.queues, line.clock, deliveries, Opening(), lambda jobs: [job() for job in jobs])
+    line.sender.meanwhile = lambda: line.take() == "taken"  # leaves the mark
+    assert turns.take(SHOP, HOOK) == "done"
+    assert "evt_late" in line.sender.sent and len(line.deliveries("delivered")) == WAVE + 2
