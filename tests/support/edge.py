@@ -97,6 +97,8 @@ class Prepared:
 def _first(aws: LocalAws) -> tuple[Edge, Snapshot]:
     from app import app
 
+    aws.reset_data()  # whoever asks first may come after a test that left its data
+    wiring.forget()
     wired = wiring.services()
     make_catalogue(wired)
     make_seed(wired, boto3.client("kms"))
