@@ -46,7 +46,7 @@ class Account:
 @contextmanager
 def accounted(*, units: bool = False) -> Iterator[Account]:
     """Account for the calls that are made inside, in whatever threads. `units` slows them down: do not time then."""
-    account, own, lock = Account(), threading.local(), threading.Lock()
+    account, own, lock = Account(), threading.local(), threading.RLock()  # to charge for a call is to make one
 
     def answer(self: Any, *args: Any, **kwargs: Any) -> Any:
         began = time.thread_time()
