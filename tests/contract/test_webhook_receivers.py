@@ -20,7 +20,9 @@ import pytest
 from standardwebhooks import Webhook
 
 from chalicelib.delivery.safe_http import SafeHttpSender
+from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks import signature_headers
+from chalicelib.wiring import services
 from infra.local.keeper import free_port
 from infra.local.server import Server
 from tests.support.documented_receivers import DOCUMENT, LANGUAGES, Documented
@@ -195,7 +197,7 @@ def test_clocks_may_differ_a_little_and_who_hangs_up_breaks_nothing(language: st
 
 
 def test_the_documents_commands_register_and_try_an_endpoint(stack: Stack, tmp_path: Path) -> None:
-    register, check = re.findall(r"^```sh\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    register, check, again = re.findall(r"^```sh\n(.*?)^```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     server = Server(stack.app, 0)
     server.start()
     port = free_port()
@@ -218,5 +220,11 @@ def test_the_documents_commands_register_and_try_an_endpoint(stack: Stack, tmp_p
             stack.drain(only=HANDLERS)
             assert receiver.handled() == [f"webhook.test {delivery['eventId']}"]
         assert all(one["id"] == delivery["id"] for one in listed)
+        order, look = again.split("\ncurl")
+        now = services().clock.now_ms()
+        (job,) = run(order, ID=hook["id"], FROM=iso(now - 3_600_000), TO=iso(now))
+        stack.drain(only=HANDLERS)
+        (job,) = run(f"curl{look}", JOB=job["id"])
+        assert (job["status"], job["made"]) == ("done", 0), "test events are not sent again"
     finally:
         server.stop()
