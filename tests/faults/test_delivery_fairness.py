@@ -75,7 +75,7 @@ def test_two_hundred_endpoints_that_hang_do_not_delay_those_that_are_well() -> N
     """In the first minute nobody knows of them, and they hold functions of the queue that is everybody's: all that there are. Then
     they have their own, and those that are well are told as if they were alone.
     """
-    world = hanging(200, 20, 2, lambda n: 6 * SECOND)
+    world = hanging(200, 20, 2, lambda n: 6 * SECOND if n < 20 else 12 * SECOND)
     began = world.simulation.now
     world.run(began + 2 * MINUTE)
     first, later = delays(world, until=began + MINUTE), delays(world, since=began + MINUTE + 30 * SECOND)

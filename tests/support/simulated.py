@@ -35,6 +35,7 @@ class Simulation:
         self.now = start
         self._heap: list[tuple[int, int, Any]] = []
         self._count = 0
+        self._until = start
         self._hub = getcurrent()
         self._of: dict[greenlet, Process] = {}
 
@@ -54,8 +55,12 @@ class Simulation:
 
     def sleep(self, ms: int) -> None:
         """The worker that calls waits."""
+        end = self.now + ms
+        if end <= self._until and (not self._heap or self._heap[0][0] > end):
+            self.now = end  # nobody else has anything to do before
+            return
         self._count += 1
-        heapq.heappush(self._heap, (self.now + ms, self._count, getcurrent()))
+        heapq.heappush(self._heap, (end, self._count, getcurrent()))
         self._hub.switch()
 
     def together(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
@@ -92,7 +97,7 @@ class Simulation:
 
     def run(self, until: int) -> None:
         """Everything up to and with `until`."""
-        heap = self._heap
+        heap, self._until = self._heap, until
         while heap and heap[0][0] <= until:
             when, _, what = heapq.heappop(heap)
             self.now = when
