@@ -238,8 +238,8 @@ class Turns:
             self._wake(turn, 1)
 
     def _wake(self, turn: Turn, seconds: int, *, held: bool = False) -> None:
-        # After the first failure already, before anybody is told of it: many that hang at once would hold all functions of the queue
-        # that is everybody's before they had failed often enough.
+        # After the first failure already, before anybody is told of it: many that hang at once would hold all functions of the
+        # queue that is everybody's before they had failed often enough.
         unwell = turn.failures > 0
         try:
             self._queues.wake(turn.tenant, turn.endpoint_id, seconds, failing=unwell, held=held)
