@@ -56,6 +56,9 @@ class Turn:
     def marked(self) -> Turn:
         return replace(self, wanted=True, version=self.version + 1)
 
+    def unmarked(self) -> Turn:
+        return replace(self, wanted=False, version=self.version + 1)
+
     def with_wave(self, hand: tuple[str, ...], now: int) -> Turn:
         """Taken, or kept, for another wave."""
         ttl = now // 1000 + KEEP_SECONDS

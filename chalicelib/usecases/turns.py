@@ -32,7 +32,7 @@ from chalicelib.usecases.webhook_secrets import opened
 
 log = logging.getLogger(__name__)
 
-EARLY_MS = 1_000
+EARLY_MS = 250
 """What is due this soon is sent now: clocks of two machines differ, and its message will not come again."""
 
 Outcome = Literal["idle", "taken", "resting", "done", "more", "lost"]
@@ -102,7 +102,11 @@ class Turns:
             if look.endpoint is not None:
                 turn = turn.of_today(look.endpoint.fresh_at)
             outcome = self._ended(look, turn, now, started, first=own is None)
-            if outcome is not None:
+            if outcome == "done" and look.turn.wanted:
+                # The mark may be younger than the look at what is due: take it away, and look once more.
+                own = turn
+                self._saved(turn.unmarked())
+            elif outcome is not None:
                 if own is None or self._saved(turn.over()):
                     self._ask_later(look, turn, outcome)
                     return outcome

@@ -12,7 +12,8 @@ from chalicelib.workers.batches import fields
 def handle(body: str) -> None:
     """Tell the row, or go on with the job for ten seconds. Raises what stops it; the queue brings the message again, and the
     sweep finds the row, or the job, anyway."""
-    if "redelivery" in json.loads(body):
+    message = json.loads(body)
+    if isinstance(message, dict) and "redelivery" in message:
         tenant, job = fields(body, "tenant", "redelivery")
         services().redelivery_run.carry(TenantId(tenant), job)
     else:

@@ -166,6 +166,25 @@ def test_a_message_between_the_last_look_and_giving_back_is_not_lost() -> None:
     assert line.sender.sent == ["evt_000", "evt_between"]
 
 
+def test_a_mark_that_comes_in_the_middle_of_the_last_look_is_not_lost() -> None:
+    line = Line(WAVE)
+    real, looks = line.store.get_many, 0
+
+    def get_many(wanted: Sequence[Any]) -> list[Any]:
+        nonlocal looks
+        if wanted[0][0] is Turn:
+            looks += 1
+            if looks == 2:  # nothing was due a moment ago; now something is, and its message finds the turn taken
+                line.add("evt_between")
+                assert line.take() == "taken"
+        return real(wanted)
+
+    line.store.get_many = get_many  # type: ignore[method-assign]
+    assert line.take() == "done"
+    assert line.sender.sent[-1] == "evt_between"
+    assert line.consistent() and not line.turn.wanted
+
+
 def test_time_is_up_and_the_endpoint_goes_to_the_end_of_the_queue() -> None:
     line = Line(5 * WAVE)
     line.sender.ms = TURN_MS // (2 * WAVE)
@@ -262,10 +281,10 @@ def test_what_comes_up_during_a_rest_has_a_message_for_its_end_even_where_the_re
 def test_a_rest_is_not_cut_short_and_its_message_may_come_early() -> None:
     line = Line(1, Answer(429, b"", 1, retry_after="30"), OK)
     line.take()
-    line.clock.pass_ms(29_500)
+    line.clock.pass_ms(29_800)
     assert line.take() == "resting"
     assert line.queues.wakes == [(HOOK, 30), (HOOK, 1)]
-    line.clock.pass_ms(500)
+    line.clock.pass_ms(200)
     assert line.take() == "done"
     assert len(line.sender.sent) == 2
 
