@@ -90,15 +90,16 @@ class Delivery:
         """Whether the wait for the next attempt is longer than a message's: the minute's schedule brings it."""
         return bool(self.attempts) and self.due_at - self.attempts[-1].ended > MAX_DELAY_SECONDS * 1000
 
-    def after(self, attempt: Attempt, now: int, jitter: float, wait: int = 0) -> Delivery:
+    def after(self, attempt: Attempt, now: int, jitter: float, wait: int = 0, *, gone: bool = False) -> Delivery:
         """What becomes of it by `attempt`, which ended at `now`.
 
-        `jitter` (0 to 1) is by how much the next wait is longer; `wait` in seconds is what the receiver asked for at least.
+        `jitter` (0 to 1) is by how much the next wait is longer; `wait` in seconds is what the receiver asked for at least. `gone`:
+        the endpoint, as it is still, wants no more.
         """
         told = replace(self, attempts=(*self.attempts, attempt), held=False, version=self.version + 1)
         if attempt.succeeded:
             return replace(told, status="delivered", finished_at=now)
-        if attempt.status == 410:
+        if gone:
             return replace(told, status="cancelled", reason="the endpoint answered 410 Gone", finished_at=now)
         delay = retry_delay_ms(len(told.attempts), jitter)
         if delay is None:

@@ -19,6 +19,10 @@ REST_SECONDS = 900
 """For so long at most a receiver that says Retry-After with 429 or 503 is left alone altogether."""
 FAILING_AFTER = 5
 """Failed attempts without a success between them after which an endpoint counts as failing, and its owner hears of it."""
+FAILING_TOLD_MS = 86_400_000
+"""An endpoint that is well and fails by turns is said to fail once in so long: what is said goes to the owner's other endpoints."""
+SLOW_WAVE_MS = 5_000
+"""What takes longer waits in the queue of those that fail."""
 DISABLED_AFTER_MS = 5 * 86_400_000
 """An endpoint is turned off after so long without a success."""
 
@@ -27,19 +31,21 @@ DISABLED_AFTER_MS = 5 * 86_400_000
 class Turn:
     """The lease on an endpoint, and how the endpoint has been doing. Times in milliseconds since 1970, `ttl` in seconds.
 
-    `until`: nobody else sends before. `hand` names the wave that is being sent since `began`, as ids of its work: what a worker
-    leaves there has died with it. `wanted`: somebody came while it was taken, so look again. `rests_until`: the receiver asked
-    to be left alone. `failing_since` is the first failure since the last success, `failures` how many there were: of the endpoint
-    as it has been since `fresh_at`, see `WebhookEndpoint`.
+    `until`: nobody else sends before; `holder` is who has it. `hand` names the wave that is being sent since `began`, as ids of its
+    work: what a worker leaves there has died with it. `wanted`: somebody came while it was taken, so look again; `wanted_held`:
+    also at what was put aside. `rests_until`: the receiver asked to be left alone. `failing_since` is the first failure since the
+    last success, `failures` how many there were: of the endpoint as it has been since `fresh_at`, see `WebhookEndpoint`.
     """
 
     tenant: TenantId
     endpoint_id: str
     ttl: int
     until: int = 0
+    holder: str = ""
     hand: tuple[str, ...] = ()
     began: int = 0
     wanted: bool = False
+    wanted_held: bool = False
     rests_until: int = 0
     failures: int = 0
     failing_since: int | None = None
@@ -53,20 +59,24 @@ class Turn:
         """Whether a worker took the turn and never gave it back."""
         return not self.taken(now) and bool(self.hand)
 
-    def marked(self) -> Turn:
-        return replace(self, wanted=True, version=self.version + 1)
+    def marked(self, held: bool) -> Turn:
+        return replace(self, wanted=True, wanted_held=self.wanted_held or held, version=self.version + 1)
 
     def unmarked(self) -> Turn:
-        return replace(self, wanted=False, version=self.version + 1)
+        return replace(self, wanted=False, wanted_held=False, version=self.version + 1)
 
-    def with_wave(self, hand: tuple[str, ...], now: int) -> Turn:
-        """Taken, or kept, for another wave."""
-        ttl = now // 1000 + KEEP_SECONDS
-        return replace(self, until=now + LEASE_MS, hand=hand, began=now, wanted=False, ttl=ttl, version=self.version + 1)
+    def with_wave(self, hand: tuple[str, ...], now: int, holder: str) -> Turn:
+        """Taken, or kept, by `holder` for another wave."""
+        taken = replace(self.unmarked(), until=now + LEASE_MS, ttl=now // 1000 + KEEP_SECONDS, holder=holder)
+        return replace(taken, hand=hand, began=now)
+
+    def taken_over(self, now: int, holder: str) -> Turn:
+        """Taken by `holder` from one that died, with what that one had in hand."""
+        return replace(self.with_wave(self.hand, now, holder), began=self.began)
 
     def over(self) -> Turn:
         """Given back."""
-        return replace(self, until=0, hand=(), wanted=False, version=self.version + 1)
+        return replace(self.unmarked(), until=0, holder="", hand=())
 
     def of_today(self, fresh_at: int) -> Turn:
         """With nothing held against an endpoint that its owner has changed or turned on since. The version stays."""

@@ -56,7 +56,7 @@ class WebhookEndpoint:
 
     `paused`: what it is to be told is kept for it, and sent when it goes on. `failing_since`: it has answered nothing well since
     then. `fresh_at` is when its owner last turned it on or gave it another URL: what it did before is not held against it. `told`
-    counts the events about the endpoint itself.
+    counts the events about the endpoint itself; of failing it was last told at `failing_told_at`.
     """
 
     tenant: TenantId
@@ -72,6 +72,7 @@ class WebhookEndpoint:
     previous_until: int | None = None
     paused: bool = False
     failing_since: int | None = None
+    failing_told_at: int = 0
     fresh_at: int = 0
     told: int = 0
     version: int = 1

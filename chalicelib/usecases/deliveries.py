@@ -9,14 +9,15 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from chalicelib.domain.deliveries import ANSWER_BYTES, Attempt, Delivery, delivery_work, retry_after_seconds
+from chalicelib.domain.deliveries import ANSWER_BYTES, Attempt, Delivery, delivery_key, delivery_work, retry_after_seconds
+from chalicelib.domain.ids import TenantId
 from chalicelib.domain.turns import REST_SECONDS
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, signature_headers
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save, Still
+from chalicelib.usecases.changes import Absent, Change, Close, Conflict, Open, Save, Still
 from chalicelib.usecases.notices import turned_off
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
@@ -110,37 +111,47 @@ class Deliveries:
         attempt = Attempt(began, None, 0, error="the attempt was interrupted")
         return self._settle(delivery, None, attempt, self._clock.now_ms(), 0)
 
-    def cancel(self, delivery: Delivery, reason: str) -> None:
-        """Nobody is there to be told any more. Raises Unavailable."""
-        self._try([Save(delivery.cancelled(reason, self._clock.now_ms())), Close(delivery_work(delivery))])
+    def cancel(self, delivery: Delivery, reason: str, endpoint: WebhookEndpoint | None) -> None:
+        """Nobody is there to be told any more, with `endpoint` as it was read. Raises Unavailable."""
+        place = {"tenant": delivery.tenant, "id": delivery.endpoint_id}
+        rests_on: Change = Absent(WebhookEndpoint, place) if endpoint is None else Still(endpoint)
+        cancelled = delivery.cancelled(reason, self._clock.now_ms())
+        self._try([Save(cancelled), Close(delivery_work(delivery)), rests_on])
 
     def put_aside(self, delivery: Delivery, endpoint: WebhookEndpoint) -> None:
         """Keep what is due for `endpoint`, which is paused, until it goes on. Raises Unavailable."""
         aside = delivery.put_aside()
         self._try([Save(aside), Close(delivery_work(delivery)), Open(delivery_work(aside)), Still(endpoint)])
 
-    def forget(self, work: Work, *, lost: bool) -> None:
-        """Close work that no pending delivery stands behind. `lost`: it was never made, and is gone. Raises Unavailable."""
-        if lost:
-            log.error("metric=delivery_lost webhook delivery %s is gone but was never made", work.id)
-        self._try([Close(work)])
+    def forget(self, work: Work, tenant: TenantId, seen: Delivery | None) -> None:
+        """Close work that no pending delivery stands behind: `seen` is what was read, None where there is none. Raises Unavailable.
 
-    def _try(self, changes: list[Change]) -> None:
+        A query and a batch of reads may each see a part of one transaction (read-committed isolation); what is seen has to hold in
+        the transaction that closes the work.
+        docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-isolation
+        """
+        place = delivery_key(tenant, work.id)
+        if self._try([Close(work), Still(seen) if seen is not None else Absent(Delivery, place)]) and seen is None:
+            log.error("metric=delivery_lost webhook delivery %s is gone but was never made", work.id)
+
+    def _try(self, changes: list[Change]) -> bool:
         try:
             self._store.commit(changes)
         except Conflict:
-            log.info("a webhook delivery was settled by another worker")
+            log.info("a webhook delivery was settled by another worker, or has only just been made")
+            return False
+        return True
 
-    def _settle(self, delivery: Delivery, endpoint: WebhookEndpoint | None, attempt: Attempt, now: int, wait: int) -> Sent:
-        settled = delivery.after(attempt, now, self._jitter(), wait)
-        if settled.status == "dead":
-            # Before the commit: a message too many is harmless, a missing one is a loss that nobody hears of.
-            self._dead_letters.bury(delivery.id, delivery.tenant)
-        return Sent(self._finish(delivery, settled, endpoint if attempt.status == 410 else None), attempt, settled)
-
-    def _finish(self, before: Delivery, after: Delivery, gone: WebhookEndpoint | None) -> Outcome:
-        """Commit what became of a delivery; `gone` is the endpoint that wants no more, to be disabled with it."""
+    def _settle(self, before: Delivery, endpoint: WebhookEndpoint | None, attempt: Attempt, now: int, wait: int) -> Sent:
+        """Commit what becomes of a delivery by `attempt`; with 410 the endpoint is turned off, where it is still the one that
+        answered so."""
+        jitter = self._jitter()
+        gone = endpoint if attempt.status == 410 else None
         for _ in range(_SETTLE_TRIES):
+            after = before.after(attempt, now, jitter, wait, gone=gone is not None)
+            if after.status == "dead":
+                # Before the commit: a message too many is harmless, a missing one is a loss that nobody hears of.
+                self._dead_letters.bury(before.id, before.tenant)
             changes: list[Change] = [Save(after), Close(delivery_work(before))]
             if after.status == "pending":
                 changes.append(Open(delivery_work(after)))
@@ -152,9 +163,17 @@ class Deliveries:
                 stored = self._store.get(Delivery, tenant=before.tenant, id=before.id)
                 if stored is None or stored.version != before.version:
                     log.warning("webhook delivery %s was settled by another worker: this attempt's lease had ended", before.id)
-                    return "overtaken"
+                    return Sent("overtaken", attempt, after)
                 if gone is not None:
-                    gone = self._store.get(WebhookEndpoint, tenant=gone.tenant, id=gone.id)
+                    gone = self._as_it_is(gone)
             else:
-                return "retry" if after.status == "pending" else after.status
+                return Sent("retry" if after.status == "pending" else after.status, attempt, after)
         raise Conflict(None)
+
+    def _as_it_is(self, gone: WebhookEndpoint) -> WebhookEndpoint | None:
+        """The endpoint that answered 410, as it is stored now; None where its owner has changed it since: that one said nothing.
+        A deleted one is as it was."""
+        stored = self._store.get(WebhookEndpoint, tenant=gone.tenant, id=gone.id)
+        if stored is None:
+            return replace(gone, enabled=False)
+        return stored if stored.fresh_at == gone.fresh_at or not stored.enabled else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from chalicelib.domain.turns import FAILING_TOLD_MS
 from chalicelib.domain.webhooks import WebhookEndpoint
 from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.outbox import News
@@ -18,8 +19,12 @@ def turned_off(endpoint: WebhookEndpoint, reason: str, now: int) -> Sequence[Cha
 
 
 def failing(endpoint: WebhookEndpoint, since: int, now: int) -> Sequence[Change]:
-    """Mark `endpoint` as one that answers nothing well since `since`, and say so. Times in milliseconds since 1970."""
-    after = replace(endpoint, failing_since=since, told=endpoint.told + 1, version=endpoint.version + 1)
+    """Mark `endpoint` as one that answers nothing well since `since`, and say so, once in `FAILING_TOLD_MS`: what is said may fail
+    at the owner's other endpoints, and that is said as well. Times in milliseconds since 1970."""
+    marked = replace(endpoint, failing_since=since, version=endpoint.version + 1)
+    if now - endpoint.failing_told_at < FAILING_TOLD_MS:
+        return [Save(marked)]
+    after = replace(marked, failing_told_at=now, told=endpoint.told + 1)
     return [Save(after), *_told("webhook.failing", endpoint, after, now)]
 
 

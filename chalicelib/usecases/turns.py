@@ -12,11 +12,12 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar
 
 from chalicelib.domain.deliveries import Delivery, delivery_key, delivery_work, due_of, line_of
-from chalicelib.domain.ids import TenantId
-from chalicelib.domain.turns import DISABLED_AFTER_MS, FAILING_AFTER, TURN_MS, WAVE, Turn
+from chalicelib.domain.ids import TenantId, new_id
+from chalicelib.domain.turns import DISABLED_AFTER_MS, FAILING_AFTER, SLOW_WAVE_MS, TURN_MS, WAVE, Turn
 from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint
 from chalicelib.domain.work import HELD, Work, time_order
 from chalicelib.usecases.changes import Change, Conflict, Save
@@ -35,6 +36,10 @@ log = logging.getLogger(__name__)
 EARLY_MS = 250
 """What is due this soon is sent now: clocks of two machines differ, and its message will not come again."""
 
+UNSEEN_MS = 60_000
+"""An event that is not there so long after its delivery was made is no longer kept; before, it may only not be seen yet."""
+
+Tried = Sent | Exception
 Outcome = Literal["idle", "taken", "resting", "done", "more", "lost"]
 T = TypeVar("T")
 
@@ -50,14 +55,21 @@ def in_threads(jobs: Sequence[Callable[[], T]]) -> list[T]:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What is due at an endpoint as it is stored now. `wave` are the deliveries to be sent, with their events; `whole`: they are
-    all that is due."""
+    """What is due at an endpoint as it is stored now: `wave` is to be sent, `aside` is to be settled without sending.
+
+    `whole`: nothing more was due. `unseen` are rows whose event is not there yet, and will be at any moment.
+    """
 
     turn: Turn
     endpoint: WebhookEndpoint | None
-    due: bool
-    whole: bool
     wave: list[tuple[Delivery, EventRecord]]
+    aside: list[Callable[[], object]]
+    unseen: list[Work]
+    whole: bool
+
+    @property
+    def due(self) -> bool:
+        return bool(self.wave or self.aside)
 
 
 class Turns:
@@ -70,7 +82,7 @@ class Turns:
         clock: Clock,
         deliveries: Deliveries,
         opener: Opener,
-        together: Callable[[Sequence[Callable[[], Sent]]], list[Sent]] = in_threads,
+        together: Callable[[Sequence[Callable[[], Tried]]], list[Tried]] = in_threads,
     ) -> None:
         self._store, self._queues, self._clock = store, queues, clock
         self._deliveries, self._opener, self._together = deliveries, opener, together
@@ -83,21 +95,23 @@ class Turns:
         Raises Unavailable and Conflict: what was being sent then is found when the lease ends.
         """
         started = self._clock.now_ms()
+        me = new_id("turn", started)
         own: Turn | None = None
         while True:
             look = self._look(tenant, endpoint_id, held)
             now = self._clock.now_ms()
             if own is None:
                 if look.turn.taken(now):
-                    if look.turn.wanted or self._saved(look.turn.marked()):
+                    if self._is_marked(look.turn, held):
                         return "taken"
                     continue
                 if look.turn.died(now):
-                    own = self._taken_over(look.turn, now)
+                    own = self._taken_over(look, now, me)
                     continue
-            elif (look.turn.hand, look.turn.began) != (own.hand, own.began):
+            elif look.turn.holder != me:
                 log.warning("the turn of webhook endpoint %s was taken by another worker: the lease had ended", endpoint_id)
                 return "lost"
+            held = held or look.turn.wanted_held
             turn = look.turn if own is None else look.turn.with_health_of(own)
             if look.endpoint is not None:
                 turn = turn.of_today(look.endpoint.fresh_at)
@@ -108,19 +122,20 @@ class Turns:
                 self._saved(turn.unmarked())
             elif outcome is not None:
                 if own is None or self._saved(turn.over()):
-                    self._ask_later(look, turn, outcome)
+                    self._ask_later(look, turn, outcome, now - started, held)
                     return outcome
                 own = turn  # somebody came meanwhile: look again
-            elif look.wave:
-                sending = self._wave(look, turn, now)
+            else:
+                sending = self._go_on(look, turn, now, me)
                 own = own if sending is None else sending
                 # Nothing more was due, and whoever brought something since has left its mark: the turn can not be given back then.
                 # Not where there was a mark before: who saw that one, and came after the look, relies on it.
-                if sending is not None and look.whole and not look.turn.wanted and self._saved(sending.over()):
+                all_seen = look.whole and not (look.aside or look.unseen or look.turn.wanted)
+                if sending is not None and all_seen and self._saved(sending.over()):
                     return "done"
 
     def _look(self, tenant: TenantId, endpoint_id: str, held: bool) -> _Look:
-        """Read what is due, and settle what needs no sending."""
+        """Read what is due, and change nothing: that is for whoever has the turn."""
         now = self._clock.now_ms()
         line = line_of(tenant, endpoint_id)
         rows = self._store.open_work("delivery", line, upto=time_order(now + EARLY_MS), limit=WAVE)
@@ -137,22 +152,29 @@ class Turns:
             ]
         )
         turn = turn or Turn(tenant, endpoint_id, ttl=now // 1000 + KEEP_SECONDS, version=0)
-        wave = []
+        look = _Look(turn, endpoint, [], [], [], len(rows) < WAVE)
         for row, delivery, event in zip(rows, found[: len(rows)], found[len(rows) :], strict=True):
-            if delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
-                self._deliveries.forget(row, lost=delivery is None)
-            elif endpoint is None:
-                self._deliveries.cancel(delivery, "the endpoint was deleted")
-            elif not endpoint.enabled:
-                self._deliveries.cancel(delivery, "the endpoint is disabled")
-            elif event is None:
-                self._deliveries.cancel(delivery, "the event is no longer kept")
-            elif not endpoint.paused:
-                wave.append((delivery, event))
-            elif not delivery.held:
-                self._deliveries.put_aside(delivery, endpoint)
-        parked = endpoint is not None and endpoint.paused and all(row.order == HELD for row in rows)
-        return _Look(turn, endpoint, bool(rows) and not parked, len(rows) < WAVE, wave)
+            self._sort(look, row, delivery, event, now)
+        return look
+
+    def _sort(self, look: _Look, row: Work, delivery: Delivery | None, event: EventRecord | None, now: int) -> None:
+        """Where one row of what is due belongs."""
+        ours, endpoint = self._deliveries, look.endpoint
+        if delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
+            look.aside.append(partial(ours.forget, row, look.turn.tenant, delivery))
+        elif endpoint is None:
+            look.aside.append(partial(ours.cancel, delivery, "the endpoint was deleted", None))
+        elif not endpoint.enabled:
+            look.aside.append(partial(ours.cancel, delivery, "the endpoint is disabled", endpoint))
+        elif event is None:
+            if now - delivery.created_at < UNSEEN_MS:
+                look.unseen.append(row)
+            else:
+                look.aside.append(partial(ours.cancel, delivery, "the event is no longer kept", endpoint))
+        elif not endpoint.paused:
+            look.wave.append((delivery, event))
+        elif not delivery.held:
+            look.aside.append(partial(ours.put_aside, delivery, endpoint))
 
     def _ended(self, look: _Look, turn: Turn, now: int, started: int, *, first: bool) -> Outcome | None:
         """How the turn ends; None while it goes on."""
@@ -162,43 +184,65 @@ class Turns:
             return "resting"
         return "more" if now - started >= TURN_MS else None
 
-    def _wave(self, look: _Look, turn: Turn, now: int) -> Turn | None:
-        """Take the turn, or keep it, and send; the turn with what came of it. None: somebody else changed it first."""
+    def _go_on(self, look: _Look, turn: Turn, now: int, me: str) -> Turn | None:
+        """Take the turn, or keep it, settle what needs no sending, and send the wave; the turn with what came of it.
+
+        None: somebody else changed the turn first, and nothing was done.
+        """
         endpoint = look.endpoint
-        if endpoint is None:
-            raise ValueError("a wave without an endpoint")
         # Before the turn is taken: where KMS does not answer, no attempt has begun that would count as interrupted.
-        secrets = opened(self._opener, endpoint, now)
-        taken = turn.with_wave(tuple(delivery_work(delivery).id for delivery, _ in look.wave), now)
+        secrets = opened(self._opener, endpoint, now) if endpoint is not None and look.wave else ()
+        taken = turn.with_wave(tuple(delivery_work(delivery).id for delivery, _ in look.wave), now, me)
         if not self._saved(taken):
             return None
-        sent = self._together([_job(self._deliveries, delivery, endpoint, event, secrets) for delivery, event in look.wave])
+        for settle in look.aside:
+            settle()
+        if endpoint is None or not look.wave:
+            return taken
+        tried = self._together([_job(self._deliveries, delivery, endpoint, event, secrets) for delivery, event in look.wave])
+        sent = [one for one in tried if isinstance(one, Sent)]
         failed = tuple(one.attempt.at for one in sent if not one.attempt.succeeded)
-        taken = taken.faring(len(sent) - len(failed), failed, max(one.rests_until for one in sent))
+        taken = taken.faring(len(sent) - len(failed), failed, max((one.rests_until for one in sent), default=0))
         self._judge(endpoint, taken)
         self._ask_again(sent, taken)
+        for one in tried:
+            if isinstance(one, Exception):
+                raise one
         return taken
 
-    def _taken_over(self, turn: Turn, now: int) -> Turn | None:
+    def _taken_over(self, look: _Look, now: int, me: str) -> Turn | None:
         """Take the turn of a worker that died, and record what it had in hand; None: somebody else did."""
-        own = turn.with_wave(turn.hand, now)
+        dead = look.turn
+        own = dead.taken_over(now, me)
         if not self._saved(own):
             return None
-        hand = [due_of(id) for id in turn.hand]
-        wanted = [(Delivery, {"tenant": turn.tenant, "id": one.delivery_id}) for one in hand]
+        hand = [due_of(id) for id in dead.hand]
+        wanted = [(Delivery, {"tenant": dead.tenant, "id": one.delivery_id}) for one in hand]
         interrupted = [
-            self._deliveries.interrupted(delivery, turn.began)
+            self._deliveries.interrupted(delivery, dead.began)
             for one, delivery in zip(hand, self._store.get_many(wanted), strict=True)
             if delivery is not None and delivery.status == "pending" and len(delivery.attempts) == one.attempts
         ]
+        if look.endpoint is not None:
+            own = own.of_today(look.endpoint.fresh_at).faring(0, tuple(one.attempt.at for one in interrupted), 0)
+            self._judge(look.endpoint, own)
         self._ask_again(interrupted, own)
         return own
+
+    def _is_marked(self, turn: Turn, held: bool) -> bool:
+        """Whether the holder of the turn will look again; False where the turn has changed meanwhile."""
+        return (turn.wanted and (turn.wanted_held or not held)) or self._saved(turn.marked(held))
 
     def _saved(self, turn: Turn) -> bool:
         try:
             self._store.commit([Save(turn)])
         except Conflict:
             return False
+        except Unavailable:
+            # It may be stored all the same: then it is ours, and would lie there until the lease ends.
+            stored = self._store.get(Turn, tenant=turn.tenant, endpoint_id=turn.endpoint_id)
+            if stored != turn:
+                raise
         return True
 
     def _judge(self, endpoint: WebhookEndpoint, turn: Turn) -> None:
@@ -234,17 +278,19 @@ class Turns:
         for seconds in sorted({_seconds(at - now) for at in times}):
             self._wake(turn, seconds)
 
-    def _ask_later(self, look: _Look, turn: Turn, outcome: Outcome) -> None:
+    def _ask_later(self, look: _Look, turn: Turn, outcome: Outcome, took: int, held: bool) -> None:
         """A message for what is due and not sent yet. For the end of a rest whoever heard of it sent one, which may be early."""
         if outcome == "more":
-            self._wake(turn, 0, held=any(delivery.held for delivery, _ in look.wave))
+            self._wake(turn, 0, held=held, slow=look.endpoint is not None and took - TURN_MS >= SLOW_WAVE_MS)
+        elif look.unseen and not look.due:
+            self._wake(turn, 1, held=held)
         elif outcome == "resting" and turn.rests_until - self._clock.now_ms() <= EARLY_MS:
             self._wake(turn, 1)
 
-    def _wake(self, turn: Turn, seconds: int, *, held: bool = False) -> None:
+    def _wake(self, turn: Turn, seconds: int, *, held: bool = False, slow: bool = False) -> None:
         # After the first failure already, before anybody is told of it: many that hang at once would hold all functions of the
         # queue that is everybody's before they had failed often enough.
-        unwell = turn.failures > 0
+        unwell = turn.failures > 0 or slow
         try:
             self._queues.wake(turn.tenant, turn.endpoint_id, seconds, failing=unwell, held=held)
         except Unavailable:
@@ -253,8 +299,14 @@ class Turns:
 
 def _job(
     deliveries: Deliveries, delivery: Delivery, endpoint: WebhookEndpoint, event: EventRecord, secrets: Sequence[str]
-) -> Callable[[], Sent]:
-    return lambda: deliveries.send(delivery, endpoint, event, secrets)
+) -> Callable[[], Tried]:
+    def job() -> Tried:
+        try:
+            return deliveries.send(delivery, endpoint, event, secrets)
+        except Exception as error:  # noqa: BLE001 - raised again when what came of the others is known
+            return error
+
+    return job
 
 
 def _seconds(ms: int) -> int:

@@ -317,7 +317,7 @@ def test_records_come_back_as_they_were_stored(aws: LocalAws) -> None:
     assert store.get(WebhookEndpoint, tenant=SHOP, id="wh_1") == endpoint
     assert store.get(EventRecord, tenant=SHOP, id="evt_1") == event
     assert store.get(Delivery, tenant=SHOP, id=delivery.id) == delivery
-    turn = Turn(SHOP, "wh_1", ttl=NOW // 1000).with_wave((delivery_work(delivery).id,), NOW)
+    turn = Turn(SHOP, "wh_1", ttl=NOW // 1000).with_wave((delivery_work(delivery).id,), NOW, "turn_1")
     turn = replace(turn.faring(0, (NOW,), NOW + 5), version=1)
     store.commit([Save(turn)])
     assert store.get(Turn, tenant=SHOP, endpoint_id="wh_1") == turn

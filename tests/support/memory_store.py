@@ -26,7 +26,7 @@ from chalicelib.domain.redelivery import LatestRedelivery, RedeliveryJob
 from chalicelib.domain.turns import Turn
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
-from chalicelib.usecases.changes import Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
+from chalicelib.usecases.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 
@@ -218,7 +218,7 @@ class MemoryStore:
                 return [self._key_of(record)]
             case Beside(network, address, asset):
                 return [self._key(WalletBalance, {"network": network, "address": address, "asset": asset})]
-            case Delete(kind, key) | Add(kind, key):
+            case Delete(kind, key) | Add(kind, key) | Absent(kind, key):
                 return [self._key(kind, key)]
             case Emit(row):
                 return [self._key_of(row), outbox_work(row)]
@@ -231,6 +231,8 @@ class MemoryStore:
             case Save(record):
                 stored = self.records.get(self._key_of(record))
                 return stored is None if record.version == 1 else stored is not None and stored.version == record.version - 1
+            case Absent(kind, key):
+                return self._key(kind, key) not in self.records
             case Still(record):
                 stored = self.records.get(self._key_of(record))
                 return stored is not None and stored.version == record.version

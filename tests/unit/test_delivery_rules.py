@@ -51,7 +51,7 @@ def test_the_same_event_and_endpoint_give_the_same_delivery() -> None:
     ("status", "error", "expected"),
     [(200, None, "delivered"), (204, None, "delivered"), (299, None, "delivered"), (199, None, "pending"), (300, None, "pending"),
      (302, None, "pending"), (404, None, "pending"), (500, None, "pending"), (None, "no answer", "pending"),
-     (200, "the answer broke off", "pending"), (410, None, "cancelled")],
+     (200, "the answer broke off", "pending"), (410, None, "pending")],
 )  # fmt: skip
 def test_the_answer_decides(status: int | None, error: str | None, expected: str) -> None:
     after = a_delivery().after(Attempt(NOW, status, 5, error=error), NOW + 7, 0.5)
@@ -61,6 +61,11 @@ def test_the_answer_decides(status: int | None, error: str | None, expected: str
     assert after.due_at == (due if expected == "pending" else NOW)
     assert after.attempts[0].next_at == (due if expected == "pending" else None)
     assert after.version == 2
+
+
+def test_where_the_endpoint_is_gone_nothing_is_tried_again() -> None:
+    after = a_delivery().after(Attempt(NOW, 410, 5), NOW + 7, 0.5, gone=True)
+    assert (after.status, after.finished_at, after.attempts[0].next_at) == ("cancelled", NOW + 7, None)
 
 
 def test_the_ninth_failure_is_the_end() -> None:
