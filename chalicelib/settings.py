@@ -19,6 +19,8 @@ TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", 
 """One table per group of rights: which function may touch which is in `.chalice/policy-*.json`."""
 QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections.fifo", "scans")
 """Each has a dead-letter queue of the same name with `-dead` before the suffix."""
+DEAD_DELIVERIES = "webhooks-dead"
+"""Where webhook deliveries end whose retries all failed (decisions §11). Nobody here reads it: a merchant's receiver was away."""
 AWS_CONNECTIONS = 50
 """Connections that a client keeps open: ten messages at once, each with a wave of webhooks, ask at the same time."""
 CHAINS = ("main", "testnet", "regtest")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.custody.native import STAGE_TAG, WALLET_TAG
-from chalicelib.settings import APP, STAGES, Settings
+from chalicelib.settings import APP, DEAD_DELIVERIES, STAGES, Settings
 from chalicelib.store.schema import INDEXES
 
 CHALICE = Path(__file__).parent.parent / ".chalice"
@@ -171,7 +171,7 @@ FUNCTIONS: dict[str, Rights] = {
             "webhooks": (*GET, *PUT, "ConditionCheckItem"),
         },
         log_names=("-deliver",),
-        sends=("relay", *DELIVERIES, "deliveries-dead"),
+        sends=("relay", *DELIVERIES, DEAD_DELIVERIES),
         consumes="deliveries",
         # What has to be delivered, and notices: nothing of what has to be paid.
         only={"work": (("delivery#", "outbox#", "row#"), ("Query", *PUT, "DeleteItem"))},

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.work import Command
-from chalicelib.settings import Settings
+from chalicelib.settings import DEAD_DELIVERIES, Settings
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 
@@ -58,8 +58,8 @@ class SqsQueues:
             log.warning("no message for redelivery %s: the sweep brings it", job_id)
 
     def bury(self, delivery_id: str, tenant: str) -> None:
-        """A delivery that is given up goes to the dead letters, where an alarm looks. Raises Unavailable."""
-        self._send("deliveries-dead", {"id": delivery_id, "tenant": tenant})
+        """A delivery that is given up goes to a queue of its own: no fault of a function, so no alarm. Raises Unavailable."""
+        self._send(DEAD_DELIVERIES, {"id": delivery_id, "tenant": tenant})
 
     def scan(self, network: NetworkId, name: str) -> None:
         """Ask for a range of a backlog to be scanned. Raises Unavailable."""

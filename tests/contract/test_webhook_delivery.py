@@ -149,7 +149,7 @@ def test_what_waits_for_a_retry_is_held_by_a_pause_as_well_and_goes_with_the_end
     assert open_deliveries() == set()
 
 
-def test_a_dead_delivery_is_in_the_dead_letter_queue(stack: Stack, receiver: Receiver) -> None:
+def test_a_dead_delivery_is_in_a_dead_letter_queue_of_its_own(stack: Stack, receiver: Receiver) -> None:
     receiver.behave(answer(503))
     registered(stack, receiver.url(), "invoice.created")
     invoice(stack)
@@ -162,9 +162,10 @@ def test_a_dead_delivery_is_in_the_dead_letter_queue(stack: Stack, receiver: Rec
     assert open_deliveries() == set()
     wired = services()
     sqs = wired._client("sqs")
-    url = sqs.get_queue_url(QueueName=wired.settings.queue("deliveries-dead"))["QueueUrl"]
-    (message,) = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
-    assert json.loads(message["Body"]) == {"id": delivery.id, "tenant": delivery.tenant}
+    urls = {q: sqs.get_queue_url(QueueName=wired.settings.queue(q))["QueueUrl"] for q in ("deliveries-dead", "webhooks-dead")}
+    buried = {q: sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []) for q, url in urls.items()}
+    assert [json.loads(message["Body"]) for message in buried["webhooks-dead"]] == [{"id": delivery.id, "tenant": delivery.tenant}]
+    assert buried["deliveries-dead"] == []  # an alarm watches it: a receiver that is away is no fault of ours
 
 
 def test_an_endpoint_that_fails_is_told_of_to_the_others_and_not_to_itself(stack: Stack, receiver: Receiver) -> None:

@@ -10,7 +10,7 @@ import pytest
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, unlock_seed
 from chalicelib.delivery import secrets
-from chalicelib.settings import QUEUES, STAGES, TABLES, Settings
+from chalicelib.settings import DEAD_DELIVERIES, QUEUES, STAGES, TABLES, Settings
 from infra import policies
 from infra.policies import COMPARES, FUNCTIONS
 from tests.deploy.declared import API, CHALICE, config, consumers, function_names, function_settings, functions
@@ -312,6 +312,19 @@ def test_queues_and_logs(stage: str) -> None:
         assert receives == ([consumers(stage)[function]] if function in consumers(stage) else [])
         logs = [arn for s in mine if "logs:PutLogEvents" in s["Action"] for arn in s["Resource"]]
         assert f"arn:aws:logs:*:*:log-group:/aws/lambda/{name}:*" in logs
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_function_puts_anything_among_the_messages_that_functions_failed_on(stage: str) -> None:
+    sent = {
+        (function, arn.rsplit(":", 1)[1].removeprefix(f"gateway-{stage}-"))
+        for function in functions()
+        for s in statements(policy_of(function), stage)
+        if "sqs:SendMessage" in s["Action"]
+        for arn in s["Resource"]
+    }
+    dead = {(function, queue) for function, queue in sent if "-dead" in queue}
+    assert dead == {("deliver", DEAD_DELIVERIES), ("deliver_slow", DEAD_DELIVERIES)}
 
 
 def test_settings_accept_every_stages_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from chalicelib.settings import QUEUES, STAGES, TABLES, Settings
+from chalicelib.settings import DEAD_DELIVERIES, QUEUES, STAGES, TABLES, Settings
 from infra.deploy import TEMPLATE, create_stack, template_body
 from infra.local import repairs
 
@@ -89,7 +89,7 @@ def test_names_are_those_of_the_settings(account: None, stage: str) -> None:
 
     urls = boto3.client("sqs").list_queues()["QueueUrls"]
     dead = [q.replace(".fifo", "-dead.fifo") if q.endswith(".fifo") else f"{q}-dead" for q in QUEUES]
-    assert {url.rsplit("/", 1)[1] for url in urls} == {settings.queue(q) for q in (*QUEUES, *dead)}
+    assert {url.rsplit("/", 1)[1] for url in urls} == {settings.queue(q) for q in (*QUEUES, *dead, DEAD_DELIVERIES)}
 
     kms = boto3.client("kms")
     ours = [a["AliasName"] for a in kms.list_aliases()["Aliases"] if not a["AliasName"].startswith("alias/aws/")]
@@ -207,6 +207,14 @@ def test_messages_that_fail_end_in_the_dead_letters(account: None) -> None:
         base, _, fifo = settings.queue(queue).partition(".")
         assert redrive["deadLetterTargetArn"].rsplit(":", 1)[1] == f"{base}-dead" + (f".{fifo}" if fifo else "")
         assert redrive["maxReceiveCount"] >= 3
+
+
+def test_given_up_deliveries_are_kept_apart_from_what_functions_failed_on(resources: dict[str, Any]) -> None:
+    queue = of_type(resources, "SQS::Queue", "QueueName")[f"gateway-prod-{DEAD_DELIVERIES}"]["Properties"]
+    assert queue["MessageRetentionPeriod"] == 14 * 86_400
+    assert not [name for name, r in resources.items() if "Alarm" in r["Type"] and "WebhooksGivenUp" in json.dumps(r)]
+    redriven = json.dumps([r["Properties"].get("RedrivePolicy") for r in resources.values() if r["Type"] == "AWS::SQS::Queue"])
+    assert "WebhooksGivenUp" not in redriven
 
 
 def test_tables(resources: dict[str, Any]) -> None:
