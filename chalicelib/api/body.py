@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from email.message import Message
 from typing import Any, NoReturn
 
 from chalicelib.api.numbers import JsonNumber
-from chalicelib.domain.errors import InvalidParameter
+from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.encoding.json_depth import deeper_than
 
 MAX_BYTES = 256 * 1024
+MAX_PROBLEMS = 100
+"""Fields that an error names: a few bytes of nonsense must not be answered with a flood."""
 MAX_DEPTH = 32
 """Objects and lists inside each other."""
 _SHORT_INTEGER = 40  # characters; longer ones keep their text: Python's own conversion stops at 4300 digits with an error
@@ -45,6 +48,14 @@ def parse(raw: bytes, content_type: str | None) -> dict[str, Any]:
     if text.count("{") + text.count("[") > MAX_DEPTH or "\\u" in text:
         _check_inside(value)
     return value
+
+
+def none_known(sent: Mapping[str, Any]) -> list[FieldProblem]:
+    """What is wrong with the fields of a body where a route knows none; their values are repeated to nobody."""
+    problems = [FieldProblem(name[:100], None, ("is not known: this takes no body",)) for name in sorted(sent)[:MAX_PROBLEMS]]
+    if len(sent) > MAX_PROBLEMS:
+        problems.append(FieldProblem("request", None, (f"has {len(sent) - MAX_PROBLEMS} more fields that are wrong",)))
+    return problems
 
 
 def has_bad_character(text: str) -> bool:

@@ -128,8 +128,8 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
     problems: list[FieldProblem] = []
     arguments: list[Any] = []
     catalogue = None if route.level == "public" else ctx.catalogue
-    # Also where the route reads none: another body is another request.
-    raw = request.raw_body if route.body is not None or route.creates else b""
+    # Also where the route reads none: what nobody looks at must not be sent in the belief that it counts.
+    raw = request.raw_body if route.method != "GET" else b""
     raw = raw.encode() if isinstance(raw, str) else raw
     query, wrong_query = _query_of(route, request, catalogue)
     joined = query.model_dump(exclude_none=True) if query is not None and query.for_body else {}
@@ -140,15 +140,17 @@ def _arguments(ctx: Ctx, request: Request) -> list[Any]:
             problems += error.problems
         path = route.path.format_map(ctx.path)
         ctx.request_hash = idempotency.hash_of(route.method, path, _parameters(request), raw)
-    if route.body is not None:
-        from chalicelib.api.problems import validated
-
+    try:
         content_type = auth.header_values(request, "content-type")
-        try:
-            sent = body.parse(raw, content_type[-1] if content_type else None)
-        except InvalidParameter as error:
-            problems += error.problems
+        sent = body.parse(raw, content_type[-1] if content_type else None)
+    except InvalidParameter as error:
+        problems += error.problems
+    else:
+        if route.body is None:
+            problems += body.none_known(sent)
         else:
+            from chalicelib.api.problems import validated
+
             twice = [name for name, value in joined.items() if sent.get(name) not in (None, value)]
             problems += [FieldProblem(name, joined[name], ("must be the same in the query and in the body",)) for name in twice]
             sent |= {name: value for name, value in joined.items() if name not in twice}

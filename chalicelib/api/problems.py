@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from chalicelib.api.body import MAX_PROBLEMS as MAX_PROBLEMS
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.domain.errors import FieldProblem
 
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue import Catalogue
 
-MAX_PROBLEMS = 100
-"""Fields that an error names: a few bytes of nonsense must not be answered with a flood."""
 MOST_SHOWN = 100
 """Characters of a sent text that an error repeats."""
 NOT_SHOWN = "(not shown)"
