@@ -174,7 +174,8 @@ FUNCTIONS: dict[str, Rights] = {
         sends=("relay", *DELIVERIES, DEAD_DELIVERIES),
         consumes="deliveries",
         # What has to be delivered, and notices: nothing of what has to be paid.
-        only={"work": (("delivery#", "outbox#", "row#"), ("Query", *PUT, "DeleteItem"))},
+        # Of the chain tables the sandbox's clock alone: notices bear the time of their realm.
+        only={"work": (("delivery#", "outbox#", "row#"), ("Query", *PUT, "DeleteItem")), "chain": ("clock#", ("GetItem",))},
         opens_webhooks=True,
     ),
     "reconciliation": Rights(

@@ -173,11 +173,11 @@ def _query_of(route: Route, request: Request, catalogue: Catalogue | None) -> tu
     if route.query is None:
         return None, []
     # pydantic is half of a cold start's imports: a request that has nothing to validate does not wait for it.
-    from chalicelib.api.problems import MAX_PROBLEMS, validated
+    from chalicelib.api.problems import validated
 
     sent = _query(request)
     bad = {name for name, value in sent.items() if any(body.has_bad_character(text) for text in (name, *value))}
-    problems = [FieldProblem(name[:100], None, (body.NO_BAD_CHARACTER,)) for name in sorted(bad)[:MAX_PROBLEMS]]
+    problems = [FieldProblem(name[:100], None, (body.NO_BAD_CHARACTER,)) for name in sorted(bad)[: body.MAX_PROBLEMS]]
     parsed, wrong = validated(route.query, {name: value for name, value in sent.items() if name not in bad}, catalogue)
     return parsed, [*problems, *(problem for problem in wrong if problem.field not in bad)]
 

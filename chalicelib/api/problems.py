@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from chalicelib.api.body import MAX_PROBLEMS as MAX_PROBLEMS
+from chalicelib.api.body import MAX_PROBLEMS
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.domain.errors import FieldProblem
 

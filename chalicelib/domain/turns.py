@@ -78,7 +78,7 @@ class Turn:
         """Given back."""
         return replace(self.unmarked(), until=0, holder="", hand=())
 
-    def of_today(self, fresh_at: int) -> Turn:
+    def forgiven(self, fresh_at: int) -> Turn:
         """With nothing held against an endpoint that its owner has changed or turned on since. The version stays."""
         if fresh_at == self.fresh_at:
             return self

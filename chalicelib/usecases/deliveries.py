@@ -18,7 +18,7 @@ from chalicelib.domain.turns import REST_SECONDS
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, signature_headers
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Absent, Change, Close, Conflict, Open, Save, Still
-from chalicelib.usecases.notices import turned_off
+from chalicelib.usecases.notices import Notices
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.webhook_secrets import UNREADABLE
@@ -68,11 +68,18 @@ class DeadLetters(Protocol):
 
 
 class Deliveries:
-    """`jitter` gives numbers from 0 to 1."""
+    """`jitter` gives numbers from 0 to 1. `notices` tells of endpoints; without it in the time of `clock`, whatever the realm."""
 
     def __init__(
-        self, store: Store, clock: Clock, sender: Sender, dead_letters: DeadLetters, jitter: Callable[[], float] = random.random
+        self,
+        store: Store,
+        clock: Clock,
+        sender: Sender,
+        dead_letters: DeadLetters,
+        jitter: Callable[[], float] = random.random,
+        notices: Notices | None = None,
     ) -> None:
+        self.notices = notices or Notices(lambda _: clock)
         self._store = store
         self._dead_letters = dead_letters
         self._sender = sender
@@ -156,7 +163,7 @@ class Deliveries:
             if after.status == "pending":
                 changes.append(Open(delivery_work(after)))
             if gone is not None and gone.enabled:
-                changes += turned_off(gone, GONE, self._clock.now_ms())
+                changes += self.notices.turned_off(gone, GONE, self._clock.now_ms())
             try:
                 self._store.commit(changes)
             except Conflict:

@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from chalicelib.domain.turns import FAILING_TOLD_MS
+from chalicelib.domain.ids import Realm, tenant_parts
 from chalicelib.domain.webhooks import WebhookEndpoint
 from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.webhook_views import endpoint_view
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.webhook_views import noticed_view
 
 
-def turned_off(endpoint: WebhookEndpoint, reason: str, now: int) -> Sequence[Change]:
-    """Disable `endpoint`, and say so. `now` in milliseconds since 1970."""
-    after = replace(endpoint.disabled(reason, now), told=endpoint.told + 1)
-    return [Save(after), *_told("webhook.disabled", endpoint, after, now)]
+class Notices:
+    """`clock_of` gives the time of a realm: events bear it, so that they stand in order among those of their realm. Everything
+    else about endpoints and deliveries is on the machines' time (`usecases/realm_time.py`)."""
 
+    def __init__(self, clock_of: Callable[[Realm], Clock]) -> None:
+        self._clock_of = clock_of
 
-def failing(endpoint: WebhookEndpoint, since: int, now: int) -> Sequence[Change]:
-    """Mark `endpoint` as one that answers nothing well since `since`, and say so, once in `FAILING_TOLD_MS`: what is said may fail
-    at the owner's other endpoints, and that is said as well. Times in milliseconds since 1970."""
-    marked = replace(endpoint, failing_since=since, version=endpoint.version + 1)
-    if now - endpoint.failing_told_at < FAILING_TOLD_MS:
-        return [Save(marked)]
-    after = replace(marked, failing_told_at=now, told=endpoint.told + 1)
-    return [Save(after), *_told("webhook.failing", endpoint, after, now)]
+    def turned_off(self, endpoint: WebhookEndpoint, reason: str, now: int) -> Sequence[Change]:
+        """Disable `endpoint`, and say so. `now` in milliseconds since 1970, the machines' time. Raises Unavailable."""
+        after = replace(endpoint.disabled(reason, now), told=endpoint.told + 1)
+        return [Save(after), *self._told("webhook.disabled", endpoint, after, now)]
+
+    def failing(self, endpoint: WebhookEndpoint, since: int, now: int) -> Sequence[Change]:
+        """Mark `endpoint` as one that answers nothing well since `since`, and say so. Times in milliseconds since 1970, the
+        machines' time. Raises Unavailable."""
+        after = replace(endpoint, failing_since=since, told=endpoint.told + 1, version=endpoint.version + 1)
+        return [Save(after), *self._told("webhook.failing", endpoint, after, now)]
+
+    def _told(self, name: str, before: WebhookEndpoint, after: WebhookEndpoint, now: int) -> Sequence[Change]:
+        _, realm = tenant_parts(after.tenant)
+        news = News(self._clock_of(realm).now_ms())
+        previous = None if before.status == after.status else before.status
+        news.tell(after.tenant, name, after.id, after.told, noticed_view(after, now), previous)
+        return news.emit()
 
 
 def well_again(endpoint: WebhookEndpoint) -> Sequence[Change]:
     """Take that mark away: the next success of anything says the same, so nobody is told."""
     return [Save(replace(endpoint, failing_since=None, version=endpoint.version + 1))]
-
-
-def _told(name: str, before: WebhookEndpoint, after: WebhookEndpoint, now: int) -> Sequence[Change]:
-    news = News(now)
-    data = endpoint_view(after, now)
-    if before.status != after.status:
-        data["previous_status"] = before.status
-    news.tell(after.tenant, name, after.id, after.told, data)
-    return news.emit()

@@ -22,7 +22,7 @@ from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoin
 from chalicelib.domain.work import HELD, Work, time_order
 from chalicelib.usecases.changes import Change, Conflict, Save
 from chalicelib.usecases.deliveries import Deliveries, Sent
-from chalicelib.usecases.notices import failing, turned_off, well_again
+from chalicelib.usecases.notices import well_again
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
@@ -114,7 +114,7 @@ class Turns:
             held = held or look.turn.wanted_held
             turn = look.turn if own is None else look.turn.with_health_of(own)
             if look.endpoint is not None:
-                turn = turn.of_today(look.endpoint.fresh_at)
+                turn = turn.forgiven(look.endpoint.fresh_at)
             outcome = self._ended(look, turn, now, started, first=own is None)
             if outcome == "done" and look.turn.wanted:
                 # The mark may be younger than the look at what is due: take it away, and look once more.
@@ -224,7 +224,7 @@ class Turns:
             if delivery is not None and delivery.status == "pending" and len(delivery.attempts) == one.attempts
         ]
         if look.endpoint is not None:
-            own = own.of_today(look.endpoint.fresh_at).faring(0, tuple(one.attempt.at for one in interrupted), 0)
+            own = own.forgiven(look.endpoint.fresh_at).faring(0, tuple(one.attempt.at for one in interrupted), 0)
             self._judge(look.endpoint, own)
         self._ask_again(interrupted, own)
         return own
@@ -263,9 +263,9 @@ class Turns:
         if since is None:
             return () if endpoint.failing_since is None else well_again(endpoint)
         if now - since >= DISABLED_AFTER_MS:
-            return turned_off(endpoint, "nothing it was sent has succeeded for five days", now)
+            return self._deliveries.notices.turned_off(endpoint, "nothing it was sent has succeeded for five days", now)
         if turn.failures >= FAILING_AFTER and endpoint.failing_since is None:
-            return failing(endpoint, since, now)
+            return self._deliveries.notices.failing(endpoint, since, now)
         return ()
 
     def _ask_again(self, sent: Sequence[Sent], turn: Turn) -> None:

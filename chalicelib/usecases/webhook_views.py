@@ -8,14 +8,15 @@ from typing import Any, cast
 from chalicelib.domain.deliveries import Attempt, Delivery
 from chalicelib.domain.redelivery import RedeliveryJob
 from chalicelib.domain.times import iso
+from chalicelib.domain.turns import Turn
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
 from chalicelib.usecases.views import without_none
 
 
-def endpoint_view(endpoint: WebhookEndpoint, now: int = 0) -> dict[str, Any]:
+def endpoint_view(endpoint: WebhookEndpoint, now: int, turn: Turn | None = None) -> dict[str, Any]:
     """What merchants see of an endpoint: never its secret. `now` (milliseconds since 1970) tells whether a rotation still
-    overlaps."""
-    until = endpoint.previous_until
+    overlaps, and whether the endpoint rests, as far as its `turn` is known."""
+    until, rest = endpoint.previous_until, rests_until(endpoint, turn)
     return without_none(
         {
             "id": endpoint.id,
@@ -26,10 +27,22 @@ def endpoint_view(endpoint: WebhookEndpoint, now: int = 0) -> dict[str, Any]:
             "disabledReason": endpoint.disabled_reason,
             "disabledAt": _time(endpoint.disabled_at),
             "failingSince": _time(endpoint.failing_since),
+            "restsUntil": iso(rest) if now < rest else None,
             "previousSecretUntil": iso(until) if until is not None and now < until else None,
             "createdAt": iso(endpoint.created_at),
         }
     )
+
+
+def noticed_view(endpoint: WebhookEndpoint, now: int) -> dict[str, Any]:
+    """The same for those who are told of the endpoint, other receivers and whoever reads events: without the query of its URL,
+    which often holds a token."""
+    return {**endpoint_view(endpoint, now), "url": endpoint.url.partition("?")[0]}
+
+
+def rests_until(endpoint: WebhookEndpoint, turn: Turn | None) -> int:
+    """Until when the receiver asked to be left alone, in milliseconds since 1970; 0 where it did not."""
+    return 0 if turn is None else turn.forgiven(endpoint.fresh_at).rests_until
 
 
 def delivery_view(delivery: Delivery) -> dict[str, Any]:

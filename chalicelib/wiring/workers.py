@@ -326,11 +326,12 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.delivery.safe_http import SafeHttpSender
         from chalicelib.delivery.secrets import KmsOpener
         from chalicelib.usecases.deliveries import Deliveries
+        from chalicelib.usecases.notices import Notices
         from chalicelib.usecases.turns import Turns
 
         sender = SafeHttpSender(allow_private=self.settings.webhooks_private)
         opener = KmsOpener(lambda: self._client("kms"), self.settings)
-        deliveries = Deliveries(self.store, self.clock, sender, self.queues)
+        deliveries = Deliveries(self.store, self.clock, sender, self.queues, notices=Notices(self.clock_of))
         return Turns(self.store, self.queues, self.clock, deliveries, opener)
 
     @cached_property

@@ -9,10 +9,14 @@ import pytest
 
 from chalicelib.domain.deliveries import Attempt, delivery_for
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
+from chalicelib.domain.ids import TenantId, new_id
+from chalicelib.domain.times import iso
+from chalicelib.domain.turns import Turn
 from chalicelib.domain.webhooks import secret_problem
 from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.notices import Notices
 from chalicelib.usecases.webhook_secrets import opened
-from chalicelib.usecases.webhook_views import delivery_view, endpoint_view, event_view
+from chalicelib.usecases.webhook_views import delivery_view, endpoint_view, event_view, noticed_view
 from chalicelib.usecases.webhooks import Webhooks
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
@@ -135,17 +139,17 @@ def test_two_that_register_at_once_do_not_get_past_twenty(store: MemoryStore, we
 
 def test_views_show_what_is_published_and_no_secret() -> None:
     endpoint = an_endpoint("wh_1", events=("*",))
-    assert endpoint_view(endpoint) == {
+    assert endpoint_view(endpoint, NOW) == {
         "id": "wh_1", "url": endpoint.url, "events": ["*"], "status": "active", "enabled": True,
         "createdAt": "2026-01-02T03:04:05.006Z",
     }  # fmt: skip
-    gone = endpoint_view(endpoint.disabled("it answered 410 Gone", NOW + 1))
+    gone = endpoint_view(endpoint.disabled("it answered 410 Gone", NOW + 1), NOW)
     assert (gone["enabled"], gone["disabledReason"], gone["disabledAt"]) == (
         False,
         "it answered 410 Gone",
         "2026-01-02T03:04:05.007Z",
     )
-    assert endpoint.secret not in json.dumps([endpoint_view(endpoint), gone])
+    assert endpoint.secret not in json.dumps([endpoint_view(endpoint, NOW), gone])
 
 
 def test_a_delivery_shows_its_attempts() -> None:
@@ -174,8 +178,35 @@ def test_a_delivery_shows_its_attempts() -> None:
     assert delivery_view(replace(delivery, again_id="dlv_2"))["redeliveredAs"] == "dlv_2"
 
 
+def test_an_endpoint_that_rests_shows_until_when() -> None:
+    endpoint, turn = an_endpoint("wh_1"), Turn(SHOP, "wh_1", ttl=0, rests_until=NOW + 60_000)
+    assert endpoint_view(endpoint, NOW, turn)["restsUntil"] == "2026-01-02T03:05:05.006Z"
+    assert "restsUntil" not in endpoint_view(endpoint, NOW + 60_000, turn)
+    assert "restsUntil" not in endpoint_view(replace(endpoint, fresh_at=NOW), NOW, turn), "it has another URL since"
+
+
+def test_a_notice_does_not_show_the_query_of_the_url() -> None:
+    endpoint = replace(an_endpoint("wh_1"), url="https://shop.example/hook?token=s3cret&x=1")
+    assert noticed_view(endpoint, NOW) == {**endpoint_view(endpoint, NOW), "url": "https://shop.example/hook"}
+    told = [Notices(lambda _: HandClock(NOW)).failing(endpoint, NOW, NOW)]
+    told.append(Notices(lambda _: HandClock(NOW)).turned_off(endpoint, "it answered 410 Gone", NOW))
+    assert [type(change).__name__ for changes in told for change in changes] == ["Save", "Emit"] * 2
+    assert not [emit for _, emit in told if "s3cret" in repr(emit)]
+
+
+def test_a_notice_bears_the_time_of_its_realm() -> None:
+    ahead = {"live": HandClock(NOW), "test": HandClock(NOW + 86_400_000)}
+    for tenant, day in (("mch_1:live", "02"), ("mch_1:test", "03")):
+        endpoint = replace(an_endpoint("wh_1"), tenant=TenantId(tenant))
+        _, emit = Notices(lambda realm: ahead[realm]).turned_off(endpoint, "it answered 410 Gone", NOW)
+        (event,) = emit.row.events  # type: ignore[union-attr]
+        assert iso(event.at).startswith(f"2026-01-{day}") and event.id > new_id("evt", event.at - 1)
+        assert event.data["disabledAt"].startswith("2026-01-02"), "endpoints are on the machines' time"
+        assert event.data["previous_status"] == "active"
+
+
 def test_an_endpoint_that_fails_shows_since_when() -> None:
     failing = replace(an_endpoint("wh_1"), failing_since=NOW)
-    assert endpoint_view(failing)["failingSince"] == "2026-01-02T03:04:05.006Z"
-    assert "failingSince" not in endpoint_view(failing.disabled("by hand", NOW))
-    assert endpoint_view(replace(failing, paused=True))["status"] == "paused"
+    assert endpoint_view(failing, NOW)["failingSince"] == "2026-01-02T03:04:05.006Z"
+    assert "failingSince" not in endpoint_view(failing.disabled("by hand", NOW), NOW)
+    assert endpoint_view(replace(failing, paused=True), NOW)["status"] == "paused"
