@@ -125,13 +125,13 @@ def delivery_for(event: EventRecord, endpoint: WebhookEndpoint, now: int, again:
     `again` tells a later delivery of the same event from the first one.
     """
     return Delivery(
-        tenant=event.tenant, id=first_delivery_id(event.id, endpoint.id, again), endpoint_id=endpoint.id, event_id=event.id,
+        tenant=event.tenant, id=delivery_id(event.id, endpoint.id, again), endpoint_id=endpoint.id, event_id=event.id,
         event_name=event.name, created_at=now, due_at=now, ttl=now // 1000 + KEEP_SECONDS,
     )  # fmt: skip
 
 
-def first_delivery_id(event_id: str, endpoint_id: str, again: str = "") -> str:
-    """The id that the delivery of an event to an endpoint has: the first one, or that of `again`."""
+def delivery_id(event_id: str, endpoint_id: str, again: str = "") -> str:
+    """The id of the delivery of an event to an endpoint: of the first one, or of the one that `again` names."""
     return derived_id("dlv", event_id, endpoint_id, *filter(None, [again]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,27 @@ EVENT_NAMES: tuple[str, ...] = (
     "webhook.failing", "webhook.disabled",
 )  # fmt: skip
 """The last two are about the merchant's own endpoints, and told to the others."""
+_MOST_NAMED = 5
+"""Unknown names that an error repeats."""
+
+
+def names_problem(names: object) -> str | None:
+    """Why `names` can not be what somebody wants to be told of (names of events, or "*"), as a constraint for the caller; it says
+    which names are unknown. None when they can.
+    """
+    allowed = ", ".join(f'"{name}"' for name in ("*", *EVENT_NAMES))
+    if not isinstance(names, (list, tuple)) or not names:
+        return f"must be a list of at least one of: {allowed}"
+    unknown = list(
+        dict.fromkeys(
+            json.dumps(name, default=str)[:60] for name in names if not isinstance(name, str) or name not in ("*", *EVENT_NAMES)
+        )
+    )
+    if not unknown:
+        return None
+    more = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+    verb = "is not an event" if len(unknown) == 1 else "are not events"
+    return f"{', '.join(unknown[:_MOST_NAMED])}{more} {verb}; allowed: {allowed}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ Which = Literal["missed", "all"]
 
 PAGE = 100
 """Events that are looked at before what was done is written down."""
-LONGEST_MS = KEEP_SECONDS * 1000
-"""The longest time that one job can be about: events are kept no longer."""
+KEPT_MS = KEEP_SECONDS * 1000
+"""How long events are kept."""
+MOST_JOBS, JOBS_MS = 24, 86_400_000
+"""Jobs that one endpoint can have begun within so many milliseconds: each can bring all events of 30 days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,29 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class LatestRedelivery:
-    """Which job an endpoint's latest one is: whoever begins the next changes it, so that of two at once one is refused."""
+    """Which job an endpoint's latest one is: whoever begins the next changes it, so that of two at once one is refused.
+
+    `begun` has the times of the latest ones, oldest first, in milliseconds since 1970; MOST_JOBS at most.
+    """
 
     tenant: TenantId
     endpoint_id: str
     job_id: str
     ttl: int
+    begun: tuple[int, ...] = ()
     version: int = 1
+
+    def next_at(self, now: int) -> int:
+        """When the next job may begin: `now`, or when the first of MOST_JOBS is no longer within the time that they are counted."""
+        return now if len(self.begun) < MOST_JOBS else max(now, self.begun[-MOST_JOBS] + JOBS_MS)
+
+
+def latest_after(before: LatestRedelivery | None, job: RedeliveryJob) -> LatestRedelivery:
+    """The record of the endpoint's latest job, which is `job` now."""
+    if before is None:
+        return LatestRedelivery(job.tenant, job.endpoint_id, job.id, job.ttl, (job.created_at,))
+    begun = (*before.begun, job.created_at)[-MOST_JOBS:]
+    return replace(before, job_id=job.id, ttl=job.ttl, begun=begun, version=before.version + 1)
 
 
 def redelivery_work(job: RedeliveryJob) -> Work:

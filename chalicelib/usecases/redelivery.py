@@ -10,11 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work, first_delivery_id
+from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_id, delivery_work
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.redelivery import LONGEST_MS, LatestRedelivery, RedeliveryJob, Which, made_again, redelivery_work
+from chalicelib.domain.redelivery import (
+    KEPT_MS,
+    MOST_JOBS,
+    LatestRedelivery,
+    RedeliveryJob,
+    Which,
+    latest_after,
+    made_again,
+    redelivery_work,
+)
 from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint, event_record
 from chalicelib.usecases.changes import Also, Change, Close, Open, Save, nothing_more
@@ -32,7 +41,7 @@ _MOST_FOLLOWED = 50
 class Wanted:
     """What is to be sent again: events from `from_at` up to but without `to_at`, in milliseconds since 1970; None: until now.
 
-    `events` are names; None: what the endpoint subscribes to.
+    What is kept no more is left out of it. `events` are names; None: what the endpoint subscribes to.
     """
 
     from_at: int
@@ -58,7 +67,7 @@ class Redelivery:
                 raise BusinessRule("id", "this webhook is paused: nothing is sent to it before it goes on")
             now = self._clock.now_ms()
             event_id = new_id("evt", now)
-            event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, now, {"webhookId": id}), iso(now))
+            event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, now, {"webhookId": id}), iso(now), now)
             delivery = delivery_for(event, endpoint, now)
             self._store.commit([Save(event), Save(delivery), Open(delivery_work(delivery)), *also(delivery)])
             return delivery, endpoint
@@ -76,7 +85,7 @@ class Redelivery:
 
     def of_event(self, tenant: TenantId, endpoint_id: str, event_id: str) -> list[Delivery] | None:
         """All deliveries of an event to an endpoint; None where they are too many to be looked up one after the other."""
-        first = self._store.get(Delivery, tenant=tenant, id=first_delivery_id(event_id, endpoint_id))
+        first = self._store.get(Delivery, tenant=tenant, id=delivery_id(event_id, endpoint_id))
         if first is None:
             return []
         found, next_id = [first], first.again_id
@@ -90,14 +99,14 @@ class Redelivery:
             next_id = following.earlier_id
         return found
 
-    def redeliver(self, tenant: TenantId, delivery_id: str, *, also: Also = nothing_more) -> Delivery:
+    def redeliver(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
         """Send a delivery's event to its endpoint once more, with all retries: a new delivery, or the same one at once where it
         still waits for its turn. Raises NotFound (the endpoint or the event is gone, too), BusinessRule.
         """
 
         def decide() -> tuple[Delivery, WebhookEndpoint]:
-            before = self.delivery(tenant, delivery_id)
-            first_id = first_delivery_id(before.event_id, before.endpoint_id)
+            before = self.delivery(tenant, id)
+            first_id = delivery_id(before.event_id, before.endpoint_id)
             endpoint, event, first = self._store.get_many(
                 [
                     (WebhookEndpoint, {"tenant": tenant, "id": before.endpoint_id}),
@@ -106,7 +115,7 @@ class Redelivery:
                 ]
             )
             if endpoint is None or event is None:
-                raise NotFound("Delivery not found", {"id": delivery_id})
+                raise NotFound("Delivery not found", {"id": id})
             _check_enabled(endpoint)
             now = self._clock.now_ms()
             if before.status != "pending":
@@ -128,14 +137,15 @@ class Redelivery:
     def order(self, tenant: TenantId, endpoint_id: str, wanted: Wanted, *, also: Also = nothing_more) -> RedeliveryJob:
         """Begin to send an endpoint the events of a time. `also` gives what commits together with the job.
 
-        Raises NotFound, and BusinessRule: the time is none that events are kept of, the endpoint is disabled, or a job is running
-        for it.
+        Raises NotFound, and BusinessRule: the time is none that events are kept of, the endpoint is disabled, a job is running for
+        it, or it had as many as it may have in a day.
         """
 
         def decide() -> RedeliveryJob:
             endpoint = endpoint_of(self._store, tenant, endpoint_id)
             _check_enabled(endpoint)
-            now, to_at = self._clock.now_ms(), self._checked(wanted)
+            now = self._clock.now_ms()
+            from_at, to_at = self._checked(wanted, now)
             names = wanted.events or endpoint.events
             for name in names:
                 if "*" not in endpoint.events and name not in endpoint.events:
@@ -143,13 +153,12 @@ class Redelivery:
             latest = self._store.get(LatestRedelivery, tenant=tenant, endpoint_id=endpoint_id)
             if latest is not None:
                 self._check_ended(tenant, latest.job_id)
+                _check_count(latest, now)
             job = RedeliveryJob(
-                tenant, new_id("rdl", now), endpoint_id, wanted.from_at, to_at, wanted.which, names, now, now,
+                tenant, new_id("rdl", now), endpoint_id, from_at, to_at, wanted.which, names, now, now,
                 now // 1000 + KEEP_SECONDS,
             )  # fmt: skip
-            version = 1 if latest is None else latest.version + 1
-            mark = LatestRedelivery(tenant, endpoint_id, job.id, job.ttl, version)
-            self._store.commit([Save(job), Save(mark), Open(redelivery_work(job)), *also(job)])
+            self._store.commit([Save(job), Save(latest_after(latest, job)), Open(redelivery_work(job)), *also(job)])
             return job
 
         job = until_settled(decide)
@@ -181,19 +190,20 @@ class Redelivery:
         if running is not None and running.status == "running":
             raise BusinessRule("id", f"redelivery {running.id} is running for this webhook: wait for its end, or cancel it")
 
-    def _checked(self, wanted: Wanted) -> int:
-        """Where the time ends. What has not happened yet is delivered anyway, so it is now at the latest."""
+    def _checked(self, wanted: Wanted, machine_now: int) -> tuple[int, int]:
+        """Where the time begins and ends. What has not happened yet is delivered anyway, so it ends now at the latest; what is kept
+        no more can not be sent, so it begins no earlier than what is kept. A time in between is as long as it is.
+        """
         now = self._realm_clock.now_ms()
-        to_at = now if wanted.to_at is None else wanted.to_at
-        if wanted.from_at >= to_at and wanted.to_at is not None:
+        if wanted.to_at is not None and wanted.from_at >= wanted.to_at:
             _refuse("to", "must be later than from")
         if wanted.from_at >= now:
             _refuse("from", "must not be in the future")
-        if to_at <= self._clock.now_ms() - LONGEST_MS:
+        oldest = min(now, machine_now) - KEPT_MS
+        to_at = now if wanted.to_at is None else min(wanted.to_at, now)
+        if to_at <= oldest:
             _refuse("to", "events of that time are kept no more: it is more than 30 days ago")
-        if to_at - wanted.from_at > LONGEST_MS:
-            _refuse("from", "must be 30 days before to at the earliest: events are kept no longer")
-        return min(to_at, now)
+        return max(wanted.from_at, oldest), to_at
 
 
 def _again(
@@ -210,6 +220,12 @@ def _again(
 def _check_enabled(endpoint: WebhookEndpoint) -> None:
     if not endpoint.enabled:
         raise BusinessRule("id", "this webhook is disabled: enable it first")
+
+
+def _check_count(latest: LatestRedelivery, now: int) -> None:
+    at = latest.next_at(now)
+    if at > now:
+        raise BusinessRule("id", f"at most {MOST_JOBS} redeliveries a webhook in 24 hours: the next one is allowed at {iso(at)}")
 
 
 def _refuse(field: str, constraint: str) -> NoReturn:

@@ -11,9 +11,9 @@ import random
 from dataclasses import dataclass
 
 from chalicelib.domain.deliveries import Delivery, delivery_for
-from chalicelib.domain.ids import NetworkId, TenantId
+from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks import WebhookEndpoint, event_record
 from chalicelib.domain.work import LANES, Command, OutboxRow, Work, outbox_work, time_order
 from chalicelib.usecases.changes import Close, Conflict, Delete
 from chalicelib.usecases.collect_hints import open_hint
@@ -96,16 +96,17 @@ class Relay:
         return Swept(told, failed)
 
     def _make_deliveries(self, row: OutboxRow) -> list[WebhookEndpoint]:
-        """Store the row's events and a delivery for every endpoint that wants them; endpoints where one was not attempted yet."""
+        """Store the row's events, then a delivery for every endpoint that wants them; endpoints where one was not attempted yet.
+
+        The endpoints are read when the events are stored. So whoever turns an endpoint on, or registers one, and then has it sent
+        what it missed misses nothing: either the job sees the event, or the endpoint is seen here as it is since then, however
+        late the row is told.
+        """
         now = self._clock.now_ms()
-        endpoints: dict[TenantId, list[WebhookEndpoint]] = {}
-        wanted: list[EventRecord | Delivery] = []
-        for event in row.events:
-            if event.tenant not in endpoints:
-                endpoints[event.tenant] = endpoints_of(self._store, event.tenant)
-            record = event_record(event, iso(event.at))
-            wanted.append(record)
-            wanted += [delivery_for(record, e, now) for e in endpoints[event.tenant] if e.told_of(event)]
+        records = [event_record(event, iso(event.at), now) for event in row.events]
+        make(self._store, records)
+        endpoints = {tenant: endpoints_of(self._store, tenant) for tenant in dict.fromkeys(r.tenant for r in records)}
+        wanted = [delivery_for(record, e, now) for record in records for e in endpoints[record.tenant] if e.told_of(record)]
         stored = make(self._store, wanted)
         new = {(r.tenant, r.endpoint_id) for r in stored if isinstance(r, Delivery) and r.status == "pending" and not r.attempts}
         return [e for of_one in endpoints.values() for e in of_one if (e.tenant, e.id) in new]

@@ -60,6 +60,7 @@ def delivery_view(delivery: Delivery) -> dict[str, Any]:
             "nextAttemptAt": iso(delivery.due_at) if delivery.status == "pending" and not delivery.held else None,
             "held": True if delivery.held else None,
             "redeliveredAs": delivery.again_id,
+            "redeliveryOf": delivery.earlier_id,
             "redeliveryId": delivery.job_id,
             "createdAt": iso(delivery.created_at),
             "finishedAt": _time(delivery.finished_at),

@@ -13,7 +13,7 @@ from functools import cache
 from typing import cast
 
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
-from chalicelib.domain.events import EVENT_NAMES
+from chalicelib.domain.events import names_problem
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.merchants import Tally
 from chalicelib.domain.webhook_urls import has_credentials, url_problems
@@ -225,10 +225,8 @@ class Webhooks:
 
 
 def _events_problems(events: object) -> tuple[FieldProblem, ...]:
-    if _are_events(events):
-        return ()
-    allowed = 'a list of at least one of: "*", ' + ", ".join(EVENT_NAMES)
-    return (FieldProblem("events", events, (allowed,)),)
+    wrong = names_problem(events)
+    return () if wrong is None else (FieldProblem("events", events, (wrong,)),)
 
 
 def _secret_problems(secret: object | None) -> tuple[FieldProblem, ...]:
@@ -238,11 +236,3 @@ def _secret_problems(secret: object | None) -> tuple[FieldProblem, ...]:
 
 def _names(events: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cast(Sequence[str], events)))
-
-
-def _are_events(events: object) -> bool:
-    return (
-        isinstance(events, (list, tuple))
-        and len(events) > 0
-        and all(isinstance(name, str) and (name == "*" or name in EVENT_NAMES) for name in events)
-    )

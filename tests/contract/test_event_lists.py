@@ -29,7 +29,7 @@ def fill(edge: Edge, shop: str, *objects: str) -> list[EventRecord]:
         for object_id in objects:
             at = NOON + n * HOUR
             event = Event(new_id("evt", at), tenant, name, object_id, n + 1, at, {"id": object_id})
-            made.append(event_record(event, iso(at)))
+            made.append(event_record(event, iso(at), at))
     edge.services.store.commit([Save(record) for record in made])
     return made
 

@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib.domain.deliveries import ANSWER_BYTES, Delivery
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.redelivery import RedeliveryJob
+from chalicelib.domain.redelivery import MOST_JOBS, LatestRedelivery, RedeliveryJob
 from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
 from chalicelib.usecases.changes import Save
@@ -67,7 +67,7 @@ class Shop:
         made: list[EventRecord] = []
         for n in range(count):
             at = now - HOUR + n
-            made.append(event_record(an_event(new_id("evt", at), name, tenant=tenant, at=at), iso(at)))
+            made.append(event_record(an_event(new_id("evt", at), name, tenant=tenant, at=at), iso(at), now))
         for place in range(0, count, 10):
             services().store.commit([Save(event) for event in made[place : place + 10]])
         return [event.id for event in made]
@@ -152,8 +152,8 @@ def test_bodies_and_times_that_are_none(shop: Shop) -> None:
     hook = shop.hook("http://127.0.0.1:8099/hook", "invoice.created")
     now = services().clock.now_ms()
     malformed: list[tuple[Any, set[str]]] = [
-        ({}, {"from", "to"}),
-        ({"from": 1, "to": None}, {"from", "to"}),
+        ({}, {"from"}),
+        ({"from": None, "to": 1}, {"from", "to"}),
         ({"from": "yesterday", "to": "2026-02-30", "which": "some", "events": [], "x": 1}, {"from", "to", "which", "events", "x"}),
         (shop.time(events="*"), {"events"}),
         (shop.time(events=["invoice.made", 3]), {"events"}),
@@ -165,16 +165,73 @@ def test_bodies_and_times_that_are_none(shop: Shop) -> None:
     refused: list[tuple[Any, str]] = [
         ({"from": iso(now), "to": iso(now - 1)}, "to"),
         ({"from": iso(now + HOUR), "to": iso(now + 2 * HOUR)}, "from"),
-        ({"from": iso(now - 31 * 24 * HOUR), "to": iso(now)}, "from"),
+        ({"from": iso(now + HOUR)}, "from"),
         ({"from": "2020-01-01", "to": "2020-01-02"}, "to"),
         (shop.time(events=["invoice.completed"]), "events"),
     ]
     for body, field in refused:
         status, code, details = shop.refused("POST", f"/webhooks/{hook}/redeliver", body)
         assert (status, code, details["field"]) == (400, "VALIDATION_ERROR", field), body
+    said = [shop.refused("POST", "/webhooks", {"url": "http://127.0.0.1:8099/hook", "events": ["invoice.made", 3]})]
+    said += [shop.refused("POST", f"/webhooks/{hook}/redeliver", shop.time(events=["invoice.made", 3]))]
+    for _, _, (problem,) in said:
+        assert problem["constraints"][0].startswith('"invoice.made", 3 are not events; allowed: "*", "transaction.detected", ')
     shop.done("PUT", f"/webhooks/{hook}", {"status": "disabled"})
     assert shop.refused("POST", f"/webhooks/{hook}/redeliver", shop.time())[:2] == (400, "VALIDATION_ERROR")
     assert list(services().store.every(RedeliveryJob)) == []
+
+
+def test_a_time_that_is_kept_no_more_and_one_that_has_not_come_are_left_out(shop: Shop) -> None:
+    hook, now = shop.hook(), services().clock.now_ms()
+    for body, start in (
+        ({"from": iso(now - 45 * 24 * HOUR), "to": iso(now + 365 * 24 * HOUR)}, now - 30 * 24 * HOUR),
+        ({"from": iso(now - 48 * HOUR)}, now - 48 * HOUR),
+        ({"from": iso(now - 48 * HOUR), "to": None}, now - 48 * HOUR),
+    ):
+        job = shop.done("POST", f"/webhooks/{hook}/redeliver", body)
+        later = services().clock.now_ms()
+        assert iso(start) <= job["from"] <= iso(start + later - now) and iso(now) <= job["to"] <= iso(later)
+        shop.done("DELETE", f"/webhooks/redeliveries/{job['id']}")
+
+
+def test_one_more_than_a_day_has_is_refused_also_when_fifty_ask_at_once(shop: Shop) -> None:
+    hook, start = shop.hook(), threading.Barrier(10)
+    body, first = shop.time(), services().clock.now_ms() - HOUR
+    before = tuple(first + n for n in range(MOST_JOBS - 1))
+    services().store.commit([Save(LatestRedelivery(shop.tenant(hook), hook, "rdl_0", first // 1000 + 3600, before))])
+
+    def order(n: int) -> Response:
+        if n < 10:
+            start.wait()
+        reply = shop.ask("POST", f"/webhooks/{hook}/redeliver", body)
+        if reply.status == 201:
+            shop.ask("DELETE", f"/webhooks/redeliveries/{reply.json['data']['id']}")
+        return reply
+
+    with ThreadPoolExecutor(10) as pool:
+        replies = list(pool.map(order, range(50)))
+    assert sorted(reply.status for reply in replies) == [201] + [400] * 49
+    status, code, details = shop.refused("POST", f"/webhooks/{hook}/redeliver", body)
+    assert (status, code, details["field"]) == (400, "VALIDATION_ERROR", "id")
+    assert details["reason"].endswith(iso(first + 24 * HOUR))
+    assert len(list(services().store.every(RedeliveryJob))) == 1
+
+
+def test_what_a_job_made_is_listed_and_says_what_it_repeats(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url())
+    events = shop.events(3, hook)
+    first = shop.again(hook)
+    services().clock.shift_ms += 1
+    shop.done("PUT", f"/webhooks/{hook}", {"status": "paused"})
+    second = shop.again(hook, which="all")
+    path = f"/webhooks/{hook}/deliveries"
+    old, new = (shop.done("GET", path, query={"redeliveryId": job["id"]}) for job in (first, second))
+    assert {d["eventId"] for d in old} == {d["eventId"] for d in new} == set(events)
+    assert {d["redeliveryOf"] for d in new} == {d["id"] for d in old} and not any("redeliveryOf" in d for d in old)
+    assert {d["redeliveredAs"] for d in old} == {d["id"] for d in new}
+    assert shop.done("GET", path, query={"held": "true"}) == new and shop.done("GET", path, query={"held": "false"}) == old
+    assert shop.done("GET", path, query={"redeliveryId": "rdl_none"}) == []
+    assert shop.done("GET", path, query={"redeliveryId": second["id"], "createdAt[gt]": iso(services().clock.now_ms())}) == []
 
 
 def test_of_a_paused_endpoint_they_are_held_and_sent_when_it_goes_on(shop: Shop, receiver: Receiver) -> None:

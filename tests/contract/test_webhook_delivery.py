@@ -283,7 +283,7 @@ def test_eight_workers_at_once_send_a_backlog_once_each(aws: LocalAws, receiver:
     wired.store.commit([Save(endpoint)])
     ids = [f"evt_{number:02}" for number in range(2 * WAVE + 5)]
     for id in ids:
-        event = event_record(an_event(id, tenant=tenant), "2026-01-02T03:04:05.006Z")
+        event = event_record(an_event(id, tenant=tenant), "2026-01-02T03:04:05.006Z", NOW)
         delivery = delivery_for(event, endpoint, NOW)
         wired.store.commit([Save(event), Save(delivery), Open(delivery_work(delivery))])
     outcomes = _together(8, lambda: wired.turns.take(tenant, "wh_1"))

@@ -28,7 +28,7 @@ def backlog(world: Merchants, hook: Hook, count: int) -> None:
     endpoint = world.store.records[WebhookEndpoint, hook.tenant, hook.id]
     now = world.simulation.now
     for n in range(count):
-        event = event_record(Event(f"evt_old{n}", hook.tenant, "invoice.created", f"inv_{n}", 1, now, {"id": n}), iso(now))
+        event = event_record(Event(f"evt_old{n}", hook.tenant, "invoice.created", f"inv_{n}", 1, now, {"id": n}), iso(now), now)
         delivery = delivery_for(event, endpoint, now)
         world.store.commit_now([Save(event), Save(delivery), Open(delivery_work(delivery))])
     world.queues.wake(hook.tenant, hook.id)

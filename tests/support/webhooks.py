@@ -36,7 +36,7 @@ def an_event(
 
 
 def an_event_record(id: str = "evt_1", name: str = "invoice.completed") -> EventRecord:
-    return event_record(an_event(id, name), "2026-01-02T03:04:05.006Z")
+    return event_record(an_event(id, name), "2026-01-02T03:04:05.006Z", NOW)
 
 
 def a_row(*events: Event, id: str = "out_1", at: int = NOW, commands: tuple[Command, ...] = ()) -> OutboxRow:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -276,6 +276,17 @@ def test_totals_stop_counting_at_ten_thousand(plenty):
     assert (told["total"], "total_capped" in told) == (DEEPEST, False)
     _, told = ask(plenty, status="pending")
     assert (told["total"], "total_capped" in told) == (DEEPEST // 2 + 75, False)
+
+
+def test_a_list_of_large_records_looks_through_fewer():
+    store, few = many(40), replace(INVOICES, most=10)
+    found, told = ask(store, few, **{"network[ne]": "tron", "limit": "3"})
+    assert (len(found), told["total"], told["total_capped"], told["has_next"]) == (3, 7, True, True)
+    found, told = ask(store, few, **{"externalId[like]": "none of these"})
+    assert (found, told["total"], told["has_next"]) == ([], 0, True)
+    with pytest.raises(InvalidParameter, match="parameters"):
+        ask(store, few, sort="amount")
+    assert len(ask(many(10), few, sort="amount")[0]) == 10
 
 
 def test_the_last_page_leads_on_by_cursor(plenty):

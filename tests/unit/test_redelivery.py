@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,20 +12,23 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deliveries import Attempt, Delivery, delivery_for, delivery_work, first_delivery_id
+from chalicelib.domain.deliveries import Attempt, Delivery, delivery_for, delivery_id, delivery_work
 from chalicelib.domain.errors import BusinessRule, NotFound, ServiceError
 from chalicelib.domain.ids import new_id
-from chalicelib.domain.redelivery import LONGEST_MS, PAGE, RedeliveryJob, Which
+from chalicelib.domain.redelivery import JOBS_MS, KEPT_MS, MOST_JOBS, PAGE, RedeliveryJob, Which
+from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks import TEST_EVENT, EventRecord, WebhookEndpoint, event_record
-from chalicelib.usecases.changes import Close, Delete, Open, Save
+from chalicelib.usecases.changes import Close, Delete, Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.redelivery import Redelivery, Wanted
 from chalicelib.usecases.redelivery_run import LOST_MS, RUN_MS, RedeliveryRun
+from chalicelib.usecases.relay import Relay
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
-from tests.support.webhooks import NOW, OTHER, SHOP, an_endpoint, an_event
+from tests.support.webhooks import NOW, OTHER, SHOP, a_row, an_endpoint, an_event
 
 HOOK = "wh_1"
 HOUR = 3_600_000
+DAY = 24 * HOUR
 
 
 class World:
@@ -38,7 +43,7 @@ class World:
         self.events = [self.event(NOW + 1000 * n) for n in range(events)]
 
     def event(self, at: int, name: str = "invoice.completed") -> EventRecord:
-        record = event_record(an_event(new_id("evt", at), name, at=at), "2026-01-02T03:04:05.006Z")
+        record = event_record(an_event(new_id("evt", at), name, at=at), "2026-01-02T03:04:05.006Z", self.clock.now)
         self.store.commit([Save(record)])
         return record
 
@@ -168,9 +173,8 @@ def test_events_of_a_realm_that_is_ahead() -> None:
         (NOW + 1, NOW, "to"),
         (NOW + HOUR, None, "from"),
         (NOW + 2 * HOUR, NOW + 3 * HOUR, "from"),
-        (NOW - LONGEST_MS - 1, NOW, "from"),
-        (NOW - LONGEST_MS - HOUR, NOW - LONGEST_MS + HOUR, "to"),
-        (-(2**40), NOW, "from"),
+        (NOW - KEPT_MS - HOUR, NOW - KEPT_MS + HOUR, "to"),
+        (-(2**40), 0, "to"),
     ],
 )
 def test_times_that_are_none(since: int, until: int | None, field: str) -> None:
@@ -181,8 +185,132 @@ def test_times_that_are_none(since: int, until: int | None, field: str) -> None:
     assert world.store.work == set()
 
 
-def test_a_time_in_the_future_is_now() -> None:
-    assert World().order(until=NOW + 9 * HOUR).to_at == NOW + HOUR
+@pytest.mark.parametrize("ahead", [1, 9 * HOUR, 29 * DAY, 365 * DAY])
+def test_a_time_in_the_future_is_now(ahead: int) -> None:
+    world = World(1)
+    job = world.order(since=NOW - 2 * DAY, until=world.clock.now + ahead)
+    assert (job.from_at, job.to_at) == (NOW - 2 * DAY, NOW + HOUR)
+    assert world.carried(job).made == 1
+
+
+@pytest.mark.parametrize("since", [NOW - KEPT_MS, NOW - 45 * DAY, -(2**40)])
+def test_a_time_of_which_nothing_is_kept_is_left_out(since: int) -> None:
+    job = World().order(since=since, until=NOW - 16 * DAY)
+    assert (job.from_at, job.to_at) == (NOW + HOUR - KEPT_MS, NOW - 16 * DAY)
+
+
+@pytest.mark.parametrize("ahead", [0, 40 * DAY])
+def test_what_was_delivered_and_is_about_to_be_forgotten_is_not_missed(ahead: int) -> None:
+    """The store forgets in any order, and days late: an event may be there when what tells of its delivery is not."""
+    world = World(ahead=ahead)
+    event = world.event(NOW + HOUR + ahead)
+    world.ends(world.told(event))
+    for clock in (world.clock, world.realm_clock):
+        clock.pass_ms(KEPT_MS - 1000)
+    assert world.done(since=event.at) == (1, 0, 1)
+    for clock in (world.clock, world.realm_clock):
+        clock.pass_ms(1000)
+    world.store.commit([Delete(Delivery, {"tenant": SHOP, "id": delivery_id(event.id, HOOK)})])
+    for which in ("missed", "all"):
+        assert world.done(which, since=event.at)[1:] == (0, 0)
+        world.clock.pass_ms(1)
+
+
+def test_one_endpoint_has_so_many_jobs_a_day() -> None:
+    world = World(1)
+    first = world.clock.now
+    for _ in range(MOST_JOBS):
+        world.done("all")
+        world.all_delivered()
+        world.clock.pass_ms(HOUR // 2)
+    jobs = len(world.store.all(RedeliveryJob))
+    with pytest.raises(BusinessRule, match=re.escape(iso(first + JOBS_MS))):
+        world.order()
+    world.clock.now = first + JOBS_MS - 1
+    with pytest.raises(BusinessRule, match="at most 24"):
+        world.order()
+    assert len(world.store.all(RedeliveryJob)) == jobs == MOST_JOBS and world.consistent()
+    world.clock.pass_ms(1)
+    world.done()
+    with pytest.raises(BusinessRule, match=re.escape(iso(first + JOBS_MS + HOUR // 2))):
+        world.order()
+
+
+def test_a_job_that_does_not_end_well_counts_and_its_refusals_do_not() -> None:
+    world = World(1)
+    for _ in range(MOST_JOBS):
+        job = world.order()
+        with pytest.raises(BusinessRule, match=job.id):
+            world.order()
+        world.redelivery.cancel(SHOP, job.id)
+        world.clock.pass_ms(1)
+    with pytest.raises(BusinessRule, match="at most 24"):
+        world.order()
+    world.store.commit([Save(an_endpoint("wh_2"))])
+    assert world.redelivery.order(SHOP, "wh_2", Wanted(NOW)).status == "running", "each endpoint has its own"
+
+
+@pytest.mark.parametrize("registered", [False, True])
+def test_what_the_relay_is_at_is_not_missed_by_who_turns_an_endpoint_on(registered: bool) -> None:
+    """At each of the relay's calls an endpoint is turned on, or registered, and at once has everything sent up to now."""
+    for at in itertools.count(1):
+        world = World()
+        world.change(enabled=False)
+        if registered:
+            world.store.commit([Delete(WebhookEndpoint, {"tenant": SHOP, "id": HOOK})])
+        made = world.clock.now - 50
+        row = a_row(an_event(new_id("evt", made), at=made))
+        world.store.commit([Emit(row)])
+        hooked = Before(at, partial(turn_on, world, registered))
+        Relay(hooked.around(world.store), world.queues, world.clock).tell(row.id)
+        if hooked.calls < at:
+            break
+        assert [d.event_id for d in world.deliveries("pending")] == [row.events[0].id], f"call {at}"
+    assert at >= 5
+
+
+def turn_on(world: World, registered: bool) -> None:
+    world.store.commit([Save(an_endpoint(HOOK))]) if registered else world.change(enabled=True)
+    assert world.carried(world.order("missed")).status == "done"
+
+
+class Before:
+    """Does something right before the n-th call of what it is put around."""
+
+    def __init__(self, at: int, act: Callable[[], None]) -> None:
+        self.at, self.act, self.calls = at, act, 0
+
+    def around(self, target: Any) -> Any:
+        return _Watched(target, self)
+
+
+class _Watched:
+    def __init__(self, target: Any, before: Before) -> None:
+        self._target, self._before = target, before
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._target, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self._before.calls += 1
+            if self._before.calls == self._before.at:
+                self._before.act()
+            return found(*args, **kwargs)
+
+        return call
+
+
+def test_an_event_that_is_told_long_after_a_job_up_to_now_is_sent_all_the_same() -> None:
+    """Its row waited while the relay was down: the job does not see it, but the endpoint is on by then."""
+    world = World()
+    world.change(enabled=False)
+    row = a_row(an_event(new_id("evt", NOW), at=NOW))
+    world.store.commit([Emit(row)])
+    world.change(enabled=True)
+    assert world.done() == (0, 0, 0)
+    world.clock.pass_ms(HOUR)
+    Relay(world.store, world.queues, world.clock).tell(row.id)
+    assert [d.event_id for d in world.deliveries("pending")] == [row.events[0].id]
 
 
 def test_one_job_at_a_time_and_another_when_it_has_ended() -> None:
@@ -354,7 +482,7 @@ def test_all_deliveries_of_an_event_are_found_however_they_came_about() -> None:
     world.done()
     found = world.redelivery.of_event(SHOP, HOOK, event.id)
     assert found is not None and {d.id for d in found} == {d.id for d in world.deliveries()} and len(found) == 5
-    assert found[0].id == first_delivery_id(event.id, HOOK) == first.id
+    assert found[0].id == delivery_id(event.id, HOOK) == first.id
     assert world.redelivery.delivery(SHOP, second.id).again_id == found[3].id
     assert world.redelivery.of_event(OTHER, HOOK, event.id) == []
 

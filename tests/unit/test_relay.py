@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.deliveries import Attempt, Delivery, delivery_work
-from chalicelib.domain.webhooks import EventRecord
+from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
 from chalicelib.usecases.changes import Close, Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
@@ -83,6 +83,12 @@ def test_the_event_is_stored_as_it_will_be_sent() -> None:
         1,
         NOW,
     )
+
+
+def test_an_event_of_a_realm_that_is_ahead_is_forgotten_when_its_deliveries_are() -> None:
+    world = World()
+    world.relay.tell(world.emit(a_row(an_event(at=NOW + 366 * 86_400_000))).id)
+    assert {r.ttl for r in (*world.store.all(EventRecord), *world.store.all(Delivery))} == {NOW // 1000 + KEEP_SECONDS}
 
 
 def test_events_of_nobody_who_listens_are_kept() -> None:

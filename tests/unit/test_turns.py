@@ -59,7 +59,7 @@ class Line:
             self.add(f"evt_{number:03d}")
 
     def add(self, id: str) -> None:
-        event = event_record(an_event(id), "2026-01-02T03:04:05.006Z")
+        event = event_record(an_event(id), "2026-01-02T03:04:05.006Z", NOW)
         delivery = delivery_for(event, self.endpoint, self.clock.now)
         self.store.commit([Save(event), Save(delivery), Open(delivery_work(delivery))])
 
@@ -416,7 +416,7 @@ def test_an_event_of_the_endpoint_itself_is_told_to_the_others_alone() -> None:
     notice = an_event("evt_n", "webhook.failing")
     about = replace(notice, object_id=HOOK)
     assert not an_endpoint(HOOK).told_of(about) and an_endpoint("wh_2").told_of(about)
-    record: EventRecord = event_record(about, "2026-01-02T03:04:05.006Z")
+    record: EventRecord = event_record(about, "2026-01-02T03:04:05.006Z", NOW)
     assert not an_endpoint(HOOK).told_of(record)
 
 

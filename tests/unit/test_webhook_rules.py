@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.events import Event
+from chalicelib.domain.events import EVENT_NAMES, Event, names_problem
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhook_urls import is_public, url_problems
 from chalicelib.domain.webhooks import WebhookEndpoint, event_record, new_secret, secret_problem, signature_headers, standard_key
@@ -86,7 +86,7 @@ def test_the_body_is_what_json_stringify_writes() -> None:
         "name": "Zürich €", "emoji": "😀", "half": "\ud83d!", "low": "\ude00", "ctrl": '\x01\x1f\b\f\n\r\t"\\/', "del": "\x7f",
         "sep": "\u2028", "n": [1.0, 0.5, 12.35, 0, -3.0], "none": None, "yes": True, "deep": {"z": (), "a": {}},
     }  # fmt: skip
-    body = event_record(replace(EVENT, data=data), STAMP).body
+    body = event_record(replace(EVENT, data=data), STAMP, NOW).body
     assert body == (
         '{"id":"evt_1","event":"invoice.completed","data":{"name":"Z\xfcrich \u20ac","emoji":"\U0001f600","half":"\\ud83d!",'
         '"low":"\\ude00","ctrl":"\\u0001\\u001f\\b\\f\\n\\r\\t\\"\\\\/","del":"\x7f","sep":"\u2028","n":[1,0.5,12.35,0,-3],'
@@ -96,18 +96,41 @@ def test_the_body_is_what_json_stringify_writes() -> None:
 
 @given(st.dictionaries(st.text(), st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists), max_size=5))
 def test_any_body_can_be_sent_and_reads_back(data: dict[str, object]) -> None:
-    record = event_record(replace(EVENT, data=data), STAMP)
+    record = event_record(replace(EVENT, data=data), STAMP, NOW)
     assert json.loads(record.body.encode("utf-8"))["data"] == data
 
 
 @pytest.mark.parametrize("data", [{"usd": float("nan")}, {"usd": float("inf")}])
 def test_what_json_has_no_form_for_is_refused(data: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
-        event_record(replace(EVENT, data=data), STAMP)
+        event_record(replace(EVENT, data=data), STAMP, NOW)
 
 
-def test_an_event_is_kept_thirty_days() -> None:
-    assert event_record(EVENT, STAMP).ttl == 1_767_323_045 + 30 * 24 * 3600
+def test_an_event_is_kept_thirty_days_whatever_time_it_bears() -> None:
+    year = 365 * 24 * 3600
+    for at in (NOW, NOW + 1000 * year, NOW - 1000 * year):
+        assert event_record(replace(EVENT, at=at), STAMP, NOW).ttl == 1_767_323_045 + 30 * 24 * 3600
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["invoice.created", "invoice.made"], '"invoice.made" is not an event; allowed: "*", "transaction.detected", '),
+        (["invoice.made", 3, {"a": 1}, "invoice.made"], '"invoice.made", 3, {"a": 1} are not events; allowed: "*"'),
+        ([f"e{n}" for n in range(9)], '"e0", "e1", "e2", "e3", "e4" and 4 more are not events; allowed: '),
+        (["\ud800" + "x" * 999], '"\\ud800' + "x" * 53 + " is not an event"),
+        ([], 'must be a list of at least one of: "*", '),
+        ("*", "must be a list of at least one of: "),
+        (None, "must be a list of at least one of: "),
+    ],
+)
+def test_an_error_says_which_names_are_unknown(names: object, said: str) -> None:
+    problem = names_problem(names)
+    assert problem is not None and problem.startswith(said) and problem.endswith('"webhook.disabled"')
+
+
+def test_known_names_are_no_problem() -> None:
+    assert names_problem(["*"]) is None and names_problem(EVENT_NAMES) is None
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 What an index or the order of keys can tell of a filter is read from there, and then a page costs the same however long the
 list is: its keys, its records, and one count. What has a key of its own is got by it. Any other filter looks through candidates,
-the newest 10,000 at most in one request; then `total` is what was found among them, `total_capped` is true, and the cursor goes on
-where it stopped. To be sorted by anything but time, a list must fit that number.
+the newest 10,000 at most in one request, fewer where records are large (`most`); then `total` is what was found among them,
+`total_capped` is true, and the cursor goes on where it stopped. To be sorted by anything but time, a list must fit that number.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Listing:
     order of time; indexes of `family` (`store/schema.py::INDEXES`), of which `by` has the whole list of `owner`, and of those
     `beside` it, whose entries are listed with it. `position` is the least position of a time in milliseconds, `place` a record's
     own. `visible` hides records that are in no index of the whole list. `keyed` are fields by whose value records are got directly.
+    `most` is how many candidates one request looks through, and how many can be sorted, where not 10,000.
     A list in memory has none of these and is handed to `over` or `array`; `bare` is one that is answered as an array. `order` is
     the one without `order` in the query: newest first, and that of the catalogue for arrays.
     """
@@ -66,6 +67,7 @@ class Listing:
     place: Callable[[Any], str] = lambda r: str(r.id)
     bare: bool = False
     order: Order | None = None
+    most: int | None = None
 
     @cached_property
     def model(self) -> type[Any]:
@@ -108,11 +110,11 @@ class Listing:
         groups = isinstance(source, Indexed)
         untold = [c for c in conditions if not (self._in_span(c) or (groups and self._lookups(ctx, c) is not None))]
         if sort is not None:
-            return self._sorted(ctx, query, sort, order, cursor, everything(source, fits, sort.name))
+            return self._sorted(ctx, query, sort, order, cursor, everything(source, fits, sort.name, self.most))
         if cursor is not None:
-            page = behind(source, fits, cursor.position, query.size)
+            page = behind(source, fits, cursor.position, query.size, self.most)
         elif untold or where is not None:
-            page = looked_through(source, fits, query.page, query.size)
+            page = looked_through(source, fits, query.page, query.size, self.most)
         else:
             page = counted(source, fits, query.page, query.size)
         return [record for _, record in page.entries], self._described(query, page, cursor, order)

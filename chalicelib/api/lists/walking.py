@@ -44,13 +44,14 @@ def counted(source: Source, fits: Fits, page: int, size: int) -> Entries:
     return Entries(kept, chunk.more, chunk.resume, min(total, DEEPEST), capped)
 
 
-def looked_through(source: Source, fits: Fits, page: int, size: int) -> Entries:
-    """A page of what fits among the first DEEPEST candidates, all of which are looked at, to count."""
+def looked_through(source: Source, fits: Fits, page: int, size: int, most: int | None = None) -> Entries:
+    """A page of what fits among the first `most` candidates (DEEPEST of them unless told), all of which are looked at, to count."""
+    most = most or DEEPEST
     first, end = (page - 1) * size, page * size
     chosen: list[tuple[str, Any]] = []
     total, seen, after = 0, 0, None
     while True:
-        asked = min(_CHUNK, DEEPEST - seen)
+        asked = min(_CHUNK, most - seen)
         chunk = source.read(after, asked)
         for entry in chunk.entries:
             if fits(entry[1]):
@@ -58,19 +59,20 @@ def looked_through(source: Source, fits: Fits, page: int, size: int) -> Entries:
                     chosen.append(entry)
                 total += 1
         seen, after = seen + len(chunk.entries), chunk.resume
-        if not chunk.more or seen >= DEEPEST or len(chunk.entries) < asked:
+        if not chunk.more or seen >= most or len(chunk.entries) < asked:
             break
     # Where nothing that fits was found behind the page, it goes on behind the last candidate: nobody has to look at them again.
     resume = chosen[-1][0] if chosen and total > end else after
     return Entries(chosen, total > end or chunk.more, resume, total, chunk.more)
 
 
-def behind(source: Source, fits: Fits, position: str, size: int) -> Entries:
-    """The page behind a position. At most DEEPEST candidates are looked at; where they are not enough it is short, and goes on."""
+def behind(source: Source, fits: Fits, position: str, size: int, most: int | None = None) -> Entries:
+    """The page behind a position. At most `most` candidates are looked at; where they are not enough it is short, and goes on."""
+    most = most or DEEPEST
     chosen: list[tuple[str, Any]] = []
     seen, after, step = 0, position, size
     while True:
-        asked = min(step, DEEPEST - seen)
+        asked = min(step, most - seen)
         chunk = source.read(after, asked)
         for entry in chunk.entries:
             if fits(entry[1]):
@@ -82,24 +84,23 @@ def behind(source: Source, fits: Fits, position: str, size: int) -> Entries:
             return Entries(chosen, False, None)
         if seen == size == len(chosen):
             return Entries(chosen, True, after)  # every candidate fits: there is no need to look for one more
-        if seen >= DEEPEST or len(chunk.entries) < asked:
+        if seen >= most or len(chunk.entries) < asked:
             return Entries(chosen, True, after)
         step = _GENTLE if step == size else _CHUNK
 
 
-def everything(source: Source, fits: Fits, sort: str) -> list[tuple[str, Any]]:
+def everything(source: Source, fits: Fits, sort: str, most: int | None = None) -> list[tuple[str, Any]]:
     """All that fits. Raises InvalidParameter where there are too many candidates to be sorted."""
+    most = most or DEEPEST
     found: list[tuple[str, Any]] = []
     seen, after = 0, None
     while True:
-        asked = min(_CHUNK, DEEPEST + 1 - seen)
+        asked = min(_CHUNK, most + 1 - seen)
         chunk = source.read(after, asked)
         found += [entry for entry in chunk.entries if fits(entry[1])]
         seen, after = seen + len(chunk.entries), chunk.resume
-        if seen > DEEPEST or (chunk.more and len(chunk.entries) < asked):
-            words = (
-                f"can sort at most {DEEPEST} entries: narrow the list by time or by another filter, or leave it in order of time"
-            )
+        if seen > most or (chunk.more and len(chunk.entries) < asked):
+            words = f"can sort at most {most} entries: narrow the list by time or by another filter, or leave it in order of time"
             raise InvalidParameter.one("sort", sort, words)
         if not chunk.more:
             return found

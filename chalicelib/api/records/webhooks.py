@@ -56,7 +56,7 @@ class Delivery(CamelRecord):
     event_id: str = Field(description="The event.", examples=["evt_01jd2w3x4y5z6a7b8c9d0e1f2g"])
     event: str = Field(description="The event's name.", examples=["invoice.completed"])
     status: Literal["pending", "delivered", "dead", "cancelled"] = Field(
-        description="`dead`: every retry failed. `cancelled`: the endpoint was deleted or disabled meanwhile.",
+        description="`dead`: every retry failed. `cancelled`: the endpoint was deleted or disabled meanwhile, or answered 410.",
         examples=["delivered"],
     )
     reason: str | None = Field(default=None, description="Why it is dead or cancelled.", examples=["9 attempts failed"])
@@ -68,6 +68,11 @@ class Delivery(CamelRecord):
         default=None,
         description="The latest delivery of the same event that was asked for after this one had ended.",
         examples=["dlv_0fepzs2jg9hk5m3n1r6tvwxy8z"],
+    )
+    redelivery_of: str | None = Field(
+        default=None,
+        description="The delivery of the same event that was the latest before this one was asked for.",
+        examples=["dlv_01jd2w3x4y5z6a7b8c9d0e1f2g"],
     )
     redelivery_id: str | None = Field(
         default=None,

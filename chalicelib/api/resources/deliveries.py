@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from chalicelib.api.context import Answer, Ctx
-from chalicelib.api.lists import Listing, ListQuery, choice, text, time, whole
-from chalicelib.api.lists.fields import instant
+from chalicelib.api.lists import Listing, ListQuery, choice, flag, text, time, whole
+from chalicelib.api.lists.fields import Condition, Interval, instant
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.deliveries import LISTED_STATUSES, Delivery
-from chalicelib.domain.events import EVENT_NAMES
+from chalicelib.domain.events import EVENT_NAMES, names_problem
 from chalicelib.domain.ids import first_id, place_in_time
+from chalicelib.domain.redelivery import RedeliveryJob
 from chalicelib.usecases.ports.store import Listed
 from chalicelib.usecases.redelivery import Wanted
 from chalicelib.usecases.webhook_views import delivery_view, redelivery_view
+
+_AROUND_MS = 300_000
+"""Around the time that a job ran, for clocks that differ, and for a page that is done when somebody cancels the job."""
 
 
 def _with_id(ctx: Ctx, id: str) -> list[Delivery]:
@@ -42,6 +47,8 @@ DELIVERIES = Listing(
         whole("lastResponseStatus", lambda r, _: r.attempts[-1].status if r.attempts else None, "What the receiver answered last."),
         time("nextAttemptAt", lambda r, _: r.due_at if r.status == "pending" and not r.held else None, "When it is tried again."),
         time("finishedAt", lambda r, _: r.finished_at, "When it was delivered or given up."),
+        flag("held", lambda r, _: r.held, "Whether it waits for its paused endpoint to go on."),
+        text("redeliveryId", lambda r, _: r.job_id, "The job that made it.", sortable=False),
     ),
     family="dlv",
     by="endpoint",
@@ -50,7 +57,23 @@ DELIVERIES = Listing(
     position=lambda ms: place_in_time(ms, ""),
     place=lambda r: place_in_time(r.created_at, r.id),
     keyed={"id": _with_id, "eventId": _of_event},
+    most=1_000,  # up to nine answers of a KiB are in each: 14 KB
 )  # fmt: skip
+
+
+def _while_it_ran(ctx: Ctx, query: ListQuery) -> list[Condition]:
+    """When the deliveries of the job that `query` asks for were made; nothing where it asks for none, or that is not known."""
+    asked = [c.value for c in query.conditions if c.field.name == "redeliveryId" and c.operator == "eq"]
+    job = ctx.services.store.get(RedeliveryJob, tenant=ctx.tenant, id=asked[0]) if asked else None
+    if job is None:
+        return []
+    made = DELIVERIES.condition("createdAt", None)
+    since = replace(made, operator="gte", value=Interval(job.created_at - _AROUND_MS, job.created_at))
+    if job.finished_at is None:
+        return [since]
+    return [since, replace(made, operator="lt", value=Interval(job.finished_at + _AROUND_MS, job.finished_at + _AROUND_MS))]
+
+
 REDELIVERIES = Listing(
     "redeliveries",
     (
@@ -74,28 +97,33 @@ def _moment(value: Any) -> Any:
         raise PydanticCustomError("constraint", "{text}", {"text": str(error)}) from None
 
 
+def _moment_or_none(value: Any) -> Any:
+    return None if value is None else _moment(value)
+
+
 def _names(value: Any) -> Any:
-    known = ("*", *EVENT_NAMES)
-    if value is None or (isinstance(value, list) and value and all(isinstance(name, str) and name in known for name in value)):
-        return None if value is None else list(dict.fromkeys(value))
-    raise PydanticCustomError(
-        "constraint", "{text}", {"text": "must be a list of at least one of: " + ", ".join(f'"{name}"' for name in known)}
-    )
+    wrong = None if value is None else names_problem(value)
+    if wrong is not None:
+        raise PydanticCustomError("constraint", "{text}", {"text": wrong})
+    return None if value is None else list(dict.fromkeys(value))
 
 
 _TIME = {"type": "string", "format": "date-time"}
-_MOMENT = (BeforeValidator(_moment),)
 
 
 class Redeliver(Request):
     """Which events are sent again."""
 
-    from_: Annotated[int, *_MOMENT, WithJsonSchema({**_TIME, "examples": ["2026-05-31T12:00:00Z"]})] = Field(
-        alias="from", description="Events of this time and later: ISO 8601, UTC where no offset is given; a day is its beginning."
+    from_: Annotated[int, BeforeValidator(_moment), WithJsonSchema({**_TIME, "examples": ["2026-05-31T12:00:00Z"]})] = Field(
+        alias="from",
+        description="Events of this time and later: ISO 8601, UTC where no offset is given; a day is its beginning. "
+        "Events are kept for 30 days: an earlier time counts as that.",
     )
-    to: Annotated[int, *_MOMENT, WithJsonSchema({**_TIME, "examples": ["2026-05-31T18:00:00Z"]})] = Field(
-        description="Events before this time; a time in the future counts as now."
-    )
+    to: Annotated[
+        int | None,
+        BeforeValidator(_moment_or_none),
+        WithJsonSchema({"type": ["string", "null"], "format": "date-time", "examples": ["2026-05-31T18:00:00Z"]}),
+    ] = Field(default=None, description="Events before this time; now without it. A time in the future counts as now.")
     events: Annotated[
         list[str] | None,
         BeforeValidator(_names),
@@ -125,9 +153,12 @@ def test_webhook(ctx: Ctx) -> Answer:
 )  # fmt: skip
 def list_deliveries(ctx: Ctx, query: ListQuery) -> Answer:
     """Deliveries of the last 30 days. One that was made a moment ago may not be in the list yet. `createdAt`, `eventId`, `id`, and
-    `status` where it is `dead` or `cancelled`, are looked up; other filters look through at most 10,000 deliveries in a request."""
+    `status` where it is `dead` or `cancelled`, are looked up, and `redeliveryId` among what was made while that job ran. Other
+    filters look through at most 1,000 deliveries in a request: the cursor goes on, also behind a page that is short or empty. To be
+    sorted by anything but time, no more than 1,000 may be left."""
     hook = ctx.services.webhooks.get(ctx.tenant, ctx.param("id"))
-    found, pagination = DELIVERIES.page(ctx, query, whole=Listed("dlv", "endpoint", ctx.tenant, hook.id))
+    whole = Listed("dlv", "endpoint", ctx.tenant, hook.id)
+    found, pagination = DELIVERIES.page(ctx, query, also=_while_it_ran(ctx, query), whole=whole)
     return Answer([delivery_view(delivery) for delivery in found], pagination)
 
 
@@ -161,15 +192,16 @@ def redeliver(ctx: Ctx) -> Answer:
     shows={"status": "running", "looked": 0, "made": 0, "skipped": 0},
 )  # fmt: skip
 def redeliver_time(ctx: Ctx, body: Redeliver) -> Answer:
-    """A job goes through the merchant's events from `from` up to, but without, `to`, 30 days at most, and makes a delivery of each
-    one that the endpoint subscribes to now, with all retries, under the same `webhook-id`.
+    """A job goes through the merchant's events from `from` up to, but without, `to`, and makes a delivery of each one that the
+    endpoint subscribes to now, with all retries, under the same `webhook-id`. Events are kept for 30 days: the answer shows which
+    time that leaves.
 
     `missed` (unless asked otherwise) is what this endpoint was never sent with success: no delivery was made, since it was disabled
     or not registered yet, or the latest one ended `dead` or `cancelled`. With `all`, what was delivered is sent again, too. What is
     still waiting is left to its own way by both. Test events are not sent again.
 
-    One job runs per endpoint at a time: another one is `VALIDATION_ERROR`, and so is a disabled endpoint. For a paused one the
-    deliveries are made and held. A job ends, `cancelled`, when its endpoint is deleted or disabled.
+    One job runs per endpoint at a time, and 24 are begun in 24 hours: another one is `VALIDATION_ERROR`, and so is a disabled
+    endpoint. For a paused one the deliveries are made and held. A job ends, `cancelled`, when its endpoint is deleted or disabled.
     """
     answer = ctx.once(redelivery_view)
     wanted = Wanted(body.from_, body.to, body.which, None if body.events is None else tuple(body.events))
