@@ -140,6 +140,9 @@ def filled(stack: Stack) -> dict[str, str]:
             services().clock.shift_ms += 1
         address = business(shop)
         stack.drain(only=("relay", "deliver"), rounds=1)
+        done(shop, 200, "PUT", f"/v1/webhooks/{hooks[0]['id']}", {"status": "paused"})
+        done(shop, 201, "POST", f"/v1/webhooks/{hooks[0]['id']}/redeliver", {"from": days_ago(1), "which": "all"})
+        stack.drain(only=("relay",), rounds=1)
     return {"id": hooks[0]["id"], "address": address}
 
 
@@ -172,6 +175,7 @@ SHOWN: dict[tuple[str, str], Callable[[Stack], Read]] = {
     ("/events", "objectId"): stored(EventRecord, "id", "id", "object_id"),
     ("/networks/tron/stake", "createdAt"): stored(Stake, "txid", "transactionId", "created_at"),
     ("/webhooks/{id}/deliveries", "finishedAt"): stored(Delivery, "id", "id", "finished_at"),
+    ("/webhooks/{id}/deliveries", "held"): lambda _: lambda record: record.get("held", False),
 }
 """Where a field is that the records of a list show under another name, or not at all."""
 

@@ -341,7 +341,7 @@ def test_410_disables_the_endpoint_with_a_notice() -> None:
 def test_410_to_a_whole_wave_disables_once_and_what_waited_behind_is_cancelled() -> None:
     world = World(GONE)
     for number in range(WAVE + 3):
-        event = event_record(an_event(f"evt_more{number}"), "2026-01-02T03:04:05.006Z")
+        event = event_record(an_event(f"evt_more{number}"), "2026-01-02T03:04:05.006Z", NOW)
         world.store.commit([Save(event)])
         world.add(delivery_for(event, world.endpoint, NOW))
     world.take()
@@ -469,7 +469,7 @@ def test_cut_at_any_call_everything_is_still_delivered(after: bool) -> None:
     while True:
         cut += 1
         world = World(BAD, BAD, OK)
-        event = event_record(an_event("evt_2"), "2026-01-02T03:04:05.006Z")
+        event = event_record(an_event("evt_2"), "2026-01-02T03:04:05.006Z", NOW)
         world.store.commit([Save(event)])
         world.add(delivery_for(event, world.endpoint, NOW))
         world.seal(SECRET)
