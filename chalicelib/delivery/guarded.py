@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 import socket
 import time
 from typing import Any
+
+_INFORMATIONAL = re.compile(rb"HTTP/\S+[ \t]+1(?!01)[0-9]{2}(?![0-9])")
+_BARE_CR = re.compile(rb"\r(?!\n)")
 
 
 class GuardedSocket:
@@ -40,7 +44,7 @@ class GuardedSocket:
         """For reading only, which is all that http.client asks for."""
         if mode != "rb":
             raise ValueError(f"mode {mode!r}: only rb")
-        return io.BufferedReader(_Reader(self))
+        return _Lines(_Reader(self))
 
     def close(self) -> None:
         """Without effect: http.client closes before the body is read where the answer says "Connection: close"."""
@@ -65,3 +69,27 @@ class _Reader(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         return self._guarded.receive(memoryview(buffer))
+
+
+class _Lines(io.BufferedReader):
+    """Gives http.client the lines of an answer as RFC 9110 and 9112 want them read, which it does not do itself.
+
+    Informational answers before the final one are skipped, however many the limits of bytes and time let pass (RFC 9110 section
+    15.2; http.client skips 100 alone). 101 is none of them: nobody asked for another protocol. A CR without LF becomes a space
+    (RFC 9112 section 2.2): http.client's parser takes it for the end of a line, and what follows an empty one for a message
+    within the message, as deep as the receiver likes.
+    """
+
+    _final = False
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = self._line(size)
+        while not self._final and _INFORMATIONAL.match(line):
+            while self._line(size) not in (b"\r\n", b"\n", b""):
+                pass
+            line = self._line(size)
+        self._final = True
+        return line
+
+    def _line(self, size: int | None) -> bytes:
+        return _BARE_CR.sub(b" ", super().readline(size))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import logging
+import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -27,8 +28,9 @@ from chalicelib.usecases.deliveries import Answer
 MAX_READ = 64 * 1024
 """Bytes of an answer that are read at most, headers included."""
 CONNECT_SECONDS = 4.0
-"""For one address to answer, and again for TLS, so that the next address still has its turn."""
+"""For one address to answer, and again for TLS, so that the next address still has its turn. Never beyond the deadline."""
 
+log = logging.getLogger(__name__)
 
 # It warns of malformed headers with the whole URL, and a receiver's path is often what keeps strangers out.
 logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
@@ -38,6 +40,21 @@ class _Failed(Exception):
     """No answer; the message is for the merchant."""
 
 
+class _Https(HTTPSConnection):
+    """What connecting left of the deadline (time.monotonic) holds for TLS: urllib3 would give both the same time over again."""
+
+    deadline = 0.0
+
+    def _new_conn(self) -> socket.socket:
+        made = super()._new_conn()
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            made.close()
+            raise TimeoutError("deadline passed")
+        made.settimeout(min(CONNECT_SECONDS, left))
+        return made
+
+
 class SafeHttpSender:
     """`allow_private` (the local stack) lets http and private addresses pass. `tls` says which certificates are trusted."""
 
@@ -45,12 +62,14 @@ class SafeHttpSender:
         self._allow_private = allow_private
         self._seconds = seconds
         self._tls = tls
+        self._known: set[str] = set()
 
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """POST `body` to `url`. Raises nothing for what the other side does: it is in the answer.
 
-        The status decides. When it has come in time, what is missing of the answer's body (too long, too slow, broken off)
-        makes no failure of it: the receiver has said that it has the message.
+        The status decides. When it has come in time, with its headers, what is missing of the answer's body (too long, too slow,
+        broken off, nonsense) makes no failure of it: the receiver has said that it has the message. Headers that can not be read
+        (more than 100, or past the limit of bytes) are no answer.
         """
         start = time.monotonic()
         try:
@@ -69,11 +88,16 @@ class SafeHttpSender:
         guarded = GuardedSocket(connection.sock, deadline, MAX_READ)
         try:
             connection.sock = guarded
-            return _exchange(connection, parts, headers, body)
+            return self._exchange(connection, parts, headers, body)
         except (TimeoutError, urllib3.exceptions.TimeoutError):
             raise _Failed(f"no answer within {self._seconds:g} seconds") from None
         except (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError, ValueError) as error:
             raise _Failed(f"the connection broke, or the answer was not HTTP ({type(error).__name__})") from error
+        except _Failed:
+            raise
+        except Exception as error:  # a receiver is not to choose what its attempt, and those beside it, come to
+            self._tell_once(error)
+            raise _Failed(f"the answer could not be read ({type(error).__name__})") from error
         finally:
             connection.close()
             guarded.hang_up()
@@ -91,7 +115,7 @@ class SafeHttpSender:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
-            connection = self._connection(parts.scheme, host, address, port, min(CONNECT_SECONDS, left))
+            connection = self._connection(parts.scheme, host, address, port, deadline)
             try:
                 connection.connect()
             except (ssl.SSLError, urllib3.exceptions.SSLError) as error:
@@ -106,17 +130,22 @@ class SafeHttpSender:
             except (OSError, urllib3.exceptions.HTTPError) as error:
                 connection.close()
                 problem = f"no connection ({type(error).__name__})"
+            except Exception as error:  # noqa: BLE001 - nothing that a receiver does is raised
+                connection.close()
+                self._tell_once(error)
+                problem = f"no connection ({type(error).__name__})"
             else:
                 return connection
         raise _Failed(problem)
 
-    def _connection(self, scheme: str, host: str, address: str, port: int, seconds: float) -> HTTPConnection:
+    def _connection(self, scheme: str, host: str, address: str, port: int, deadline: float) -> HTTPConnection:
+        seconds = max(0.001, min(CONNECT_SECONDS, deadline - time.monotonic()))  # 0 would mean: do not wait at all
         if scheme == "http":
             return HTTPConnection(address, port, timeout=seconds)
         if self._tls is None:
             self._tls = ssl.create_default_context()
         # Connected to the checked address; name indication and certificate are those of the host's name.
-        return HTTPSConnection(
+        made = _Https(
             address,
             port,
             timeout=seconds,
@@ -125,29 +154,40 @@ class SafeHttpSender:
             server_hostname=host,
             assert_hostname=None,
         )
+        made.deadline = deadline
+        return made
 
+    def _exchange(
+        self, connection: HTTPConnection, parts: SplitResult, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, bytes, str | None]:
+        """Status, body as far as it comes, and the header Retry-After."""
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        sent = {"host": _host_header(parts), "connection": "close", **headers}
+        connection.request("POST", target, body=body, headers=sent, preload_content=False, decode_content=False)
+        answer = connection.getresponse()
+        if answer.status < 200:
+            raise _Failed(f"the answer has no final status ({answer.status})")
+        return answer.status, self._read(answer), answer.headers.get("retry-after")
 
-def _exchange(
-    connection: HTTPConnection, parts: SplitResult, headers: Mapping[str, str], body: bytes
-) -> tuple[int, bytes, str | None]:
-    """Status, body as far as it comes, and the header Retry-After."""
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    sent = {"host": _host_header(parts), "connection": "close", **headers}
-    connection.request("POST", target, body=body, headers=sent, preload_content=False, decode_content=False)
-    answer = connection.getresponse()
-    return answer.status, _read(answer), answer.headers.get("retry-after")
-
-
-def _read(answer: Any) -> bytes:
-    """The body as far as it comes. Never unpacked: a small answer could be made to fill the memory."""
-    pieces = []
-    try:
-        while piece := answer.read1(MAX_READ, decode_content=False):
-            pieces.append(piece)
-    except (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError, ValueError):
-        # The status has come, and it decides; the body is only shown.
+    def _read(self, answer: Any) -> bytes:
+        """The body as far as it comes. Never unpacked: a small answer could be made to fill the memory."""
+        pieces = []
+        # Whatever ends it: the status has come, and it decides; the body is only shown.
+        try:
+            while piece := answer.read1(MAX_READ, decode_content=False):
+                pieces.append(piece)
+        except (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError, ValueError):
+            pass
+        except Exception as error:  # noqa: BLE001 - nothing that a receiver does is raised
+            self._tell_once(error)
         return b"".join(pieces)
-    return b"".join(pieces)
+
+    def _tell_once(self, error: Exception) -> None:
+        """Its kind alone: what it says, or where it came from, could hold the URL, or what the receiver wants in the log."""
+        kind = type(error).__name__
+        if kind not in self._known:
+            self._known.add(kind)
+            log.warning("a receiver made an attempt end in %s; further ones are not logged", kind)
 
 
 def _host_header(parts: SplitResult) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import http.client
 import ipaddress
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -159,6 +161,94 @@ def test_a_broken_answer_is_none(receiver: Receiver, behaviour: Callable[[socket
     assert said.error.startswith("the connection broke")
 
 
+def test_headers_that_parse_as_messages_within_messages_are_headers(receiver: Receiver) -> None:
+    # http.client gives the headers to a parser of mail, for which a CR by itself ends a line.
+    nested = b"Content-Type: message/rfc822\r\r" * 1900
+    receiver.behave(drip(b"HTTP/1.1 200 OK\r\n" + nested + b"\r\nRetry-After: 7\r\n\r\nok", b"", 0, 1))
+    said = sender().send(receiver.url(), HEADERS, BODY)
+    assert (said.status, said.body, said.error, said.retry_after) == (200, b"ok", None, "7")
+
+
+@pytest.mark.parametrize("size", [b"-FFFFFFFFFFFFFFFFFFFFFF", b"-5", b"F" * 30, b"zz", b"", b"f" * 60_000])
+def test_no_size_of_a_chunk_undoes_the_status(receiver: Receiver, size: bytes) -> None:
+    receiver.behave(drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + size + b"\r\nabc\r\n0\r\n\r\n", b"", 0, 1))
+    said = sender().send(receiver.url(), HEADERS, BODY)
+    assert (said.status, said.error) == (200, None)
+
+
+def test_more_than_a_hundred_headers_are_no_answer(receiver: Receiver) -> None:
+    receiver.behave(drip(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 101 + b"\r\n", b"", 0, 1))
+    said = sender().send(receiver.url(), HEADERS, BODY)
+    assert (said.status, said.error) == (None, "the connection broke, or the answer was not HTTP (HTTPException)")
+
+
+@pytest.mark.parametrize("raised", [RecursionError, OverflowError, KeyError, AssertionError, MemoryError])
+def test_whatever_reading_an_answer_raises_is_an_answer_and_logged_once_by_its_kind(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, raised: type[Exception]
+) -> None:
+    def fail(*_: Any) -> None:
+        raise raised("what the receiver said")
+
+    monkeypatch.setattr(http.client, "parse_headers", fail)
+    sends = sender()
+    for _ in range(2):
+        said = sends.send(receiver.url("/a-path-that-only-we-know"), HEADERS, BODY)
+        assert (said.status, said.error) == (None, f"the answer could not be read ({raised.__name__})")
+    assert [record.getMessage() for record in caplog.records if record.name == "chalicelib.delivery.safe_http"] == [
+        f"a receiver made an attempt end in {raised.__name__}; further ones are not logged"
+    ]
+    assert "only-we-know" not in caplog.text and "what the receiver said" not in caplog.text
+
+
+def test_an_interrupt_is_not_swallowed(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(http.client, "parse_headers", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        sender().send(receiver.url(), HEADERS, BODY)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 102 Processing\r\n\r\n" * 3,
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nRetry-After: 9\r\n\r\n",
+        b"HTTP/1.1 103\n\n",
+        b"HTTP/1.1 199 What\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n",
+    ],
+)
+def test_informational_answers_before_the_final_one_are_skipped(receiver: Receiver, before: bytes) -> None:
+    # RFC 9110 section 15.2: a client has to be able to read them even where it did not ask for them.
+    final = b"HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\nHTTP/1.1 103 Not a line"
+    receiver.behave(drip(before + final, b"", 0, 1))
+    said = sender().send(receiver.url(), HEADERS, BODY)
+    assert (said.status, said.error, said.retry_after) == (200, None, None)
+    assert said.body == b"HTTP/1.1 103 Not a line"
+
+
+def test_another_protocol_is_not_accepted(receiver: Receiver) -> None:
+    receiver.behave(drip(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", b"", 0, 1))
+    said = sender().send(receiver.url(), HEADERS, BODY)
+    assert (said.status, said.error) == (None, "the answer has no final status (101)")
+
+
+def test_endless_informational_answers_end_at_64_kib(receiver: Receiver) -> None:
+    receiver.behave(drip(b"", b"HTTP/1.1 102 Processing\r\n\r\n" * 100, 0.0, 10_000))
+    said = sender(30).send(receiver.url(), HEADERS, BODY)
+    assert said.status is None
+    assert said.error is not None and said.error.startswith("the connection broke, or the answer was not HTTP")
+    assert said.duration < ENDLESS * 1000
+
+
+def test_endless_informational_answers_end_in_time(receiver: Receiver) -> None:
+    receiver.behave(drip(b"", b"HTTP/1.1 102 Processing\r\n\r\n", 0.05, 1200))
+    said = sender(0.5).send(receiver.url(), HEADERS, BODY)
+    assert (said.status, said.error) == (None, "no answer within 0.5 seconds")
+    assert said.duration < ENDLESS * 1000
+
+
 def test_a_body_cut_off_is_still_an_answer(receiver: Receiver) -> None:
     receiver.behave(drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nabc", b"", 0, 1))
     said = sender().send(receiver.url(), HEADERS, BODY)
@@ -279,9 +369,11 @@ def test_resolve_gives_each_address_once(names: Callable[..., Names]) -> None:
     assert resolve.addresses("shop.example", 443, seconds=1, allow_private=False) == ["8.8.8.8", "8.8.4.4"]
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate of shop.example, with its key, valid for a day."""
+DAY = datetime.timedelta(days=1)
+
+
+def self_signed(path: Path, *, ends: datetime.timedelta) -> Path:
+    """A self-signed certificate of shop.example, with its key, valid for two days until `ends` from now."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "shop.example")])
     now = datetime.datetime.now(datetime.UTC)
@@ -291,18 +383,22 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now + ends - 2 * DAY)
+        .not_valid_after(now + ends)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("shop.example")]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
-    path = tmp_path_factory.mktemp("tls") / "shop.pem"
     path.write_bytes(
         made.public_bytes(serialization.Encoding.PEM)
         + key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return path
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return self_signed(tmp_path_factory.mktemp("tls") / "shop.pem", ends=DAY)
 
 
 @pytest.fixture
@@ -344,6 +440,77 @@ def test_https_refuses_a_certificate_that_nobody_vouches_for(tls_receiver: Recei
     assert said.error is not None
     assert said.error.startswith("TLS failed (self-signed certificate")
     assert tls_receiver.received == []
+
+
+@pytest.mark.parametrize(("ends", "words"), [(-DAY / 24, "certificate has expired"), (3 * DAY, "certificate is not yet valid")])
+def test_https_refuses_a_certificate_out_of_its_time(
+    tmp_path: Path, names: Callable[..., Names], ends: datetime.timedelta, words: str
+) -> None:
+    names(["127.0.0.1"])
+    path = self_signed(tmp_path / "shop.pem", ends=ends)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    with Receiver(tls=context) as running:
+        said = trusting(path).send(f"https://shop.example:{running.port}/hook", HEADERS, BODY)
+    assert (said.status, said.error) == (None, f"TLS failed ({words})")
+    assert running.received == []
+
+
+def test_https_by_an_address_refuses_a_certificate_of_a_name(tls_receiver: Receiver, certificate: Path) -> None:
+    said = trusting(certificate).send(f"https://127.0.0.1:{tls_receiver.port}/hook", HEADERS, BODY)
+    assert said.status is None
+    assert said.error is not None and "not valid for '127.0.0.1'" in said.error
+    assert tls_receiver.received == []
+
+
+def test_https_to_a_receiver_that_reads_nothing_is_given_up(certificate: Path, names: Callable[..., Names]) -> None:
+    names(["127.0.0.1"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    held = threading.Event()
+
+    def shake_hands_and_stop(listener: socket.socket) -> None:
+        with context.wrap_socket(listener.accept()[0], server_side=True):
+            held.wait(2 * ENDLESS)
+
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        threading.Thread(target=shake_hands_and_stop, args=(deaf,), daemon=True).start()
+        start = time.monotonic()
+        url = f"https://shop.example:{deaf.getsockname()[1]}/"
+        said = trusting(certificate, 1.0).send(url, HEADERS, b"x" * 20_000_000)
+        held.set()
+    assert (said.status, said.error) == (None, "no answer within 1 seconds")
+    assert time.monotonic() - start < ENDLESS
+
+
+@pytest.mark.parametrize(("took", "left"), [(0.0, 4.0), (5.9, 0.1), (6.1, None)])
+def test_connecting_and_tls_share_one_deadline(
+    receiver: Receiver, names: Callable[..., Names], monkeypatch: pytest.MonkeyPatch, took: float, left: float | None
+) -> None:
+    """A connection that is accepted late leaves TLS what is left of six seconds, four at most; the clock is set forward."""
+    names(["127.0.0.1"])
+    real, connect, ahead = time.monotonic, socket.socket.connect, 0.0
+    handshakes: list[float | None] = []
+
+    def late(self: socket.socket, address: Any) -> None:
+        nonlocal ahead
+        connect(self, address)
+        ahead += took
+
+    def shake(self: ssl.SSLSocket, block: bool = False) -> None:
+        handshakes.append(self.gettimeout())
+        raise TimeoutError
+
+    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead)
+    monkeypatch.setattr(socket.socket, "connect", late)
+    monkeypatch.setattr(ssl.SSLSocket, "do_handshake", shake)
+    said = sender(6.0).send(f"https://shop.example:{receiver.port}/", HEADERS, BODY)
+    assert (said.status, said.error) == (None, "no connection in time")
+    if left is None:
+        assert handshakes == [], "the deadline has passed"
+    else:
+        (given,) = handshakes
+        assert given is not None and 0 < given <= left
 
 
 def test_https_body_byte_by_byte_ends_in_time(tls_receiver: Receiver, certificate: Path, names: Callable[..., Names]) -> None:
