@@ -91,13 +91,16 @@ class Settings:
         if custody not in ("native", "envelope") or (custody == "native" and stage == "demo"):
             allowed = "envelope (everybody has the demo's keys, and keys in KMS cost)" if stage == "demo" else "native, envelope"
             raise ValueError(f"WALLET_CUSTODY is {custody!r}; allowed: {allowed}")
+        private = _flag("WEBHOOKS_ALLOW_PRIVATE")
+        if private and stage != "local":
+            raise ValueError(f"WEBHOOKS_ALLOW_PRIVATE is 'true'; allowed on {stage}: false (merchants would reach the inside)")
         return cls(
             stage=stage,
             wallet_custody=cast(Literal["native", "envelope"], custody),
             reveal_private_keys=_flag("REVEAL_PRIVATE_KEYS", "true"),
             merchant_pays_fees=payer == "merchant",
             addresses_mode=cast(Literal["single", "common", "cross"], mode),
-            webhooks_private=_flag("WEBHOOKS_ALLOW_PRIVATE"),
+            webhooks_private=private,
             sandbox_block_seconds=float(os.environ.get("SANDBOX_BLOCK_SECONDS", "0")),
             default_expiry=int(os.environ.get("INVOICE_EXPIRY_SECONDS", "3600")),
             rates_providers=providers,

@@ -38,6 +38,7 @@ CALLS: set[tuple[str, str]] = set()
 def use(patch: pytest.MonkeyPatch) -> wiring.Services:
     """A process of the stage demo."""
     patch.setenv("STAGE", "demo")
+    patch.setenv("WEBHOOKS_ALLOW_PRIVATE", "false")  # as nothing else is allowed there
     wiring.forget()
     return wiring.services()
 
