@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.custody.native import STAGE_TAG, WALLET_TAG
+from chalicelib.domain.work import NOTICE
 from chalicelib.settings import APP, DEAD_DELIVERIES, STAGES, Settings
 from chalicelib.store.schema import INDEXES
 
@@ -173,9 +174,12 @@ FUNCTIONS: dict[str, Rights] = {
         log_names=("-deliver",),
         sends=("relay", *DELIVERIES, DEAD_DELIVERIES),
         consumes="deliveries",
-        # What has to be delivered, and notices: nothing of what has to be paid.
-        # Of the chain tables the sandbox's clock alone: notices bear the time of their realm.
-        only={"work": (("delivery#", "outbox#", "row#"), ("Query", *PUT, "DeleteItem")), "chain": ("clock#", ("GetItem",))},
+        # What has to be delivered, and notices: nothing of what has to be paid, and nobody else's outbox rows. The relay looks
+        # whether a notice is one. Of the chain tables the sandbox's clock alone: notices bear the time of their realm.
+        only={
+            "work": (("delivery#", "outbox#", f"row#{NOTICE}_"), ("Query", *PUT, "DeleteItem")),
+            "chain": ("clock#", ("GetItem",)),
+        },
         opens_webhooks=True,
     ),
     "reconciliation": Rights(

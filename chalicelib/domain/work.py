@@ -28,6 +28,9 @@ by when it is next looked at; `drain`: a wallet that was replaced and is not emp
 not back yet; `redelivery`: a job that sends an endpoint the events of a time again."""
 LANES = 8
 """Lanes of the kinds that belong to no network, so that no partition gets all writes."""
+NOTICE = "note"
+"""What the id of an outbox row begins with that tells of nothing but webhook endpoints. Whoever sends webhooks may write these
+rows and no others: it talks to strangers, and is not to tell merchants of payments, or to order any."""
 HELD = "held"
 """The `order` of what waits for no time: behind all times, as text."""
 
@@ -60,6 +63,12 @@ class OutboxRow:
     at: int
     events: tuple[Event, ...]
     commands: tuple[Command, ...] = ()
+
+    @property
+    def is_forged(self) -> bool:
+        """Whether it is a notice by its id, and has more to tell than a notice may."""
+        notice = self.id.startswith(f"{NOTICE}_")
+        return notice and (bool(self.commands) or not all(event.name.startswith("webhook.") for event in self.events))
 
 
 def lane_of(id: str) -> str:

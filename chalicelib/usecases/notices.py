@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from chalicelib.domain.ids import Realm, tenant_parts
 from chalicelib.domain.webhooks import WebhookEndpoint
+from chalicelib.domain.work import NOTICE
 from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.clock import Clock
@@ -36,7 +37,7 @@ class Notices:
         news = News(self._clock_of(realm).now_ms())
         previous = None if before.status == after.status else before.status
         news.tell(after.tenant, name, after.id, after.told, noticed_view(after, now), previous)
-        return news.emit()
+        return news.emit(NOTICE)
 
 
 def well_again(endpoint: WebhookEndpoint) -> Sequence[Change]:

@@ -32,8 +32,8 @@ class News:
     def command(self, command: Command) -> None:
         self.commands.append(command)
 
-    def emit(self) -> Sequence[Emit]:
-        """The change that puts all of it in the outbox; nothing where there is nothing to tell."""
+    def emit(self, prefix: str = "out") -> Sequence[Emit]:
+        """The change that puts all of it in the outbox, under an id that begins so; nothing where there is nothing to tell."""
         if not self.events and not self.commands:
             return ()
-        return (Emit(OutboxRow(new_id("out", self.at), self.at, tuple(self.events), tuple(self.commands))),)
+        return (Emit(OutboxRow(new_id(prefix, self.at), self.at, tuple(self.events), tuple(self.commands))),)

@@ -53,6 +53,9 @@ class Relay:
         row = self._store.get(OutboxRow, id=outbox_id)
         if row is None:
             return False
+        # Its place is what rights go by: a row that calls itself another would be taken for that one, and that one be removed.
+        if row.id != outbox_id or row.is_forged:
+            raise ValueError(f"outbox row {outbox_id} is not one that its place may hold: who wrote it?")
         # Commands first: a payment is not to wait because an event can not be written.
         for command in row.commands:
             self._send(command)

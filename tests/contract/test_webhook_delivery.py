@@ -21,6 +21,7 @@ from chalicelib.domain.work import Command, OutboxRow, outbox_work
 from chalicelib.usecases.changes import Close, Conflict, Emit, Open, Save
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
+from tests.deploy.rights import recording, refused, refused_items
 from tests.support.receiver import Receiver, answer
 from tests.support.stack import Stack
 from tests.support.webhooks import NOW, SHOP, a_row, an_endpoint, an_event, an_event_record, lose_messages
@@ -294,13 +295,17 @@ def test_eight_workers_at_once_send_a_backlog_once_each(aws: LocalAws, receiver:
     assert open_deliveries() == set()
 
 
-def test_a_wave_that_is_answered_410_disables_once(aws: LocalAws, receiver: Receiver) -> None:
+def test_a_wave_that_is_answered_410_disables_once(aws: LocalAws, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     wired = services()
     receiver.behave(answer(410))
     wired.store.commit([Save(an_endpoint("wh_1", url=receiver.url()))])
     wired.store.commit([Emit(a_row(*(an_event(f"evt_{number}") for number in range(WAVE))))])
     assert wired.relay.tell("out_1")
+    recorder = recording(monkeypatch)
+    recorder.function = "deliver"
     wired.turns.take(SHOP, "wh_1")
+    assert any("/gateway-local-work" in arn and pk.startswith("row#note_") for _, _, arn, pk in recorder.items)
+    assert refused(recorder.calls) == refused_items(recorder.items) == [], "the notice is all of the outbox that it may write"
     assert len(receiver.received) == WAVE
     assert {(d.status, d.reason) for d in deliveries()} == {("cancelled", "the endpoint answered 410 Gone")}
     stored = wired.store.get(WebhookEndpoint, tenant=SHOP, id="wh_1")

@@ -7,6 +7,7 @@ work, and looked up in the policy files.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
@@ -25,9 +26,15 @@ class Recorder:
     def __init__(self) -> None:
         self.function = API
         self.calls: set[Call] = set()
+        self.items: set[tuple[str, str, str, str]] = set()
+        """Function, IAM action, ARN of a table, and the partition key that was asked for; queries of indexes are not among them."""
 
     def note(self, service: str, operation: str, sent: dict[str, Any]) -> None:
         self.calls |= {(self.function, action, arn) for action, arn in needed(service, operation, sent)}
+        if service == "dynamodb":
+            self.items |= {
+                (self.function, f"dynamodb:{a}", f"arn:aws:dynamodb:r:1:table/{t}", pk) for a, t, pk in _items(operation, sent)
+            }
 
 
 def needed(service: str, operation: str, sent: dict[str, Any]) -> set[tuple[str, str]]:
@@ -69,8 +76,28 @@ def _of_tables(operation: str, sent: dict[str, Any]) -> Iterator[tuple[str, str]
         yield operation, sent["TableName"]
 
 
-def allowed(policy: dict[str, Any], action: str, arn: str) -> bool:
-    """Conditions are not looked at: those of KMS are compared with what is sent in test_policies.py."""
+def _items(operation: str, sent: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """IAM action, table and partition key."""
+    if operation in ("TransactWriteItems", "TransactGetItems"):
+        for item in sent["TransactItems"]:
+            for part, body in item.items():
+                yield _OF_TRANSACTION.get(part, "GetItem"), body["TableName"], (body.get("Key") or body["Item"])["pk"]["S"]
+    elif operation == "BatchGetItem":
+        for table, asked in sent["RequestItems"].items():
+            for key in asked["Keys"]:
+                yield operation, table, key["pk"]["S"]
+    elif operation == "Query" and "IndexName" not in sent:
+        names = sent.get("ExpressionAttributeNames", {})
+        for name, value in re.findall(r"(#?\w+) = (:\w+)", sent["KeyConditionExpression"]):
+            if names.get(name, name) == "pk":
+                yield operation, sent["TableName"], sent["ExpressionAttributeValues"][value]["S"]
+    elif "Key" in sent or "Item" in sent:
+        yield operation, sent["TableName"], (sent.get("Key") or sent["Item"])["pk"]["S"]
+
+
+def allowed(policy: dict[str, Any], action: str, arn: str, partition: str | None = None) -> bool:
+    """`partition` is held against the condition on partition keys. Other conditions are not looked at: those of KMS are compared
+    with what is sent in test_policies.py."""
     if any(
         any(fnmatchcase(action, a) for a in statement["Action"]) and "Condition" not in statement
         for statement in policy["Statement"]
@@ -78,10 +105,17 @@ def allowed(policy: dict[str, Any], action: str, arn: str) -> bool:
     ):
         return False
     return any(
-        any(fnmatchcase(action, a) for a in statement["Action"]) and any(fnmatchcase(arn, r) for r in statement["Resource"])
+        any(fnmatchcase(action, a) for a in statement["Action"])
+        and any(fnmatchcase(arn, r) for r in statement["Resource"])
+        and (partition is None or any(fnmatchcase(partition, prefix) for prefix in _partitions(statement)))
         for statement in policy["Statement"]
         if statement["Effect"] == "Allow"
     )
+
+
+def _partitions(statement: dict[str, Any]) -> list[str]:
+    found: list[str] = statement.get("Condition", {}).get("ForAllValues:StringLike", {}).get("dynamodb:LeadingKeys", ["*"])
+    return found
 
 
 def policies() -> dict[str, Any]:
@@ -92,6 +126,12 @@ def refused(calls: set[Call]) -> list[Call]:
     """Those that their function's policy does not allow."""
     rights = policies()
     return sorted(call for call in calls if not allowed(rights[call[0]], *call[1:]))
+
+
+def refused_items(items: set[tuple[str, str, str, str]]) -> list[tuple[str, str, str, str]]:
+    """Those whose partition key their function's policy does not allow."""
+    rights = policies()
+    return sorted(item for item in items if not allowed(rights[item[0]], *item[1:]))
 
 
 def recording(patch: pytest.MonkeyPatch) -> Recorder:

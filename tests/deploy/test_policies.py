@@ -179,6 +179,16 @@ def test_only_the_payout_function_signs_and_only_the_collect_function_opens_the_
 
 
 @pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("delivers", ["deliver", "deliver_slow"])
+def test_what_delivers_writes_no_outbox_row_but_notices(delivers: str, stage: str) -> None:
+    (writes,) = [s for s in statements(delivers, stage) if any(arn.endswith("-work") for arn in s["Resource"])]
+    assert writes["Condition"] == {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["delivery#*", "outbox#*", "row#note_*"]},
+        "StringEqualsIfExists": {"dynamodb:ReturnValues": "NONE"},
+    }
+
+
+@pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(("function", "prefix"), [("payout", "key#*"), ("collect", "seed#*")])
 def test_each_reads_of_the_keys_what_it_may_open(function: str, prefix: str, stage: str) -> None:
     (reads,) = [s for s in statements(function, stage) if any("custody" in arn for arn in s["Resource"])]
@@ -329,6 +339,7 @@ def test_no_function_puts_anything_among_the_messages_that_functions_failed_on(s
 
 
 def test_settings_accept_every_stages_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WEBHOOKS_ALLOW_PRIVATE")  # which the tests have
     for stage, of_stage in config()["stages"].items():
         for name, value in of_stage["environment_variables"].items():
             monkeypatch.setenv(name, value)
@@ -338,4 +349,16 @@ def test_settings_accept_every_stages_environment(monkeypatch: pytest.MonkeyPatc
         assert (settings.sandbox_block_seconds == 2) is (stage != "local")
         for name in of_stage["environment_variables"]:
             monkeypatch.delenv(name)
-    assert config()["stages"]["prod"]["environment_variables"].get("WEBHOOKS_ALLOW_PRIVATE", "false") == "false"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_webhooks_go_to_private_addresses_on_the_local_stack_alone(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAGE", stage)
+    monkeypatch.setenv("WEBHOOKS_ALLOW_PRIVATE", "false")
+    assert Settings.from_environment().webhooks_private is False
+    monkeypatch.setenv("WEBHOOKS_ALLOW_PRIVATE", "true")
+    if stage == "local":
+        assert Settings.from_environment().webhooks_private is True
+    else:
+        with pytest.raises(ValueError, match=f"WEBHOOKS_ALLOW_PRIVATE is 'true'; allowed on {stage}: false"):
+            Settings.from_environment()

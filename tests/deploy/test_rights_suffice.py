@@ -19,7 +19,7 @@ from chalicelib.domain.times import iso
 from chalicelib.usecases.rates import Quote
 from chalicelib.wiring import services
 from tests.deploy.declared import API, functions
-from tests.deploy.rights import Recorder, allowed, needed, policies, recording, refused
+from tests.deploy.rights import Recorder, allowed, needed, policies, recording, refused, refused_items
 from tests.support.stack import Stack
 
 
@@ -143,6 +143,13 @@ def test_policies_are_read() -> None:
     assert not allowed(api, "kms:Sign", "arn:aws:kms:r:1:key/k")
 
 
+def test_conditions_on_partition_keys_are_read() -> None:
+    deliver, work = policies()["deliver"], "arn:aws:dynamodb:r:1:table/gateway-local-work"
+    for partition, expected in (("row#note_1", True), ("row#out_1", False), ("outbox#3", True), ("payout#live:ethereum", False)):
+        assert allowed(deliver, "dynamodb:PutItem", work, partition) is expected, partition
+    assert not allowed(policies()["collect"], "dynamodb:GetItem", "arn:aws:dynamodb:r:1:table/gateway-local-custody", "key#x")
+
+
 @pytest.mark.slow
 def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     journey = Journey(stack, recorder)
@@ -238,3 +245,4 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     # Ranges are shared out of real networks alone: here the simulated one stands for the node.
     node = {call for call in recorder.calls if call[0] == "scan_range" and call[2].endswith("-sandbox")}
     assert refused(recorder.calls - node) == []
+    assert refused_items({item for item in recorder.items if item[:3] not in node}) == []

@@ -13,6 +13,7 @@ from chalicelib.domain.deliveries import Attempt, Delivery, delivery_work
 from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
 from chalicelib.usecases.changes import Close, Emit, Open, Save
+from chalicelib.usecases.notices import Notices
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.relay import Relay, Swept
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
@@ -275,6 +276,52 @@ def test_a_row_that_can_not_be_told_does_not_hold_up_the_others(caplog: pytest.L
     assert len(world.open("outbox")) == 40
     with pytest.raises(ValueError, match="JSON compliant"):
         world.relay.tell("out_bad0")
+
+
+@pytest.mark.parametrize(
+    ("names", "commands"),
+    [
+        (("invoice.completed",), ()),
+        (("webhook.failing", "withdrawal.completed"), ()),
+        (("webhook.disabled",), (PAY,)),
+        ((), (PAY,)),
+        (("webhooks.failing",), ()),
+    ],
+)
+def test_a_notice_that_tells_of_more_than_webhooks_is_refused_and_stays_open(
+    caplog: pytest.LogCaptureFixture, names: tuple[str, ...], commands: tuple[Command, ...]
+) -> None:
+    """What sends webhooks may write rows of such ids alone: it can not make anybody believe in a payment, or order one."""
+    world = World()
+    forged = a_row(*(an_event(f"evt_{n}", name) for n, name in enumerate(names)), id="note_1", commands=commands)
+    world.emit(forged)
+    with pytest.raises(ValueError, match="outbox row note_1 is not one that its place may hold"):
+        world.relay.tell("note_1")
+    world.clock.pass_ms(60_000)
+    assert world.relay.sweep() == Swept(told=0, failed=1)
+    assert "metric=relay_failed outbox row note_1" in caplog.text
+    assert (world.store.all(EventRecord), world.told(), world.queues.commands, world.woken()) == ([], set(), [], [])
+    assert world.store.all(OutboxRow) == [forged] and world.open("outbox") == {outbox_work(forged)}
+
+
+def test_a_row_that_calls_itself_another_is_refused_and_the_other_stays() -> None:
+    world = World()
+    true = world.emit(a_row(an_event(), commands=(PAY,)))
+    forged = a_row(an_event("evt_2"), id="out_1")
+    world.store.records[OutboxRow, "note_1"] = forged
+    with pytest.raises(ValueError, match="outbox row note_1 is not one that its place may hold"):
+        world.relay.tell("note_1")
+    assert world.store.get(OutboxRow, id="out_1") == true and world.open("outbox") == {outbox_work(true)}
+    assert (world.store.all(EventRecord), world.queues.commands) == ([], [])
+
+
+def test_a_notice_is_told() -> None:
+    world = World()
+    _, change = Notices(lambda _: world.clock).turned_off(an_endpoint("wh_one"), "by hand", NOW)
+    assert isinstance(change, Emit) and change.row.id.startswith("note_")
+    assert world.relay.tell(world.emit(change.row).id) is True
+    assert [record.name for record in world.store.all(EventRecord)] == ["webhook.disabled"]
+    assert {endpoint for _, _, endpoint in world.told()} == {"wh_all"}
 
 
 def test_the_payment_of_a_row_whose_event_can_not_be_told_is_asked_for() -> None:
