@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
-from chalicelib.domain.turns import LEASE_MS, TURN_MS, WAVE, Turn
+from chalicelib.domain.turns import FAILING_AFTER, LEASE_MS, TURN_MS, WAVE, Turn
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
-from chalicelib.domain.work import OutboxRow
+from chalicelib.domain.work import HELD, OutboxRow
 from chalicelib.usecases.changes import Delete, Open, Save
 from chalicelib.usecases.deliveries import Answer, Deliveries
 from chalicelib.usecases.delivery_sweep import DeliverySweep
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.turns import Turns
+from chalicelib.usecases.webhooks import Webhooks
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, SHOP, an_endpoint, an_event
@@ -24,6 +25,7 @@ from tests.support.webhooks import NOW, SHOP, an_endpoint, an_event
 OK = Answer(200, b"thanks", 12)
 BAD = Answer(500, b"oops", 34)
 HOOK = "wh_1"
+DAY = 86_400_000
 
 
 @dataclass
@@ -54,6 +56,7 @@ class Line:
         deliveries = Deliveries(self.store, self.clock, self.sender, self.queues, lambda: 0.0)
         self.turns = Turns(self.store, self.queues, self.clock, deliveries, PlainSeals(), lambda jobs: [job() for job in jobs])
         self.sweep = DeliverySweep(self.store, self.queues, self.clock)
+        self.webhooks = Webhooks(self.store, self.queues, self.clock, PlainSeals())
         self.store.commit([Save(endpoint or an_endpoint(HOOK))])
         for number in range(count):
             self.add(f"evt_{number:03d}")
@@ -65,6 +68,13 @@ class Line:
 
     def take(self, **how: bool) -> str:
         return self.turns.take(SHOP, HOOK, **how)
+
+    def follow(self) -> None:
+        """Do what messages ask for at once, and what those bring, until there are none: no schedule helps."""
+        while self.queues.wakes:
+            id, seconds = self.queues.wakes.pop(0)
+            assert (id, seconds) == (HOOK, 0)
+            self.take(held=self.queues.held.pop(0))
 
     @property
     def endpoint(self) -> WebhookEndpoint:
@@ -119,7 +129,7 @@ def test_nothing_due_writes_nothing() -> None:
 
 
 def test_a_wave_has_ten_at_most_and_they_are_sent_at_the_same_time() -> None:
-    line = Line(WAVE + 5)
+    line = Line(15)
     waves: list[int] = []
 
     def together(jobs: Sequence[Callable[[], Any]]) -> list[Any]:
@@ -129,7 +139,7 @@ def test_a_wave_has_ten_at_most_and_they_are_sent_at_the_same_time() -> None:
     deliveries = Deliveries(line.store, line.clock, line.sender, line.queues)
     turns = Turns(line.store, line.queues, line.clock, deliveries, PlainSeals(), together)
     assert turns.take(SHOP, HOOK) == "done"
-    assert waves == [WAVE, 5]
+    assert waves == [10, 5]  # as published
 
 
 def test_a_second_worker_leaves_a_mark_and_sends_nothing() -> None:
@@ -235,6 +245,27 @@ def test_what_was_recorded_before_the_worker_died_is_not_counted_again() -> None
     assert [d.attempts[0].error for d in line.deliveries("pending")] == ["the attempt was interrupted"]
 
 
+def test_what_failed_before_the_worker_died_has_had_one_attempt_and_not_two() -> None:
+    line = Line(2, BAD, OK)
+
+    def die_at_the_second() -> None:
+        def die() -> None:
+            raise KeyboardInterrupt
+
+        line.sender.meanwhile = die
+
+    line.sender.meanwhile = die_at_the_second
+    with pytest.raises(KeyboardInterrupt):
+        line.take()
+    [failed] = [d for d in line.deliveries("pending") if d.attempts]
+    line.clock.pass_ms(LEASE_MS)
+    assert line.take() == "done"  # the retry of the first was due since
+    by_id = {d.id: [(a.status, a.error) for a in d.attempts] for d in line.deliveries()}
+    assert by_id.pop(failed.id) == [(500, None), (200, None)]
+    assert list(by_id.values()) == [[(None, "the attempt was interrupted")]]
+    assert line.consistent()
+
+
 def test_a_worker_that_outlives_its_lease_undoes_nothing() -> None:
     line = Line(1)
 
@@ -333,6 +364,48 @@ def test_a_paused_endpoint_gets_nothing_and_everything_when_it_goes_on() -> None
     assert len(line.deliveries("delivered")) == WAVE + 4 and line.consistent()
 
 
+def test_what_would_be_put_aside_is_sent_where_its_owner_goes_on_in_the_same_moment() -> None:
+    line = Line(3)
+    line.change(paused=True)
+    real = line.store.commit
+
+    def commit(changes: Sequence[Any]) -> None:
+        if any(isinstance(change, Open) and change.work.order == HELD for change in changes) and line.endpoint.paused:
+            line.webhooks.update(SHOP, HOOK, status="active")
+            line.queues.wakes.clear()  # its message was faster, or is lost
+        real(changes)
+
+    line.store.commit = commit  # type: ignore[method-assign]
+    line.take()
+    assert [d.status for d in line.deliveries()] == ["delivered"] * 3 and line.store.work == set()
+    assert len(line.sender.sent) == 3
+
+
+@pytest.mark.parametrize("fresh", [0, 3 * WAVE])
+def test_a_long_backlog_that_was_put_aside_is_sent_to_its_end_by_messages_alone(fresh: int) -> None:
+    line = Line(5 * WAVE + 2)
+    line.change(paused=True)
+    line.take()
+    assert all(d.held for d in line.deliveries())
+    for number in range(fresh):
+        line.add(f"evt_fresh_{number}")  # due at once: before what was put aside
+    line.sender.ms = TURN_MS // WAVE  # a turn is one wave, and each begins with what is due
+    line.webhooks.update(SHOP, HOOK, status="active")
+    line.follow()
+    assert len(line.deliveries("delivered")) == 5 * WAVE + 2 + fresh and line.consistent()
+
+
+def test_what_is_open_is_cancelled_at_once_by_the_message_of_the_deletion() -> None:
+    line = Line(WAVE + 2)
+    line.change(paused=True)
+    line.take()
+    line.add("evt_later")
+    line.webhooks.delete(SHOP, HOOK)
+    line.follow()
+    assert {d.reason for d in line.deliveries("cancelled")} == {"the endpoint was deleted"}
+    assert len(line.deliveries("cancelled")) == WAVE + 3 and line.store.work == set()
+
+
 def test_what_was_put_aside_is_cancelled_with_a_deleted_endpoint() -> None:
     line = Line(2)
     line.change(paused=True)
@@ -397,6 +470,46 @@ def test_what_an_endpoint_did_before_its_owner_turned_it_on_is_not_held_against_
     line.add("evt_new")
     line.take()
     assert line.endpoint.enabled and line.turn.failing_since == line.clock.now
+
+
+@pytest.mark.parametrize("how", ["a new url", "paused and on again", "on again"])
+def test_failures_of_before_its_owner_changed_it_neither_turn_it_off_nor_count(how: str) -> None:
+    line = Line(FAILING_AFTER, BAD)
+    line.take()
+    line.queues.wakes.clear()
+    assert line.endpoint.failing_since == NOW
+    line.clock.pass_ms(5 * DAY)
+    if how == "a new url":
+        line.webhooks.update(SHOP, HOOK, url="https://shop.example/mended")
+    else:
+        line.webhooks.update(SHOP, HOOK, status="paused" if how.startswith("paused") else "disabled")
+        line.webhooks.update(SHOP, HOOK, status="active")
+    assert line.endpoint.failing_since is None
+    anew = line.clock.now
+    line.take()  # what failed before is due again, and fails again
+    assert line.endpoint.enabled and line.endpoint.failing_since == anew
+    for ms, status in ((5 * DAY - 1, "active"), (1, "disabled")):
+        line.clock.pass_ms(ms)
+        line.add(f"evt_{ms}")
+        line.take()
+        assert line.endpoint.status == status
+
+
+@pytest.mark.parametrize("change", [{"url": "https://shop.example/mended"}, {"status": "active"}])
+def test_an_attempt_that_was_under_way_when_its_owner_changed_it_says_nothing_of_it(change: dict[str, Any]) -> None:
+    line = Line(1, BAD)
+    line.take()
+    line.clock.pass_ms(5 * DAY)
+
+    def meanwhile() -> None:
+        if "status" in change:
+            line.webhooks.update(SHOP, HOOK, status="disabled")
+        line.webhooks.update(SHOP, HOOK, **change)
+
+    line.sender.meanwhile = meanwhile
+    line.take()
+    assert len(line.sender.sent) == 2
+    assert line.endpoint.status == "active" and line.endpoint.failing_since is None and line.notices() == []
 
 
 def test_where_kms_does_not_answer_nothing_is_sent_counted_or_taken() -> None:

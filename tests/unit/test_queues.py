@@ -1,0 +1,80 @@
+"""What SQS is sent, word for word: botocore's stub checks every parameter against the service's model, and answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from chalicelib.settings import Settings
+from chalicelib.store.queues import SqsQueues
+from chalicelib.usecases.ports.failures import Unavailable
+from tests.support.memory_store import HandClock
+
+SETTINGS = Settings(stage="test")
+
+
+class Wire:
+    """`expects` says what must be sent next."""
+
+    def __init__(self) -> None:
+        keys = {"aws_access_key_id": "none", "aws_secret_access_key": "none"}
+        self.client = boto3.client("sqs", region_name="eu-central-1", **keys)
+        self.queues = SqsQueues(SETTINGS, self.client, HandClock())
+        self.stub = Stubber(self.client)
+
+    def expects(self, queue: str, body: dict[str, str], **rest: Any) -> None:
+        name = SETTINGS.queue(queue)
+        url = f"https://sqs.eu-central-1.amazonaws.com/123456789012/{name}"
+        self.stub.add_response("get_queue_url", {"QueueUrl": url}, {"QueueName": name})
+        self.stub.add_response("send_message", {"MessageId": "1"}, {"QueueUrl": url, "MessageBody": json.dumps(body), **rest})
+
+    def as_expected(self) -> bool:
+        """To be asked where nothing is raised: the stub's own errors are those of a client that got no answer."""
+        self.stub.assert_no_pending_responses()
+        return True
+
+
+@pytest.fixture
+def wire() -> Iterator[Wire]:
+    made = Wire()
+    with made.stub:
+        yield made
+
+
+@pytest.mark.parametrize(("failing", "queue"), [(False, "deliveries"), (True, "deliveries-slow")])
+def test_an_endpoint_is_woken_in_its_tenants_group_in_the_queue_of_its_health(wire: Wire, failing: bool, queue: str) -> None:
+    wire.expects(queue, {"tenant": "mch_1:live", "endpoint": "wh_1"}, DelaySeconds=37, MessageGroupId="mch_1:live")
+    wire.queues.wake("mch_1:live", "wh_1", 37, failing=failing)
+    assert wire.as_expected()
+
+
+def test_what_was_put_aside_is_asked_for_and_at_once(wire: Wire) -> None:
+    body = {"tenant": "mch_2:test", "endpoint": "wh_2", "held": "yes"}
+    wire.expects("deliveries", body, DelaySeconds=0, MessageGroupId="mch_2:test")
+    wire.queues.wake("mch_2:test", "wh_2", held=True)
+    assert wire.as_expected()
+
+
+def test_jobs_of_redelivery_are_one_group_among_messages_without_one(wire: Wire) -> None:
+    wire.expects("relay", {"tenant": "mch_1:live", "redelivery": "rd_1"}, MessageGroupId="redelivery")
+    wire.queues.redeliver("mch_1:live", "rd_1")
+    wire.stub.add_response(
+        "send_message", {"MessageId": "1"}, {"QueueUrl": wire.queues._urls["relay"], "MessageBody": '{"id": "out_1"}'}
+    )
+    wire.queues.kick("out_1")
+    assert wire.as_expected()
+
+
+def test_who_is_woken_in_vain_hears_of_it_and_what_the_sweep_brings_does_not(wire: Wire) -> None:
+    for _ in range(3):
+        wire.stub.add_client_error("get_queue_url", "ServiceUnavailable")
+    with pytest.raises(Unavailable):
+        wire.queues.wake("mch_1:live", "wh_1")
+    wire.queues.redeliver("mch_1:live", "rd_1")
+    wire.queues.kick("out_1")
+    assert wire.as_expected()
