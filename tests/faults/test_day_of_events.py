@@ -118,10 +118,15 @@ class Day:
     def emit(self, events: int, burst: int) -> None:
         random = Random(4)
         names, weights = list(NAMES), list(NAMES.values())
-        times = [(START + MINUTE + random.randrange(DAY - MINUTE), f"m{random.randrange(12)}") for _ in range(events - burst)]
-        times += [(START + 8 * HOUR + random.randrange(MINUTE), "m0") for _ in range(burst)]
-        for (at, merchant), name in zip(sorted(times), random.choices(names, weights, k=events), strict=True):
-            self.world.tell(at, merchant, name)
+        world = self.world
+        for end, spread in ((events - burst, None), (events, START + 8 * HOUR)):
+            while (left := end - len(world.events)) > 0:
+                # A change tells of up to three things: the payment, its invoice, the balance.
+                told = random.choices(names, weights, k=min(left, random.randint(1, 3)))
+                if spread is None:
+                    world.tell(START + MINUTE + random.randrange(DAY - MINUTE), f"m{random.randrange(12)}", *told)
+                else:
+                    world.tell(spread + random.randrange(MINUTE), "m0", *told)
 
 
 def assert_signed(request: Request, secrets: list[str]) -> None:

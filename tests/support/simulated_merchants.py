@@ -89,7 +89,8 @@ class Merchants:
         self.random = Random(seed)
         self.simulation = Simulation(START)
         self.queues = SimulatedQueues()
-        self.store = SimulatedStore(self.simulation, self.queues.kick)
+        # Where nobody dies nobody can see when in its time a commit took effect.
+        self.store = SimulatedStore(self.simulation, self.queues.kick, answer_ms=4 if dies else 0)
         self.hooks: dict[str, Hook] = {}
         self.events: list[Event] = []
         self.schedules_failed = 0
@@ -133,15 +134,15 @@ class Merchants:
     def well(self, now: int, before: int) -> Reply:
         return Reply(200, self.random.randint(30, 120))
 
-    def tell(self, when: int, merchant: str, name: str) -> Event:
-        """The change that `name` tells of commits at `when`."""
-        number = len(self.events)
-        tenant, of = TenantId(f"mch_{merchant}:live"), f"inv_{number}"
-        event = Event(f"evt_{number:06d}", tenant, name, of, 1, when, {"id": of, "amount": f"0.{number}"})
-        self.events.append(event)
-        row = OutboxRow(f"out_{number:06d}", when, (event,))
+    def tell(self, when: int, merchant: str, *names: str) -> None:
+        """The change that `names` tell of commits at `when`."""
+        tenant, first, events = TenantId(f"mch_{merchant}:live"), len(self.events), []
+        for number, name in enumerate(names, first):
+            of = f"inv_{number}"
+            events.append(Event(f"evt_{number:06d}", tenant, name, of, 1, when, {"id": of, "amount": f"0.{number}"}))
+        self.events += events
+        row = OutboxRow(f"out_{first:06d}", when, tuple(events))
         self.simulation.at(when, lambda: self.store.commit_now([Emit(row)]))
-        return event
 
     def at(self, when: int, act: Callable[[], object]) -> None:
         """Somebody calls the interface at `when`."""
@@ -177,14 +178,14 @@ class Merchants:
         return Answer(reply.status, said, reply.ms, reply.error, reply.retry_after)
 
     def _minute(self) -> None:
-        def run(step: Callable[[], object]) -> None:
-            try:
-                step()
-            except Unavailable:
-                self.schedules_failed += 1
+        def run() -> None:
+            for step in self._schedule:
+                try:
+                    step()
+                except Unavailable:
+                    self.schedules_failed += 1
 
-        for step in self._schedule:
-            self.simulation.start(lambda step=step: run(step))  # type: ignore[misc]
+        self.simulation.start(run)
         self.simulation.at(self.simulation.now + MINUTE, self._minute)
 
 
