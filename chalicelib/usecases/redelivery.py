@@ -25,13 +25,15 @@ from chalicelib.domain.redelivery import (
     redelivery_work,
 )
 from chalicelib.domain.times import iso
+from chalicelib.domain.turns import Turn
 from chalicelib.domain.webhooks import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint, event_record
 from chalicelib.usecases.changes import Also, Change, Close, Open, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.webhooks import endpoint_of, wake
+from chalicelib.usecases.webhook_views import as_it_goes
+from chalicelib.usecases.webhooks import endpoint_and_turn, endpoint_of, wake
 
 _MOST_FOLLOWED = 50
 """Deliveries of one event to one endpoint that are looked up one after the other."""
@@ -58,23 +60,37 @@ class Redelivery:
         self._clock, self._realm_clock = clock, realm_clock
 
     def test(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
-        """Send the endpoint a `webhook.test` event, the way that all others take. Raises NotFound, BusinessRule."""
+        """Send the endpoint a `webhook.test` event, the way that all others take; it bears its realm's time, as they do.
+
+        Raises NotFound, BusinessRule.
+        """
 
         def decide() -> tuple[Delivery, WebhookEndpoint]:
-            endpoint = endpoint_of(self._store, tenant, id)
+            endpoint, turn = endpoint_and_turn(self._store, tenant, id)
             _check_enabled(endpoint)
             if endpoint.paused:
-                raise BusinessRule("id", "this webhook is paused: nothing is sent to it before it goes on")
-            now = self._clock.now_ms()
-            event_id = new_id("evt", now)
-            event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, now, {"webhookId": id}), iso(now), now)
+                raise BusinessRule("id", f"this webhook is paused: let it go on first, {_turning_on(endpoint)}")
+            now, at = self._clock.now_ms(), self._realm_clock.now_ms()
+            event_id = new_id("evt", at)
+            event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, at, {"webhookId": id}), iso(at), now)
             delivery = delivery_for(event, endpoint, now)
-            self._store.commit([Save(event), Save(delivery), Open(delivery_work(delivery)), *also(delivery)])
+            self._store.commit(
+                [Save(event), Save(delivery), Open(delivery_work(delivery)), *also(as_it_goes(delivery, endpoint, turn))]
+            )
             return delivery, endpoint
 
         delivery, endpoint = until_settled(decide)
         wake(self._queues, endpoint)
         return delivery
+
+    def shown(self, tenant: TenantId, id: str) -> Delivery:
+        """A delivery as merchants see it: while it waits, not before its endpoint's rest is over. Raises NotFound."""
+        found = self.delivery(tenant, id)
+        if found.status != "pending" or found.held:
+            return found
+        place = {"tenant": tenant, "endpoint_id": found.endpoint_id}
+        endpoint, turn = self._store.get_many([(WebhookEndpoint, {"tenant": tenant, "id": found.endpoint_id}), (Turn, place)])
+        return as_it_goes(found, endpoint, turn)
 
     def delivery(self, tenant: TenantId, id: str) -> Delivery:
         """Raises NotFound."""
@@ -107,9 +123,10 @@ class Redelivery:
         def decide() -> tuple[Delivery, WebhookEndpoint]:
             before = self.delivery(tenant, id)
             first_id = delivery_id(before.event_id, before.endpoint_id)
-            endpoint, event, first = self._store.get_many(
+            endpoint, turn, event, first = self._store.get_many(
                 [
                     (WebhookEndpoint, {"tenant": tenant, "id": before.endpoint_id}),
+                    (Turn, {"tenant": tenant, "endpoint_id": before.endpoint_id}),
                     (EventRecord, {"tenant": tenant, "id": before.event_id}),
                     (Delivery, {"tenant": tenant, "id": first_id}),
                 ]
@@ -125,7 +142,7 @@ class Redelivery:
             else:
                 after = before.hurried(now)
                 changes = [Save(after), Close(delivery_work(before)), Open(delivery_work(after))]
-            changes = [*changes, *also(after)]
+            changes = [*changes, *also(as_it_goes(after, endpoint, turn))]
             if changes:
                 self._store.commit(changes)
             return after, endpoint
@@ -219,7 +236,11 @@ def _again(
 
 def _check_enabled(endpoint: WebhookEndpoint) -> None:
     if not endpoint.enabled:
-        raise BusinessRule("id", "this webhook is disabled: enable it first")
+        raise BusinessRule("id", f"this webhook is disabled: enable it first, {_turning_on(endpoint)}")
+
+
+def _turning_on(endpoint: WebhookEndpoint) -> str:
+    return f'PUT /v1/webhooks/{endpoint.id} {{"status": "active"}}'
 
 
 def _check_count(latest: LatestRedelivery, now: int) -> None:

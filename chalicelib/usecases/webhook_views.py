@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, cast
 
 from chalicelib.domain.deliveries import Attempt, Delivery
@@ -42,7 +43,13 @@ def noticed_view(endpoint: WebhookEndpoint, now: int) -> dict[str, Any]:
 
 def rests_until(endpoint: WebhookEndpoint, turn: Turn | None) -> int:
     """Until when the receiver asked to be left alone, in milliseconds since 1970; 0 where it did not."""
-    return 0 if turn is None else turn.forgiven(endpoint.fresh_at).rests_until
+    return 0 if turn is None or endpoint.status != "active" else turn.forgiven(endpoint.fresh_at).rests_until
+
+
+def as_it_goes(delivery: Delivery, endpoint: WebhookEndpoint | None, turn: Turn | None) -> Delivery:
+    """`delivery` as it is shown to who knows its endpoint: tried at the end of a rest, where it is due before."""
+    rest = 0 if endpoint is None else rests_until(endpoint, turn)
+    return replace(delivery, due_at=max(delivery.due_at, rest))
 
 
 def delivery_view(delivery: Delivery) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParamete
 from chalicelib.domain.events import names_problem
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.merchants import Tally
+from chalicelib.domain.turns import Turn
 from chalicelib.domain.webhook_urls import has_credentials, url_problems
 from chalicelib.domain.webhooks import (
     MAX_ENDPOINTS,
@@ -45,10 +46,11 @@ def endpoints_of(store: Store, tenant: TenantId) -> list[WebhookEndpoint]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An endpoint with its newest secret in the clear: for the answer that shows it, this once."""
+    """An endpoint with its newest secret in the clear: for the answer that shows it, this once. `turn` as far as it had any."""
 
     endpoint: WebhookEndpoint
     secret: str = field(repr=False)
+    turn: Turn | None = None
 
 
 def endpoint_of(store: Store, tenant: TenantId, id: str) -> WebhookEndpoint:
@@ -57,6 +59,15 @@ def endpoint_of(store: Store, tenant: TenantId, id: str) -> WebhookEndpoint:
     if endpoint is None:
         raise NotFound("Webhook not found", {"id": id})
     return endpoint
+
+
+def endpoint_and_turn(store: Store, tenant: TenantId, id: str) -> tuple[WebhookEndpoint, Turn | None]:
+    """An endpoint and how it has been doing, in one read. Raises NotFound, Unavailable."""
+    turn_key = {"tenant": tenant, "endpoint_id": id}
+    endpoint, turn = store.get_many([(WebhookEndpoint, {"tenant": tenant, "id": id}), (Turn, turn_key)])
+    if endpoint is None:
+        raise NotFound("Webhook not found", {"id": id})
+    return endpoint, turn
 
 
 def wake(queues: Queues, endpoint: WebhookEndpoint, *, held: bool = False) -> None:
@@ -111,6 +122,15 @@ class Webhooks:
     def get(self, tenant: TenantId, id: str) -> WebhookEndpoint:
         """Raises NotFound."""
         return endpoint_of(self._store, tenant, id)
+
+    def with_turn(self, tenant: TenantId, id: str) -> tuple[WebhookEndpoint, Turn | None]:
+        """An endpoint and how it has been doing. Raises NotFound."""
+        return endpoint_and_turn(self._store, tenant, id)
+
+    def turns(self, endpoints: Sequence[WebhookEndpoint]) -> Sequence[Turn | None]:
+        """How those endpoints have been doing, in their order; None of what was sent nothing yet."""
+        wanted = [(Turn, {"tenant": one.tenant, "endpoint_id": one.id}) for one in endpoints]
+        return self._store.get_many(wanted) if wanted else []
 
     def update(
         self,
@@ -169,12 +189,12 @@ class Webhooks:
         seal = self._sealing(tenant, id)
 
         def decide() -> Shown:
-            before, now = self.get(tenant, id), self._clock.now_ms()
+            (before, turn), now = self.with_turn(tenant, id), self._clock.now_ms()
             if before.sealed:
                 after = before.rotated(seal(fresh), now, overlap)
             else:
                 after = before.rotated(fresh, now, overlap).with_sealed(seal, now)
-            shown = Shown(after, fresh)
+            shown = Shown(after, fresh, turn)
             self._store.commit([Save(after), *also(shown)])
             return shown
 
@@ -197,7 +217,7 @@ class Webhooks:
         """Raises NotFound."""
         event = self._store.get(EventRecord, tenant=tenant, id=id)
         if event is None:
-            raise NotFound("Event not found")
+            raise NotFound("Event not found", {"id": id})
         return event
 
     def problems(self, given: Mapping[str, object]) -> Problems:

@@ -445,6 +445,73 @@ def test_a_delivery_that_is_on_its_way_is_left_as_it_is(shop: Shop, receiver: Re
     assert len(receiver.received) == 1
 
 
+def test_an_endpoint_that_rests_is_said_to(shop: Shop, receiver: Receiver) -> None:
+    """It answered 503 with `Retry-After`: nothing is sent to it, and nobody is told otherwise."""
+    receiver.behave(answer(503, b"", "Retry-After: 600"))
+    hook = shop.hook(receiver.url())
+    assert "restsUntil" not in hook
+    shop.invoice()
+    shop.work()
+    shop.invoice()  # comes up in the rest
+    shop.work()
+    assert len(receiver.received) == 1
+    until = shop.done("GET", f"/webhooks/{hook['id']}")["restsUntil"]
+    assert [one["restsUntil"] for one in shop.done("GET", "/webhooks")] == [until]
+    assert shop.done("PUT", f"/webhooks/{hook['id']}", {"events": ["*"]})["restsUntil"] == until
+    assert shop.done("POST", f"/webhooks/{hook['id']}/rotate-secret", {})["restsUntil"] == until
+    told = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
+    assert len(told) == 2
+    assert all(one["nextAttemptAt"] >= until for one in told)
+    for one in told:
+        assert shop.done("GET", f"/webhooks/deliveries/{one['id']}") == one
+        hurried = shop.done("POST", f"/webhooks/deliveries/{one['id']}/redeliver")
+        assert (hurried["id"], hurried["nextAttemptAt"]) == (one["id"], until)
+    assert shop.done("POST", f"/webhooks/{hook['id']}/test")["nextAttemptAt"] == until
+    shop.work()
+    assert len(receiver.received) == 1
+    with Receiver() as well:
+        moved = shop.done("PUT", f"/webhooks/{hook['id']}", {"url": well.url()})
+        assert "restsUntil" not in moved
+        assert all(one["nextAttemptAt"] < until for one in shop.done("GET", f"/webhooks/{hook['id']}/deliveries"))
+
+
+def test_reading_an_endpoint_costs_one_call_beside_the_keys(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [shop.hook()["id"] for _ in range(3)]
+    recorder = recording(monkeypatch)
+    for path, most in ((f"/webhooks/{ids[0]}", 2), ("/webhooks", 3)):
+        wiring.forget()
+        shop.done("GET", path)
+        recorder.calls.clear()
+        shop.done("GET", path)
+        assert len(recorder.calls) <= most, recorder.calls
+
+
+def test_the_test_event_bears_the_sandboxs_time(shop: Shop, receiver: Receiver) -> None:
+    hook = shop.hook(receiver.url(), "webhook.disabled", "invoice.created")
+    with Receiver() as other:
+        other.behave(answer(410))
+        gone = shop.hook(other.url())
+        shop.done("POST", "/sandbox/clock", {"advance": 86_400})
+        shop.invoice()
+        shop.done("POST", f"/webhooks/{hook['id']}/test")
+        shop.work()
+    assert shop.done("GET", f"/webhooks/{gone['id']}")["status"] == "disabled"
+    told = shop.done("GET", "/events?order=asc")
+    assert [one["event"] for one in told] == ["invoice.created", "webhook.test", "webhook.disabled"]
+    assert sorted(told, key=lambda one: one["timestamp"]) == told
+    assert {one["event"] for one in shop.done("GET", f"/webhooks/{hook['id']}/deliveries")} == {one["event"] for one in told}
+    assert told[2]["data"]["disabledAt"] < told[0]["timestamp"], "endpoints are on the machines' time"
+
+
+def test_refusals_say_how_to_go_on(shop: Shop) -> None:
+    hook = shop.hook()
+    for status, word in (("paused", "go on"), ("disabled", "enable")):
+        shop.done("PUT", f"/webhooks/{hook['id']}", {"status": status})
+        reply = shop.ask("POST", f"/webhooks/{hook['id']}/test")
+        assert (reply.status, reply.json["error"]["code"]) == (400, "VALIDATION_ERROR")
+        assert word in str(reply.json) and f'PUT /v1/webhooks/{hook["id"]} {{"status": "active"}}' in str(reply.json)
+
+
 def test_what_is_gone_or_foreign_is_not_found(shop: Shop, receiver: Receiver) -> None:
     hook = shop.hook(receiver.url())
     sent = shop.done("POST", f"/webhooks/{hook['id']}/test")
@@ -507,3 +574,4 @@ def test_events_can_be_read_one_by_one(shop: Shop) -> None:
     assert shop.done("GET", f"/events/{event['id']}") == event
     assert json.dumps(event["data"])
     assert shop.refused("GET", "/events/evt_never") == (404, "NOT_FOUND")
+    assert shop.ask("GET", "/events/evt_never").json["error"]["details"] == {"id": "evt_never"}

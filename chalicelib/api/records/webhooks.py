@@ -25,6 +25,10 @@ class Webhook(CamelRecord):
     failing_since: Time | None = Field(
         default=None, description="Nothing that it was sent since then has succeeded. Absent while it is well."
     )
+    rests_until: Time | None = Field(
+        default=None,
+        description="Nothing is sent to it before: it answered 429 or 503 with `Retry-After`. Absent while it does not rest.",
+    )
     previous_secret_until: Time | None = Field(default=None, description="Until when the secret of before signs as well.")
     created_at: Time
 
@@ -62,7 +66,9 @@ class Delivery(CamelRecord):
     reason: str | None = Field(default=None, description="Why it is dead or cancelled.", examples=["9 attempts failed"])
     attempts: list[Attempt] = Field(description="Oldest first.")
     last_response_status: int | None = Field(default=None, description="Of the last attempt, where an answer came.", examples=[200])
-    next_attempt_at: Time | None = Field(default=None, description="While it is pending, and not held.")
+    next_attempt_at: Time | None = Field(
+        default=None, description="While it is pending, and not held. Not before the end of its endpoint's rest (`restsUntil`)."
+    )
     held: bool | None = Field(default=None, description="True while it waits for its paused endpoint to go on.")
     redelivered_as: str | None = Field(
         default=None,

@@ -19,7 +19,7 @@ from chalicelib.domain.ids import first_id, place_in_time
 from chalicelib.domain.redelivery import RedeliveryJob
 from chalicelib.usecases.ports.store import Listed
 from chalicelib.usecases.redelivery import Wanted
-from chalicelib.usecases.webhook_views import delivery_view, redelivery_view
+from chalicelib.usecases.webhook_views import as_it_goes, delivery_view, redelivery_view
 
 _AROUND_MS = 300_000
 """Around the time that a job ran, for clocks that differ, and for a page that is done when somebody cancels the job."""
@@ -45,7 +45,11 @@ DELIVERIES = Listing(
         choice("event", lambda r, _: r.event_name, (*EVENT_NAMES, "webhook.test"), "The event's name."),
         text("eventId", lambda r, _: r.event_id, "The event's id.", sortable=False),
         whole("lastResponseStatus", lambda r, _: r.attempts[-1].status if r.attempts else None, "What the receiver answered last."),
-        time("nextAttemptAt", lambda r, _: r.due_at if r.status == "pending" and not r.held else None, "When it is tried again."),
+        time(
+            "nextAttemptAt",
+            lambda r, _: r.due_at if r.status == "pending" and not r.held else None,
+            "When it is due again; that its endpoint rests (`restsUntil`) does not count here.",
+        ),
         time("finishedAt", lambda r, _: r.finished_at, "When it was delivered or given up."),
         flag("held", lambda r, _: r.held, "Whether it waits for its paused endpoint to go on."),
         text("redeliveryId", lambda r, _: r.job_id, "The job that made it.", sortable=False),
@@ -141,7 +145,8 @@ class Redeliver(Request):
 )  # fmt: skip
 def test_webhook(ctx: Ctx) -> Answer:
     """The event `webhook.test`, for this endpoint alone whatever it subscribed to, signed and retried as every other. A disabled
-    endpoint is `VALIDATION_ERROR`."""
+    endpoint is `VALIDATION_ERROR`, and so is a paused one: a test that waits tests nothing. While the endpoint rests
+    (`restsUntil`), it is sent at the end of that."""
     answer = ctx.once(delivery_view)
     ctx.services.redelivery.test(ctx.tenant, ctx.param("id"), also=answer.also)
     return answer.answer
@@ -156,10 +161,10 @@ def list_deliveries(ctx: Ctx, query: ListQuery) -> Answer:
     `status` where it is `dead` or `cancelled`, are looked up, and `redeliveryId` among what was made while that job ran. Other
     filters look through at most 1,000 deliveries in a request: the cursor goes on, also behind a page that is short or empty. To be
     sorted by anything but time, no more than 1,000 may be left."""
-    hook = ctx.services.webhooks.get(ctx.tenant, ctx.param("id"))
+    hook, turn = ctx.services.webhooks.with_turn(ctx.tenant, ctx.param("id"))
     whole = Listed("dlv", "endpoint", ctx.tenant, hook.id)
     found, pagination = DELIVERIES.page(ctx, query, also=_while_it_ran(ctx, query), whole=whole)
-    return Answer([delivery_view(delivery) for delivery in found], pagination)
+    return Answer([delivery_view(as_it_goes(delivery, hook, turn)) for delivery in found], pagination)
 
 
 @endpoint(
@@ -168,7 +173,7 @@ def list_deliveries(ctx: Ctx, query: ListQuery) -> Answer:
 )  # fmt: skip
 def get_delivery(ctx: Ctx) -> Answer:
     """As it is now, for 30 days; also where the endpoint was deleted meanwhile."""
-    return Answer(delivery_view(ctx.services.redelivery.delivery(ctx.tenant, ctx.param("id"))))
+    return Answer(delivery_view(ctx.services.redelivery.shown(ctx.tenant, ctx.param("id"))))
 
 
 @endpoint(
@@ -178,8 +183,8 @@ def get_delivery(ctx: Ctx) -> Answer:
 )  # fmt: skip
 def redeliver(ctx: Ctx) -> Answer:
     """The same bytes under the same `webhook-id`, in a new delivery with all its retries. A delivery that still waits for a retry
-    is sent now instead. 404 where the endpoint was deleted, `VALIDATION_ERROR` where it is disabled; where it is paused the new
-    delivery is `held`.
+    is sent now instead, or when its endpoint's rest is over (`restsUntil`), which is not cut short. 404 where the endpoint was
+    deleted, `VALIDATION_ERROR` where it is disabled; where it is paused the new delivery is `held`.
     """
     answer = ctx.once(delivery_view)
     ctx.services.redelivery.redeliver(ctx.tenant, ctx.param("id"), also=answer.also)

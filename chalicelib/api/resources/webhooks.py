@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -14,7 +14,7 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.events import EVENT_NAMES
-from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS, EndpointStatus
+from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS, EndpointStatus, WebhookEndpoint
 from chalicelib.usecases.webhook_views import endpoint_view
 
 _URL = Field(
@@ -103,6 +103,11 @@ def _problems(ctx: Ctx, sent: Mapping[str, Any]) -> list[FieldProblem]:
     return ctx.services.webhooks.problems(sent)
 
 
+def _views(ctx: Ctx, hooks: Sequence[WebhookEndpoint]) -> list[dict[str, Any]]:
+    turns = ctx.services.webhooks.turns(hooks)
+    return [endpoint_view(hook, ctx.now_ms, turn) for hook, turn in zip(hooks, turns, strict=True)]
+
+
 @endpoint(
     "POST", "/webhooks", family="envelope", permission="webhooks:write", rate_class="webhooks", body=WebhookCreate, status=201,
     creates=True, answer="webhooks.NewWebhook", summary="Be told of events",
@@ -110,7 +115,7 @@ def _problems(ctx: Ctx, sent: Mapping[str, Any]) -> list[FieldProblem]:
 def create_webhook(ctx: Ctx, body: WebhookCreate) -> Answer:
     """The secret is in this answer and in none after it. At most 20 endpoints. An answer under an `Idempotency-Key` is kept
     encrypted, and repeated to the same API key alone."""
-    answer = ctx.once(lambda shown: {**endpoint_view(shown.endpoint, ctx.now_ms), "secret": shown.secret}, secret=True)
+    answer = ctx.once(lambda shown: {**endpoint_view(shown.endpoint, ctx.now_ms, shown.turn), "secret": shown.secret}, secret=True)
     ctx.services.webhooks.register(ctx.tenant, body.url, body.events, body.secret, also=answer.also)
     return answer.answer
 
@@ -122,7 +127,7 @@ def create_webhook(ctx: Ctx, body: WebhookCreate) -> Answer:
 def list_webhooks(ctx: Ctx, query: ListQuery) -> Answer:
     """Oldest first, unless another order is asked for."""
     found, pagination = WEBHOOKS.over(ctx, query, ctx.services.webhooks.list(ctx.tenant))
-    return Answer([endpoint_view(one, ctx.now_ms) for one in found], pagination)
+    return Answer(_views(ctx, found), pagination)
 
 
 @endpoint(
@@ -130,8 +135,10 @@ def list_webhooks(ctx: Ctx, query: ListQuery) -> Answer:
     summary="One endpoint",
 )  # fmt: skip
 def get_webhook(ctx: Ctx) -> Answer:
-    """Without the secret, which is shown where it is made and nowhere else."""
-    return Answer(endpoint_view(ctx.services.webhooks.get(ctx.tenant, ctx.param("id")), ctx.now_ms))
+    """Without the secret, which is shown where it is made and nowhere else. `restsUntil` is there while the receiver has asked, by
+    429 or 503 with `Retry-After`, to be left alone, 15 minutes at most."""
+    hook, turn = ctx.services.webhooks.with_turn(ctx.tenant, ctx.param("id"))
+    return Answer(endpoint_view(hook, ctx.now_ms, turn))
 
 
 @endpoint(
@@ -140,9 +147,10 @@ def get_webhook(ctx: Ctx) -> Answer:
 )  # fmt: skip
 def update_webhook(ctx: Ctx, body: WebhookUpdate) -> Answer:
     """What is left out stays. While an endpoint is `paused`, what it is to be told is kept, and sent when it is `active` again.
-    While it is `disabled` nothing is kept for it: events of that time are in `GET /events`."""
+    While it is `disabled` nothing is kept for it: events of that time are in `GET /events`. Another `url`, or being turned on, ends
+    a rest (`restsUntil`)."""
     found = ctx.services.webhooks.update(ctx.tenant, ctx.param("id"), body.url, body.events, body.wants())
-    return Answer(endpoint_view(found, ctx.now_ms))
+    return Answer(_views(ctx, [found])[0])
 
 
 @endpoint(
@@ -151,7 +159,7 @@ def update_webhook(ctx: Ctx, body: WebhookUpdate) -> Answer:
 )  # fmt: skip
 def delete_webhook(ctx: Ctx) -> Answer:
     """What it had still to be sent is cancelled. The answer is the endpoint as it was."""
-    return Answer(endpoint_view(ctx.services.webhooks.delete(ctx.tenant, ctx.param("id")), ctx.now_ms))
+    return Answer(_views(ctx, [ctx.services.webhooks.delete(ctx.tenant, ctx.param("id"))])[0])
 
 
 @endpoint(
@@ -163,6 +171,6 @@ def rotate_webhook_secret(ctx: Ctx, body: SecretRotate) -> Answer:
     `webhook-signature` carries both signatures, `x-gateway-signature` the new secret's and `x-gateway-signature-previous` that of
     the secret before. A rotation during an overlap ends that overlap: two secrets sign at most.
     """
-    answer = ctx.once(lambda shown: {**endpoint_view(shown.endpoint, ctx.now_ms), "secret": shown.secret}, secret=True)
+    answer = ctx.once(lambda shown: {**endpoint_view(shown.endpoint, ctx.now_ms, shown.turn), "secret": shown.secret}, secret=True)
     ctx.services.webhooks.rotate_secret(ctx.tenant, ctx.param("id"), body.overlap, body.secret, also=answer.also)
     return answer.answer
