@@ -53,8 +53,8 @@ _WORDS = {
     "invoice.expired": "Time is over and not enough was paid",
     "invoice.late_payment": "A payment came after the invoice had expired; it is credited all the same",
     "invoice.reverted": "A payment was taken back, and the invoice has the status that the remaining ones give",
-    "webhook.failing": "Nothing that an endpoint was sent succeeds any more; the merchant's other endpoints are told",
-    "webhook.disabled": "An endpoint was turned off by the service; the merchant's other endpoints are told",
+    "webhook.failing": "Five attempts in a row failed at an endpoint; its owner's others are told. `url` is without its query",
+    "webhook.disabled": "The service turned an endpoint off; its owner's others are told. `url` is without its query",
     TEST_EVENT: "A test that was asked for (`POST /v1/webhooks/{id}/test`); its endpoint alone is told",
 }
 SIGNATURES: list[Schema] = [
@@ -80,7 +80,37 @@ SIGNATURES: list[Schema] = [
         "description": "That of Standard Webhooks; two while a rotated secret is still valid.",
         "schema": {"type": "string"},
     },
+    {
+        "name": "x-gateway-signature-previous",
+        "in": "header",
+        "required": False,
+        "description": "The same as `x-gateway-signature` with the secret of before, while a rotated secret is still valid.",
+        "schema": {"type": "string", "pattern": "^sha256=[0-9a-f]{64}$"},
+    },
+    {
+        "name": "x-gateway-event",
+        "in": "header",
+        "required": True,
+        "description": "The event's name, as in the body. Not signed: to sort by before the body is read.",
+        "schema": {"type": "string"},
+    },
+    {
+        "name": "x-gateway-delivery",
+        "in": "header",
+        "required": True,
+        "description": "The delivery's id (`GET /v1/webhooks/deliveries/{id}`). Not signed.",
+        "schema": {"type": "string"},
+    },
 ]
+
+
+_RESTS = "Tried again like every other failure. With `Retry-After` nothing is sent to this endpoint before, for 15 minutes at most."
+_RETRY_AFTER: Schema = {
+    "Retry-After": {
+        "description": "Seconds, or a date. This delivery waits for so long at least, 10 hours at most; after any failure.",
+        "schema": {"type": "string"},
+    }
+}
 
 
 def models() -> list[type[BaseModel]]:
@@ -104,6 +134,7 @@ def webhooks(schemas: Schema) -> Schema:
                 "responses": {
                     "2XX": {"description": "Taken. Anything else, or nothing within ten seconds, is tried again."},
                     "410": {"description": "The endpoint is disabled."},
+                    **{status: {"description": _RESTS, "headers": _RETRY_AFTER} for status in ("429", "503")},
                 },
             }
         }
