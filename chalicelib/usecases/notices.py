@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain.ids import Realm, tenant_parts
+from chalicelib.domain.turns import FAILING_TOLD_MS
 from chalicelib.domain.webhooks import WebhookEndpoint
 from chalicelib.domain.work import NOTICE
 from chalicelib.usecases.changes import Change, Save
@@ -27,9 +28,13 @@ class Notices:
         return [Save(after), *self._told("webhook.disabled", endpoint, after, now)]
 
     def failing(self, endpoint: WebhookEndpoint, since: int, now: int) -> Sequence[Change]:
-        """Mark `endpoint` as one that answers nothing well since `since`, and say so. Times in milliseconds since 1970, the
-        machines' time. Raises Unavailable."""
-        after = replace(endpoint, failing_since=since, told=endpoint.told + 1, version=endpoint.version + 1)
+        """Mark `endpoint` as one that answers nothing well since `since`, and say so, once in `FAILING_TOLD_MS`: what is said may
+        fail at the owner's other endpoints, and that is said as well. Times in milliseconds since 1970, the machines' time.
+        Raises Unavailable."""
+        marked = replace(endpoint, failing_since=since, version=endpoint.version + 1)
+        if now - endpoint.failing_told_at < FAILING_TOLD_MS:
+            return [Save(marked)]
+        after = replace(marked, failing_told_at=now, told=endpoint.told + 1)
         return [Save(after), *self._told("webhook.failing", endpoint, after, now)]
 
     def _told(self, name: str, before: WebhookEndpoint, after: WebhookEndpoint, now: int) -> Sequence[Change]:

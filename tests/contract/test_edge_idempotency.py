@@ -172,15 +172,15 @@ def test_the_same_key_with_another_request_is_refused(edge):
     assert (address.status, address.json["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
-def test_another_query_or_a_body_that_nobody_reads_is_another_request(edge):
+def test_another_query_or_a_body_of_nothing_is_another_request(edge):
     hook = post(edge, "/webhooks", {"url": "http://127.0.0.1:8099/hook", "events": ["*"]}, key=None).json["data"]["id"]
     path = f"/webhooks/{hook}/test"
-    first = post(edge, path, {"n": 1})
+    first = post(edge, path, {})
     assert first.status == 201
-    for body, query in (({"n": 2}, None), (None, None), ({"n": 1}, {"n": "1"}), ({"n": 1}, {"n": ["1", "2"]})):
+    for body, query in ((None, None), ({}, {"n": "1"}), ({}, {"n": ["1", "2"]})):
         other = post(edge, path, body, query=query)
         assert (other.status, other.json["error"]["code"]) == (400, "VALIDATION_ERROR"), (body, query)
-    assert post(edge, path, {"n": 1}).body == first.body
+    assert post(edge, path, {}).body == first.body
     several = post(edge, path, None, key="k-2", query={"a": ["1", "2"], "b": "3"})
     assert post(edge, path, None, key="k-2", query={"b": "3", "a": ["1", "2"]}).body == several.body
 
