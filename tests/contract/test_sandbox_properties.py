@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from contextlib import ExitStack
 from itertools import pairwise
@@ -147,7 +148,7 @@ class Chain(RuleBasedStateMachine):
 
 TestChain = Chain.TestCase
 TestChain.settings = settings(
-    max_examples=15,
+    max_examples=15 if os.environ.get("SWEEP") == "full" else 8,
     stateful_step_count=18,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -1,10 +1,12 @@
 """A rescan that dies after each of its writes: what it has to find is credited once, and it ends.
 
-Dying before a write leaves what dying after the one before it leaves: the same runs.
+Dying before a write leaves what dying after the one before it leaves: the same runs. Every third write, and the last; with
+`SWEEP=full` every one.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -84,6 +86,8 @@ def test_a_rescan_may_die_at_any_write(
     finish(world)
     cuts = [n for n, name in enumerate(cutter.trace, 1) if not name.startswith(READS)]
     assert len(cuts) > 6
+    if os.environ.get("SWEEP") != "full":
+        cuts = sorted({*cuts[::3], cuts[-1]})
     for at in cuts:
         stack.restore(start)
         broken = world.again(memo)
