@@ -76,7 +76,8 @@ FUNCTIONS: dict[str, Rights] = {
             "work": ("Query", *PUT, "DeleteItem"),
             # A test event, at the endpoint's owner's wish.
             "events": (*READ, *PUT),
-            "webhooks": (*READ, *PUT, "DeleteItem"),
+            # ConditionCheckItem: that an endpoint is paused still, when something is put aside for it.
+            "webhooks": (*READ, *PUT, "DeleteItem", "ConditionCheckItem"),
             "sandbox": _SIMULATED,
         },
         log_names=("",),
@@ -158,7 +159,8 @@ FUNCTIONS: dict[str, Rights] = {
             "work": (*GET, *PUT, "DeleteItem"),
             # Query: the events of a time that is sent again.
             "events": (*READ, *PUT),
-            "webhooks": (*READ, *PUT),
+            # ConditionCheckItem: that an endpoint is paused still, when something is put aside for it.
+            "webhooks": (*READ, *PUT, "ConditionCheckItem"),
         },
         log_names=("-relay",),
         # Its own queue: a job of redelivery goes on in another message.
@@ -168,7 +170,7 @@ FUNCTIONS: dict[str, Rights] = {
     "deliver": Rights(
         {
             "events": GET,
-            # ConditionCheckItem: that an endpoint is paused still, when something is put aside for it.
+            # ConditionCheckItem: that an endpoint is paused, disabled, or gone still, when something is put aside or cancelled.
             "webhooks": (*GET, *PUT, "ConditionCheckItem"),
         },
         log_names=("-deliver",),
@@ -177,7 +179,7 @@ FUNCTIONS: dict[str, Rights] = {
         # What has to be delivered, and notices: nothing of what has to be paid, and nobody else's outbox rows. The relay looks
         # whether a notice is one. Of the chain tables the sandbox's clock alone: notices bear the time of their realm.
         only={
-            "work": (("delivery#", "outbox#", f"row#{NOTICE}_"), ("Query", *PUT, "DeleteItem")),
+            "work": (("delivery#", "outbox#", f"row#{NOTICE}_", "unheld#"), ("Query", *PUT, "DeleteItem")),
             "chain": ("clock#", ("GetItem",)),
         },
         opens_webhooks=True,
@@ -207,7 +209,8 @@ FUNCTIONS: dict[str, Rights] = {
             "chain": READ,
             "work": (*READ, *PUT, "DeleteItem"),
             "events": (*GET, *PUT),
-            "webhooks": (*READ, *PUT),
+            # ConditionCheckItem: that an endpoint is as it was when nothing was left that is put aside for it.
+            "webhooks": (*READ, *PUT, "ConditionCheckItem"),
         },
         log_names=("-housekeeping",),
         lists=("work",),

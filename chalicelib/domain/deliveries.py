@@ -14,7 +14,7 @@ from typing import Literal
 
 from chalicelib.domain.ids import TenantId, derived_id
 from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint
-from chalicelib.domain.work import HELD, Work, time_order
+from chalicelib.domain.work import HELD, Work, held_order, lane_of, time_order
 
 DeliveryStatus = Literal["pending", "delivered", "dead", "cancelled"]
 
@@ -23,7 +23,8 @@ LISTED_STATUSES: tuple[DeliveryStatus, ...] = ("dead", "cancelled")
 ATTEMPT_SECONDS = 10.0
 """An attempt that takes longer has failed."""
 ANSWER_BYTES = 1024
-"""How much of an answer is kept."""
+"""How much of an answer is kept, in bytes of UTF-8."""
+_NO_TEXT = dict.fromkeys({*range(0x20), 0x7F} - {*map(ord, "\t\r\n")}, "\ufffd")
 RETRY_SECONDS = (5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000)
 """Waits after the first, second, ... failed attempt; after the ninth the delivery is dead."""
 JITTER = 0.2
@@ -139,9 +140,9 @@ def delivery_work(delivery: Delivery) -> Work:
     """The obligation to make the delivery's next attempt. Another one after every rescheduling: the order is the due time.
 
     The id says besides how many attempts were made, and whether the next one is left to the schedule, so that whoever reads
-    the row alone knows what it is about.
+    the row alone knows what it is about. What is put aside lies in the order in which it was made.
     """
-    order = HELD if delivery.held else time_order(delivery.due_at)
+    order = held_order(delivery.created_at) if delivery.held else time_order(delivery.due_at)
     by = "schedule" if delivery.long_wait else "message"
     id = f"{delivery.id}|{delivery.event_id}|{len(delivery.attempts)}|{by}"
     return Work("delivery", line_of(delivery.tenant, delivery.endpoint_id), order, id)
@@ -172,6 +173,24 @@ def due_of(work_id: str) -> Due:
     """What the id of a delivery's work says."""
     delivery_id, event_id, attempts, by = work_id.split("|")
     return Due(delivery_id, event_id, int(attempts), by == "schedule")
+
+
+def outlived(work: Work, now: int) -> bool:
+    """Whether such work is older than deliveries are kept: the one behind it may have ended with its time."""
+    return int(work.order.removeprefix(HELD)) // 1000 + KEEP_SECONDS <= now // 1000
+
+
+def unheld_work(endpoint: WebhookEndpoint) -> Work:
+    """The obligation to send, or cancel, what was put aside for an endpoint that is paused no more, since `unheld_at`."""
+    line = line_of(endpoint.tenant, endpoint.id)
+    return Work("unheld", lane_of(endpoint.id), time_order(endpoint.unheld_at), line)
+
+
+def beginning(body: bytes) -> str:
+    """What is kept of an answer: its first `ANSWER_BYTES`, as text of no more. U+FFFD stands for what is none: bytes that are not
+    UTF-8, and control characters, which JSON would write six times as long."""
+    text = body[:ANSWER_BYTES].decode("utf-8", "replace").translate(_NO_TEXT)
+    return text.encode()[:ANSWER_BYTES].decode("utf-8", "ignore")
 
 
 def retry_delay_ms(failures: int, jitter: float) -> int | None:

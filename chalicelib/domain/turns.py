@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.webhooks import KEEP_SECONDS
+from chalicelib.domain.work import LANES
 
 WAVE = 10
 """Deliveries that are sent to one endpoint at the same time, at most."""
@@ -23,6 +24,8 @@ FAILING_TOLD_MS = 86_400_000
 """An endpoint that is well and fails by turns is said to fail once in so long: what is said goes to the owner's other endpoints."""
 SLOW_WAVE_MS = 5_000
 """What takes longer waits in the queue of those that fail."""
+EARLY_MS = 250
+"""What is due this soon is sent now: clocks of two machines differ, and its message will not come again."""
 DISABLED_AFTER_MS = 5 * 86_400_000
 """An endpoint is turned off after so long without a success."""
 
@@ -97,3 +100,12 @@ class Turn:
             return replace(self, failures=0, failing_since=None, rests_until=rests)
         since = self.failing_since if self.failing_since is not None else min(failed_at, default=None)
         return replace(self, failures=self.failures + len(failed_at), failing_since=since, rests_until=rests)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCursor:
+    """How far the minute's schedule `id` has come with what is overdue: a place in each lane of time, "" for the beginning."""
+
+    id: str
+    places: tuple[str, ...] = ("",) * LANES
+    version: int = 1

@@ -56,7 +56,8 @@ class WebhookEndpoint:
 
     `paused`: what it is to be told is kept for it, and sent when it goes on. `failing_since`: it has answered nothing well since
     then. `fresh_at` is when its owner last turned it on or gave it another URL: what it did before is not held against it. `told`
-    counts the events about the endpoint itself; of failing it was last told at `failing_told_at`.
+    counts the events about the endpoint itself; of failing it was last told at `failing_told_at`. `unheld_at`: it was paused
+    until then, last time, see `unheld`.
     """
 
     tenant: TenantId
@@ -77,6 +78,7 @@ class WebhookEndpoint:
     told: int = 0
     version: int = 1
     sealed: bool = False
+    unheld_at: int = 0
 
     @property
     def status(self) -> EndpointStatus:
@@ -93,6 +95,10 @@ class WebhookEndpoint:
         return replace(
             self, enabled=False, paused=False, disabled_reason=reason, disabled_at=at, failing_since=None, version=self.version + 1
         )
+
+    def unheld(self, now: int) -> WebhookEndpoint:
+        """Going on, or at its end: what was put aside for it is waited for no more. Each time has its own; the version stays."""
+        return replace(self, unheld_at=max(now, self.unheld_at + 1))
 
     def signing(self, now: int) -> tuple[str, ...]:
         """The secrets that sign at `now` as they are stored, newest first; the second is that of before, during its overlap."""

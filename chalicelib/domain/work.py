@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chalicelib.domain.events import Event
+from chalicelib.domain.ids import TenantId
 
 WorkKind = Literal[
     "outbox", "deposit", "batch", "approval", "payout", "sent", "settled", "expiry", "delivery", "rescan", "stake",
     "staked", "bundle", "glimpse", "range", "move", "moved", "collectable", "collection", "coinmove", "coinmoved", "drain",
-    "loan", "redelivery",
+    "loan", "redelivery", "unheld",
 ]  # fmt: skip
 """`batch`: one whose withdrawals are not all stored yet; `approval`: a withdrawal that somebody has to agree to; `payout`: one
 that has to be signed; `sent`: one that is signed and has to be settled; `settled`: one that is settled, and watched while a
@@ -25,14 +26,15 @@ reorganisation could still undo it; `rescan`: blocks that have to be looked at a
 that did, watched as long as what is settled; `coinmove`, `coinmoved`: the same on networks of coins; `collectable`: an address
 whose coins may have to be collected (of networks of coins: a deposit that is not spent); `collection`: one that is under way, found
 by when it is next looked at; `drain`: a wallet that was replaced and is not empty; `loan`: energy that was lent and is
-not back yet; `redelivery`: a job that sends an endpoint the events of a time again."""
+not back yet; `redelivery`: a job that sends an endpoint the events of a time again; `unheld`: an endpoint that is paused no more,
+whose put-aside deliveries have to be sent or cancelled."""
 LANES = 8
 """Lanes of the kinds that belong to no network, so that no partition gets all writes."""
 NOTICE = "note"
 """What the id of an outbox row begins with that tells of nothing but webhook endpoints. Whoever sends webhooks may write these
 rows and no others: it talks to strangers, and is not to tell merchants of payments, or to order any."""
 HELD = "held"
-"""The `order` of what waits for no time: behind all times, as text."""
+"""What the `order` of work begins with that waits for no time: behind all times, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,12 @@ class OutboxRow:
         notice = self.id.startswith(f"{NOTICE}_")
         return notice and (bool(self.commands) or not all(event.name.startswith("webhook.") for event in self.events))
 
+    @property
+    def tenant(self) -> TenantId | None:
+        """Whose events they are, where all are one merchant's."""
+        tenants = {event.tenant for event in self.events}
+        return tenants.pop() if len(tenants) == 1 else None
+
 
 def lane_of(id: str) -> str:
     """The lane, "0" to "7", that work on `id` lies in: always the same one for the same id."""
@@ -81,9 +89,20 @@ def time_order(at: int) -> str:
     return f"{at:015d}"
 
 
+def held_order(since: int) -> str:
+    """The `order` of what waits for no time: among its like, by `since` (milliseconds since 1970)."""
+    return f"{HELD}{time_order(since)}"
+
+
+def is_held(work: Work) -> bool:
+    """Whether it waits for no time."""
+    return work.order.startswith(HELD)
+
+
 def time_lane(work: Work) -> str | None:
-    """The lane in which work of many owners can be found by its time; None for kinds whose own lanes are enough for that."""
-    return lane_of(work.id) if work.kind == "delivery" else None
+    """The lane in which work of many owners can be found by its time; None for what waits for none, and for kinds whose own lanes
+    are enough for that."""
+    return lane_of(work.id) if work.kind == "delivery" and not is_held(work) else None
 
 
 def outbox_work(row: OutboxRow) -> Work:

@@ -42,11 +42,14 @@ def _connection(region: str) -> Connection:
     return connection
 
 
+Kick = Callable[[str, str | None], None]
+
+
 class DynamoStore:
     """The store of one stage. Safe to share between threads."""
 
-    def __init__(self, settings: Settings, region: str, kick: Callable[[str], None] = lambda _: None) -> None:
-        """`kick` is told the id of every outbox row that was committed, so that it is told to the world at once."""
+    def __init__(self, settings: Settings, region: str, kick: Kick = lambda *_: None) -> None:
+        """`kick` is told the id of every outbox row that was committed, and whose it is, so that the world is told at once."""
         self._kick = kick
         self._settings = settings
         self.models = Models(settings, _connection(region))
@@ -158,7 +161,7 @@ class DynamoStore:
             else:
                 for change in changes:
                     if isinstance(change, Emit):
-                        self._kick(change.row.id)
+                        self._kick(change.row.id, change.row.tenant)
                 return
         raise Conflict(None)
 

@@ -22,10 +22,13 @@ class SqsQueues:
         self._settings, self._client, self._clock = settings, client, clock
         self._urls: dict[str, str] = {}
 
-    def kick(self, outbox_id: str) -> None:
-        """Ask for an outbox row to be told now. Never raises: the row is committed, and the sweep finds it."""
+    def kick(self, outbox_id: str, group: str | None = None) -> None:
+        """Ask for an outbox row to be told now. Never raises: the row is committed, and the sweep finds it.
+
+        `group` is the merchant whose it is, of whom nobody else's rows wait for: the queue is a fair one, as in `wake`.
+        """
         try:
-            self._send("relay", {"id": outbox_id})
+            self._send("relay", {"id": outbox_id}, **({"MessageGroupId": group} if group else {}))
         except Unavailable:
             log.warning("no message for outbox row %s: the sweep tells it", outbox_id)
 
@@ -48,8 +51,8 @@ class SqsQueues:
     def redeliver(self, tenant: str, job_id: str) -> None:
         """Ask for a job of redelivery to go on. Never raises: the job is open work, and the sweep finds it.
 
-        One group for all of them: they take long, and then the queue hands out the outbox's messages first, each of which, without
-        a group, counts as an owner of its own.
+        One group for all of them: they take long, and then the queue hands out the outbox's messages first, whose groups are their
+        merchants; one without a group counts as an owner of its own.
         docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues-detailed.html
         """
         try:

@@ -274,6 +274,7 @@ RECORDS: dict[str, Kind] = {
     "RedeliveryJob": Kind("webhooks", lambda r: f"rdl#{r.tenant}", lambda r: r.id, _redelivery_lists, module="redelivery"),
     "LatestRedelivery": Kind("webhooks", lambda r: f"rdlatest#{r.tenant}", lambda r: r.endpoint_id),
     "Turn": Kind("webhooks", lambda r: f"turn#{r.tenant}", lambda r: r.endpoint_id),
+    "SweepCursor": Kind("webhooks", lambda r: f"sweep#{r.id}"),
     "EncryptedSeed": Kind("custody", lambda r: f"seed#{r.id}"),
     "EncryptedKey": Kind("custody", lambda r: f"key#{r.id}"),
 }

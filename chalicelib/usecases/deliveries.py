@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from chalicelib.domain.deliveries import ANSWER_BYTES, Attempt, Delivery, delivery_key, delivery_work, retry_after_seconds
+from chalicelib.domain.deliveries import Attempt, Delivery, beginning, delivery_key, delivery_work, outlived, retry_after_seconds
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.turns import REST_SECONDS
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, signature_headers
@@ -102,8 +102,7 @@ class Deliveries:
             **signature_headers(secrets, event.id, body, started),
         }
         answer = self._sender.send(endpoint.url, headers, body)
-        beginning = answer.body[:ANSWER_BYTES].decode("utf-8", "replace")
-        attempt = Attempt(started, answer.status, answer.duration, beginning, answer.error)
+        attempt = Attempt(started, answer.status, answer.duration, beginning(answer.body), answer.error)
         now = self._clock.now_ms()
         wait = 0 if attempt.succeeded else retry_after_seconds(answer.retry_after, now)
         rests = min(wait, REST_SECONDS) if attempt.status in _ASKS_FOR_REST else 0
@@ -138,7 +137,10 @@ class Deliveries:
         docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html#transaction-isolation
         """
         place = delivery_key(tenant, work.id)
-        if self._try([Close(work), Still(seen) if seen is not None else Absent(Delivery, place)]) and seen is None:
+        closed = self._try([Close(work), Still(seen) if seen is not None else Absent(Delivery, place)])
+        if closed and seen is None and outlived(work, self._clock.now_ms()):
+            log.info("webhook delivery %s has ended with its time, before it could be made", work.id)
+        elif closed and seen is None:
             log.error("metric=delivery_lost webhook delivery %s is gone but was never made", work.id)
 
     def _try(self, changes: list[Change]) -> bool:

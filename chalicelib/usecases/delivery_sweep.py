@@ -4,6 +4,16 @@ Messages of SQS wait fifteen minutes at most. What waits longer is found here in
 in the order of time, and gets a message with exactly the delay that is left. That obligation is stored anyway, with the change
 that causes it, so nothing more has to be made, paid for, or removed for a long wait; a one-time schedule of EventBridge would be
 a second place for the same fact, with quotas and rights of its own.
+
+Three looks, each with a time of its own, so that none of them waits for another, and each of them a part of it for every lane:
+
+- What comes up, and what came up just now. How much that can be is bounded by what can be sent in two and a half minutes, whatever
+  backlog anybody has: a lost message is made good for within two and a half minutes.
+- What has been overdue for longer: a backlog that is being worked off, or what was due while nothing ran here. It goes on where the
+  run before stopped. All of it is seen in one minute, and one more for each 100,000 rows or so (`BEHIND_MS` at 60 ms for a
+  thousand), which is how long something overdue behind the backlog of others may wait for its message.
+- Endpoints that are paused no more, and have something put aside still. Each has an obligation of its own, so that what is put
+  aside for those that are paused is never looked through.
 """
 
 from __future__ import annotations
@@ -11,15 +21,19 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from chalicelib.domain.deliveries import due_of, line_parts
+from chalicelib.domain.turns import SweepCursor
 from chalicelib.domain.webhooks import WebhookEndpoint
 from chalicelib.domain.work import HELD, LANES, Work, time_order
+from chalicelib.usecases.changes import Absent, Change, Close, Conflict, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
-from chalicelib.usecases.ports.store import Span, Store
+from chalicelib.usecases.ports.store import Page, Span, Store
+from chalicelib.usecases.sweeping import pages_of
 
 log = logging.getLogger(__name__)
 
@@ -27,16 +41,15 @@ AHEAD_MS = 90_000
 """How far ahead of its time a long wait is brought: until the next run, and somewhat beyond."""
 GRACE_MS = 60_000
 """How long a message may be on its way before it is taken for lost."""
-SWEEP_MS = 15_000
+KNOWN_MS = 150_000
+"""What is overdue by less than this the first look finds: in one of the next runs after its grace, though one be late."""
+COMING_MS = 8_000
+BEHIND_MS = 6_000
+UNHELD_MS = 5_000
+"""How long each look may take to read, of the function's minute."""
+ASK_MS = 6_000
+"""How long the messages of a look may take."""
 PAGE = 1_000
-
-
-@dataclass(slots=True)
-class _Line:
-    """What is known of one endpoint: the delays to ask for (seconds), and whether something is put aside."""
-
-    delays: set[int] = field(default_factory=set)
-    held: bool = False
 
 
 class DeliverySweep:
@@ -45,47 +58,123 @@ class DeliverySweep:
 
     def run(self) -> int:
         """Ask for what is due; how many messages were sent. Raises Unavailable; what it did not come to, the next one does."""
+        return self._coming() + self._behind() + self._unheld()
+
+    def _coming(self) -> int:
+        """What is due soon and left to the schedule, and what is overdue since the last runs."""
         start = self._clock.now_ms()
-        lines: dict[str, _Line] = {}
+        span = Span(time_order(start - KNOWN_MS), f"{time_order(start + AHEAD_MS)}#~")
+        times: dict[str, set[int]] = {}
+        for lane, until in self._lanes(COMING_MS):
+            more: str | None = None
+            for page in self._pages(lane, span, until):
+                more = page.next
+                for work in page.items:
+                    left = int(work.order) - start
+                    if left <= -GRACE_MS:
+                        times.setdefault(work.lane, set()).add(start)
+                    elif due_of(work.id).scheduled:
+                        times.setdefault(work.lane, set()).add(start + max(0, math.ceil(left / 1000)) * 1000)
+            if more is not None:
+                log.error("ALARM the sweep of webhook deliveries did not come to the end of lane %s in its time", lane)
+        return self._ask(times)
+
+    def _behind(self) -> int:
+        """What has been overdue for longer, a part of it in each run."""
+        start = self._clock.now_ms()
+        before = self._store.get(SweepCursor, id="deliveries") or SweepCursor("deliveries", version=0)
+        span = Span(None, f"{time_order(start - KNOWN_MS)}#~")
+        places, lines = list(before.places), set[str]()
+        for lane, until in self._lanes(BEHIND_MS):
+            for page in self._pages(lane, span, until, before.places[int(lane)] or None):
+                lines.update(work.lane for work in page.items)
+                places[int(lane)] = page.next or ""
+        asked = self._ask({line: {start} for line in lines})
+        after = replace(before, places=tuple(places), version=before.version + 1)
+        if after.places != before.places:
+            self._try([Save(after)])
+        return asked
+
+    def _unheld(self) -> int:
+        """What is put aside for endpoints that are paused no more: wake them until there is nothing left."""
+        asked = 0
+        for lane, until in self._lanes(UNHELD_MS):
+            open: dict[str, list[Work]] = {}
+            for works in pages_of(self._store, "unheld", lane):
+                for work in works:
+                    open.setdefault(work.id, []).append(work)
+            lines = list(open)
+            random.shuffle(lines)
+            for line, endpoint in self._endpoints(lines).items():
+                if self._clock.now_ms() >= until:
+                    log.warning("not all endpoints of lane %s that go on were looked at: the next run looks at others", lane)
+                    break
+                asked += self._still_unheld(line, open[line], endpoint)
+        return asked
+
+    def _still_unheld(self, line: str, open: list[Work], endpoint: WebhookEndpoint | None) -> bool:
+        """Close the obligation, unless something is left to be done. Nothing is put aside but for an endpoint that is paused, as it
+        is stored then: while it stays as it was read, it stays true that nothing is."""
+        tenant, id = line_parts(line)
+        as_read = Absent(WebhookEndpoint, {"tenant": tenant, "id": id}) if endpoint is None else Still(endpoint)
+        paused = endpoint is not None and endpoint.paused
+        behind = Work("delivery", line, HELD, "")
+        if paused or not self._store.open_work("delivery", line, after=behind, upto=f"{HELD}~", limit=1):
+            for work in open:
+                self._try([Close(work), as_read])
+            return False
+        self._queues.wake(tenant, id, failing=_failing(endpoint), held=True)
+        return True
+
+    def _lanes(self, ms: int) -> Iterator[tuple[str, int]]:
+        """All lanes, in any order, each with the time until when it may be read: its part of what is left of `ms`."""
+        end = self._clock.now_ms() + ms
         lanes = [str(lane) for lane in range(LANES)]
         random.shuffle(lanes)
-        for lane in lanes:
-            for work in self._works(lane, Span(None, f"{time_order(start + AHEAD_MS)}#~"), start):
-                left = int(work.order) - start
-                if left <= -GRACE_MS:
-                    lines.setdefault(work.lane, _Line()).delays.add(0)
-                elif due_of(work.id).scheduled:
-                    lines.setdefault(work.lane, _Line()).delays.add(max(0, math.ceil(left / 1000)))
-            for work in self._works(lane, Span(f"{HELD}#", f"{HELD}#~"), start):
-                lines.setdefault(work.lane, _Line()).held = True
-        return self._ask(lines, start)
+        for done, lane in enumerate(lanes):
+            now = self._clock.now_ms()
+            yield lane, now + max(0, end - now) // (LANES - done)
 
-    def _works(self, lane: str, span: Span, start: int) -> Iterator[Work]:
-        after: str | None = None
-        while self._clock.now_ms() - start < SWEEP_MS:
+    def _pages(self, lane: str, span: Span, until: int, after: str | None = None) -> Iterator[Page[Work]]:
+        """Pages of a lane, one at least, and none begun after `until`."""
+        while True:
             page = self._store.work_by_time("delivery", lane, limit=PAGE, span=span, after=after)
-            yield from page.items
+            yield page
             after = page.next
-            if after is None:
+            if after is None or self._clock.now_ms() >= until:
                 return
-        log.error("ALARM the sweep of webhook deliveries did not come to the end of lane %s in its time", lane)
 
-    def _ask(self, lines: dict[str, _Line], start: int) -> int:
-        asked = 0
-        owners = [line_parts(line) for line in lines]
-        found = self._store.get_many([(WebhookEndpoint, {"tenant": tenant, "id": id}) for tenant, id in owners])
-        endpoints: dict[str, WebhookEndpoint | None] = dict(zip(lines, found, strict=True))
-        order = list(lines)
-        random.shuffle(order)
-        for line in order:
+    def _endpoints(self, lines: Iterable[str]) -> dict[str, WebhookEndpoint | None]:
+        owners = [(line, *line_parts(line)) for line in lines]
+        found = self._store.get_many([(WebhookEndpoint, {"tenant": tenant, "id": id}) for _, tenant, id in owners])
+        return {line: endpoint for (line, _, _), endpoint in zip(owners, found, strict=True)}
+
+    def _ask(self, times: Mapping[str, Iterable[int]]) -> int:
+        """Send a message for each time (ms since 1970) of each line; how many were sent. One for every tenant, then the next ones:
+        where time does not suffice for all, nobody's many stand before anybody's few."""
+        until = self._clock.now_ms() + ASK_MS
+        endpoints = self._endpoints(times)
+        wanted = [(at, random.random(), line) for line, of_one in times.items() for at in of_one]  # noqa: S311 - guards nothing
+        rounds, before = [], Counter[str]()
+        for at, any_order, line in sorted(wanted):
+            tenant, _ = line_parts(line)
+            rounds.append((before[tenant], any_order, line, at))
+            before[tenant] += 1
+        for asked, (_, _, line, at) in enumerate(sorted(rounds)):
+            now = self._clock.now_ms()
+            if now >= until:
+                log.warning("%d messages for webhook endpoints were not sent in time", len(rounds) - asked)
+                return asked
             tenant, id = line_parts(line)
-            endpoint, due = endpoints[line], lines[line]
-            failing = endpoint is not None and endpoint.failing_since is not None
-            # What is put aside for a paused endpoint stays where it is.
-            held = due.held and (endpoint is None or endpoint.status != "paused")
-            for delay in sorted(due.delays | ({0} if held else set())):
-                if self._clock.now_ms() - start > 2 * SWEEP_MS:
-                    return asked
-                self._queues.wake(tenant, id, delay, failing=failing, held=held and delay == 0)
-                asked += 1
-        return asked
+            self._queues.wake(tenant, id, max(0, math.ceil((at - now) / 1000)), failing=_failing(endpoints[line]))
+        return len(rounds)
+
+    def _try(self, changes: list[Change]) -> None:
+        try:
+            self._store.commit(changes)
+        except Conflict:
+            log.info("another run, or an endpoint's owner, was first")
+
+
+def _failing(endpoint: WebhookEndpoint | None) -> bool:
+    return endpoint is not None and endpoint.failing_since is not None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from chalicelib.domain.deliveries import unheld_work
 from chalicelib.domain.ids import Realm, tenant_parts
 from chalicelib.domain.turns import FAILING_TOLD_MS
 from chalicelib.domain.webhooks import WebhookEndpoint
 from chalicelib.domain.work import NOTICE
-from chalicelib.usecases.changes import Change, Save
+from chalicelib.usecases.changes import Change, Open, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.webhook_views import noticed_view
@@ -25,7 +26,10 @@ class Notices:
     def turned_off(self, endpoint: WebhookEndpoint, reason: str, now: int) -> Sequence[Change]:
         """Disable `endpoint`, and say so. `now` in milliseconds since 1970, the machines' time. Raises Unavailable."""
         after = replace(endpoint.disabled(reason, now), told=endpoint.told + 1)
-        return [Save(after), *self._told("webhook.disabled", endpoint, after, now)]
+        if not endpoint.paused:
+            return [Save(after), *self._told("webhook.disabled", endpoint, after, now)]
+        after = after.unheld(now)
+        return [Save(after), Open(unheld_work(after)), *self._told("webhook.disabled", endpoint, after, now)]
 
     def failing(self, endpoint: WebhookEndpoint, since: int, now: int) -> Sequence[Change]:
         """Mark `endpoint` as one that answers nothing well since `since`, and say so, once in `FAILING_TOLD_MS`: what is said may

@@ -25,9 +25,9 @@ from chalicelib.domain.redelivery import (
     redelivery_work,
 )
 from chalicelib.domain.times import iso
-from chalicelib.domain.turns import Turn
+from chalicelib.domain.turns import EARLY_MS, Turn
 from chalicelib.domain.webhooks import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint, event_record
-from chalicelib.usecases.changes import Also, Change, Close, Open, Save, nothing_more
+from chalicelib.usecases.changes import Also, Change, Close, Open, Save, Still, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
@@ -137,7 +137,7 @@ class Redelivery:
             now = self._clock.now_ms()
             if before.status != "pending":
                 after, changes = _again(before, first, event, endpoint, now)
-            elif before.held or before.due_at <= now:
+            elif before.held or before.due_at <= now + EARLY_MS:
                 after, changes = before, []  # it is on its way: whoever carries it must find it as it was
             else:
                 after = before.hurried(now)
@@ -231,6 +231,8 @@ def _again(
     changes: list[Change] = [Save(after), Open(delivery_work(after)), Save(told)]
     if told.id != before.id:
         changes.append(Save(replace(before, again_id=after.id, version=before.version + 1)))
+    if after.held:
+        changes.append(Still(endpoint))  # what is put aside is only looked for when the endpoint is unpaused
     return after, changes
 
 

@@ -17,7 +17,7 @@ from chalicelib.domain.ids import TenantId
 from chalicelib.domain.redelivery import PAGE, RedeliveryJob, Seen, fresh, job_of, made_again, needs_none, redelivery_work
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
 from chalicelib.domain.work import LANES, Work
-from chalicelib.usecases.changes import Change, Close, Save
+from chalicelib.usecases.changes import Change, Close, Save, Still
 from chalicelib.usecases.delivery_making import Made, make
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
@@ -112,7 +112,9 @@ class RedeliveryRun:
                 new, told = made_again(first, event, endpoint, now, job.id, job.id)
                 beside[len(wanted)] = [Save(told)]
                 wanted.append(new)
-        stored = make(self._store, wanted, beside)
+        # What is put aside is only looked for when the endpoint is unpaused: none may come after that.
+        paused = Still(endpoint) if endpoint.paused else None
+        stored = make(self._store, wanted, beside, only_if=paused)
         others = sum(isinstance(one, Delivery) and one.job_id != job.id for one in stored)
         return made + len(stored) - others, skipped + others
 

@@ -17,9 +17,9 @@ from typing import Literal, TypeVar
 
 from chalicelib.domain.deliveries import Delivery, delivery_key, delivery_work, due_of, line_of
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.turns import DISABLED_AFTER_MS, FAILING_AFTER, SLOW_WAVE_MS, TURN_MS, WAVE, Turn
+from chalicelib.domain.turns import DISABLED_AFTER_MS, EARLY_MS, FAILING_AFTER, SLOW_WAVE_MS, TURN_MS, WAVE, Turn
 from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint
-from chalicelib.domain.work import HELD, Work, time_order
+from chalicelib.domain.work import HELD, Work, held_order, time_order
 from chalicelib.usecases.changes import Change, Conflict, Save
 from chalicelib.usecases.deliveries import Deliveries, Sent
 from chalicelib.usecases.notices import well_again
@@ -32,9 +32,6 @@ from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.webhook_secrets import opened
 
 log = logging.getLogger(__name__)
-
-EARLY_MS = 250
-"""What is due this soon is sent now: clocks of two machines differ, and its message will not come again."""
 
 UNSEEN_MS = 60_000
 """An event that is not there so long after its delivery was made is no longer kept; before, it may only not be seen yet."""
@@ -126,7 +123,7 @@ class Turns:
                     return outcome
                 own = turn  # somebody came meanwhile: look again
             else:
-                sending = self._go_on(look, turn, now, me)
+                sending = self._go_on(look, turn, now, me, held)
                 own = own if sending is None else sending
                 # Nothing more was due, and whoever brought something since has left its mark: the turn can not be given back then.
                 # Not where there was a mark before: who saw that one, and came after the look, relies on it.
@@ -140,8 +137,7 @@ class Turns:
         line = line_of(tenant, endpoint_id)
         rows = self._store.open_work("delivery", line, upto=time_order(now + EARLY_MS), limit=WAVE)
         if held and len(rows) < WAVE:
-            behind = Work("delivery", line, HELD, "")
-            rows += self._store.open_work("delivery", line, after=behind, upto=HELD, limit=WAVE - len(rows))
+            rows += self._put_aside(line, f"{HELD}~", WAVE - len(rows))
         place = {"tenant": tenant, "id": endpoint_id}
         turn, endpoint, *found = self._store.get_many(
             [
@@ -155,7 +151,23 @@ class Turns:
         look = _Look(turn, endpoint, [], [], [], len(rows) < WAVE)
         for row, delivery, event in zip(rows, found[: len(rows)], found[len(rows) :], strict=True):
             self._sort(look, row, delivery, event, now)
+        if endpoint is not None and endpoint.paused and not held:
+            self._outlived(look, endpoint, now)
         return look
+
+    def _put_aside(self, line: str, upto: str, limit: int) -> list[Work]:
+        """What is put aside for an endpoint, the oldest first."""
+        return self._store.open_work("delivery", line, after=Work("delivery", line, HELD, ""), upto=upto, limit=limit)
+
+    def _outlived(self, look: _Look, endpoint: WebhookEndpoint, now: int) -> None:
+        """What is put aside for longer than deliveries are kept goes out as new ones come in."""
+        rows = self._put_aside(line_of(endpoint.tenant, endpoint.id), held_order(now - KEEP_SECONDS * 1000), WAVE)
+        found = self._store.get_many([(Delivery, delivery_key(endpoint.tenant, row.id)) for row in rows]) if rows else []
+        for row, delivery in zip(rows, found, strict=True):
+            if delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
+                look.aside.append(partial(self._deliveries.forget, row, endpoint.tenant, delivery))
+            else:
+                look.aside.append(partial(self._deliveries.cancel, delivery, "the endpoint was paused for 30 days", endpoint))
 
     def _sort(self, look: _Look, row: Work, delivery: Delivery | None, event: EventRecord | None, now: int) -> None:
         """Where one row of what is due belongs."""
@@ -184,7 +196,7 @@ class Turns:
             return "resting"
         return "more" if now - started >= TURN_MS else None
 
-    def _go_on(self, look: _Look, turn: Turn, now: int, me: str) -> Turn | None:
+    def _go_on(self, look: _Look, turn: Turn, now: int, me: str, held: bool) -> Turn | None:
         """Take the turn, or keep it, settle what needs no sending, and send the wave; the turn with what came of it.
 
         None: somebody else changed the turn first, and nothing was done.
@@ -204,7 +216,7 @@ class Turns:
         failed = tuple(one.attempt.at for one in sent if not one.attempt.succeeded)
         taken = taken.faring(len(sent) - len(failed), failed, max((one.rests_until for one in sent), default=0))
         self._judge(endpoint, taken)
-        self._ask_again(sent, taken)
+        self._ask_again(sent, taken, held)
         for one in tried:
             if isinstance(one, Exception):
                 raise one
@@ -268,24 +280,24 @@ class Turns:
             return self._deliveries.notices.failing(endpoint, since, now)
         return ()
 
-    def _ask_again(self, sent: Sequence[Sent], turn: Turn) -> None:
-        """Messages for retries that are near; what waits longer than a message can is brought by the schedule."""
+    def _ask_again(self, sent: Sequence[Sent], turn: Turn, held: bool = False) -> None:
+        """Messages for retries that are near; what waits longer than a message can is brought by the schedule. `held`: what was put
+        aside is being sent as well, and goes on when a rest is over."""
         now = self._clock.now_ms()
         waiting = [one.delivery for one in sent if one.outcome == "retry" and not one.delivery.long_wait]
         times = {max(delivery.due_at, turn.rests_until) for delivery in waiting}
         if any(one.rests_until for one in sent):
             times.add(turn.rests_until)  # one for all that comes up meanwhile, whatever the retries themselves wait for
+        rest = _seconds(turn.rests_until - now)
         for seconds in sorted({_seconds(at - now) for at in times}):
-            self._wake(turn, seconds)
+            self._wake(turn, seconds, held=held and seconds == rest)
 
     def _ask_later(self, look: _Look, turn: Turn, outcome: Outcome, took: int, held: bool) -> None:
         """A message for what is due and not sent yet. For the end of a rest whoever heard of it sent one, which may be early."""
         if outcome == "more":
             self._wake(turn, 0, held=held, slow=look.endpoint is not None and took - TURN_MS >= SLOW_WAVE_MS)
-        elif look.unseen and not look.due:
+        elif (look.unseen and not look.due) or (outcome == "resting" and turn.rests_until - self._clock.now_ms() <= EARLY_MS):
             self._wake(turn, 1, held=held)
-        elif outcome == "resting" and turn.rests_until - self._clock.now_ms() <= EARLY_MS:
-            self._wake(turn, 1)
 
     def _wake(self, turn: Turn, seconds: int, *, held: bool = False, slow: bool = False) -> None:
         # After the first failure already, before anybody is told of it: many that hang at once would hold all functions of the

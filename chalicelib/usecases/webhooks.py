@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import cast
 
+from chalicelib.domain.deliveries import unheld_work
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.events import names_problem
 from chalicelib.domain.ids import TenantId, new_id
@@ -26,12 +27,13 @@ from chalicelib.domain.webhooks import (
     new_secret,
     secret_problem,
 )
-from chalicelib.usecases.changes import Also, Delete, Save, nothing_more
+from chalicelib.usecases.changes import Also, Change, Close, Delete, Open, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.secrets import Sealer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import is_open
 from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)
@@ -167,7 +169,11 @@ class Webhooks:
             if after.url != before.url or (after.status == "active") != (before.status == "active"):
                 after = replace(after, fresh_at=now, failing_since=None)
             after = replace(after.with_sealed(seal, now), version=before.version + 1)
-            self._store.commit([Save(after)])
+            obligation: Sequence[Change] = ()
+            if before.paused and not after.paused:
+                after = after.unheld(now)
+                obligation = self._unheld(before, after)
+            self._store.commit([Save(after), *obligation])
             return before, after
 
         before, after = until_settled(decide)
@@ -206,7 +212,9 @@ class Webhooks:
         def decide() -> WebhookEndpoint:
             tally = self._tally(tenant)  # first: who deletes the same one meanwhile changes it
             endpoint = self.get(tenant, id)
-            self._store.commit([Delete(WebhookEndpoint, {"tenant": tenant, "id": id}), Save(tally.plus(-1))])
+            # Whatever it is now: it may be paused before this commits.
+            obligation = self._unheld(endpoint, endpoint.unheld(self._clock.now_ms()))
+            self._store.commit([Delete(WebhookEndpoint, {"tenant": tenant, "id": id}), Save(tally.plus(-1)), *obligation])
             return endpoint
 
         gone = until_settled(decide)
@@ -232,6 +240,13 @@ class Webhooks:
     def _sealing(self, tenant: TenantId, id: str) -> Callable[[str], str]:
         """What seals secrets of one endpoint: each once, however often it is decided again."""
         return cache(lambda secret: self._sealer.seal(tenant, id, secret))
+
+    def _unheld(self, before: WebhookEndpoint, after: WebhookEndpoint) -> Sequence[Change]:
+        """What was put aside is to be sent or cancelled, whether or not a message comes. In place of the obligation of last time,
+        where that is still open: however often an endpoint goes on, it has one."""
+        last = unheld_work(before)
+        again = before.unheld_at and is_open(self._store, last)
+        return [Open(unheld_work(after)), *([Close(last)] if again else [])]
 
     def _tally(self, tenant: TenantId) -> Tally:
         return self._store.get(Tally, tenant=tenant, of="webhooks") or Tally(tenant, "webhooks", 0, 0)

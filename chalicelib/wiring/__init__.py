@@ -121,8 +121,8 @@ class Services(WorkerServices):
 
         return DynamoStore(self.settings, self.region, self._kick)
 
-    def _kick(self, outbox_id: str) -> None:
-        self.queues.kick(outbox_id)
+    def _kick(self, outbox_id: str, group: str | None) -> None:
+        self.queues.kick(outbox_id, group)
 
     @cached_property
     def gate(self) -> Access:

@@ -101,10 +101,10 @@ class Service:
         events = tuple(Event(new_id("evt", now), tenant, "invoice.completed", "inv_1", 1, now, DATA) for _ in range(count))
         kick, at = wired.store._kick, 0.0
 
-        def kicked(id: str) -> None:
+        def kicked(id: str, group: str | None) -> None:
             nonlocal at
             at = time.monotonic()
-            kick(id)
+            kick(id, group)
 
         wired.store._kick = kicked
         try:

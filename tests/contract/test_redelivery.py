@@ -268,7 +268,7 @@ def test_foreign_ones_are_not_there(shop: Shop) -> None:
 
 
 def test_the_log_shows_the_beginning_of_every_answer_whatever_it_is(shop: Shop, receiver: Receiver) -> None:
-    """1,024 bytes: a character that is cut in two there, and bytes that are no text, are shown as U+FFFD."""
+    """1,024 bytes: what is no text is shown as U+FFFD, and no character is cut in two."""
     cut = b"x" * (ANSWER_BYTES - 1) + "é".encode() + b"more"
     receiver.behave(answer(500, cut), answer(500, b"\x00\xff\xfe\x1b" * 400), answer(200, b""))
     hook = shop.hook(receiver.url())
@@ -276,7 +276,7 @@ def test_the_log_shows_the_beginning_of_every_answer_whatever_it_is(shop: Shop, 
     shop.again(hook)
     shown = shop.done("GET", f"/webhooks/{hook}/deliveries")
     bodies = sorted(d["attempts"][0]["responseBody"] for d in shown)
-    assert bodies == ["", "\x00\ufffd\ufffd\x1b" * 256, "x" * (ANSWER_BYTES - 1) + "\ufffd"]
+    assert bodies == ["", "x" * (ANSWER_BYTES - 1), "\ufffd" * (ANSWER_BYTES // 3)]
     for delivery in shown:
         (attempt,) = delivery["attempts"]
         waits = delivery["status"] == "pending"

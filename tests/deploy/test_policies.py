@@ -183,7 +183,7 @@ def test_only_the_payout_function_signs_and_only_the_collect_function_opens_the_
 def test_what_delivers_writes_no_outbox_row_but_notices(delivers: str, stage: str) -> None:
     (writes,) = [s for s in statements(delivers, stage) if any(arn.endswith("-work") for arn in s["Resource"])]
     assert writes["Condition"] == {
-        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["delivery#*", "outbox#*", "row#note_*"]},
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["delivery#*", "outbox#*", "row#note_*", "unheld#*"]},
         "StringEqualsIfExists": {"dynamodb:ReturnValues": "NONE"},
     }
 

@@ -23,7 +23,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants import Tally
 from chalicelib.domain.moves import Move
 from chalicelib.domain.redelivery import LatestRedelivery, RedeliveryJob
-from chalicelib.domain.turns import Turn
+from chalicelib.domain.turns import SweepCursor, Turn
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
 from chalicelib.usecases.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
@@ -36,6 +36,7 @@ KEYS: dict[type, tuple[str, ...]] = {
     Turn: ("tenant", "endpoint_id"),
     RedeliveryJob: ("tenant", "id"),
     LatestRedelivery: ("tenant", "endpoint_id"),
+    SweepCursor: ("id",),
     EventRecord: ("tenant", "id"),
     OutboxRow: ("id",),
     Tally: ("tenant", "of"),
@@ -236,6 +237,8 @@ class MemoryStore:
             case Still(record):
                 stored = self.records.get(self._key_of(record))
                 return stored is not None and stored.version == record.version
+            case Absent(kind, key):
+                return self._key(kind, key) not in self.records
             case Beside(network, address, asset, only_if=only_if) if only_if is not None:
                 there = self.get(WalletBalance, network=network, address=address, asset=asset)
                 return only_if == ((0, 0) if there is None else (there.units, there.pending))
@@ -299,7 +302,7 @@ class MemoryQueues:
         self.redeliveries: list[str] = []
         self.down = False
 
-    def kick(self, outbox_id: str) -> None:
+    def kick(self, outbox_id: str, group: str | None = None) -> None:
         raise AssertionError("the store kicks")
 
     def send(self, command: Command) -> None:

@@ -141,7 +141,13 @@ class SimulatedStore(MemoryStore):
     """
 
     def __init__(
-        self, simulation: Simulation, kick: Callable[[str], None], *, read_ms: int = 4, commit_ms: int = 8, answer_ms: int = 4
+        self,
+        simulation: Simulation,
+        kick: Callable[[str, str | None], None],
+        *,
+        read_ms: int = 4,
+        commit_ms: int = 8,
+        answer_ms: int = 4,
     ) -> None:
         super().__init__()
         self._simulation, self._kick = simulation, kick
@@ -181,7 +187,7 @@ class SimulatedStore(MemoryStore):
         super().commit(changes)
         for change in changes:
             if isinstance(change, Emit):
-                self._kick(change.row.id)
+                self._kick(change.row.id, change.row.tenant)
 
     def _read(self) -> None:
         self._simulation.sleep(self._read_ms)

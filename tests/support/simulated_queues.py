@@ -153,9 +153,9 @@ class SimulatedQueues:
         self.deliver_slow: Function
         self.buried: list[str] = []
 
-    def kick(self, outbox_id: str) -> None:
+    def kick(self, outbox_id: str, group: str | None = None) -> None:
         with suppress(Unavailable):  # the sweep tells it
-            self.relay.send({"id": outbox_id})
+            self.relay.send({"id": outbox_id}, group or "")
 
     def send(self, command: Command) -> None:
         raise AssertionError("nothing here is paid")

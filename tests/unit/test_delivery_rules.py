@@ -23,7 +23,7 @@ from chalicelib.domain.deliveries import (
     retry_after_seconds,
     retry_delay_ms,
 )
-from chalicelib.domain.work import HELD
+from chalicelib.domain.work import held_order, time_lane
 from tests.support.webhooks import NOW, SHOP, an_endpoint, an_event_record
 
 BAD = Attempt(NOW, 500, 5)
@@ -129,7 +129,9 @@ def test_work_says_what_it_is_about() -> None:
 
 def test_what_is_held_waits_behind_all_that_is_due() -> None:
     aside = a_delivery().put_aside()
-    assert delivery_work(aside).order == HELD > delivery_work(replace(aside, held=False, due_at=10**14)).order
+    assert delivery_work(aside).order == held_order(aside.created_at)
+    assert delivery_work(aside).order > delivery_work(replace(aside, held=False, due_at=10**14)).order
+    assert time_lane(delivery_work(aside)) is None and time_lane(delivery_work(a_delivery())) is not None
     assert (aside.status, aside.due_at) == ("pending", NOW)
     assert not aside.after(Attempt(NOW, 200, 1), NOW, 0.0).held
     assert not aside.cancelled("over", NOW).held

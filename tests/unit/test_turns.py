@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
+from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work, unheld_work
 from chalicelib.domain.turns import FAILING_AFTER, LEASE_MS, TURN_MS, WAVE, Turn
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
-from chalicelib.domain.work import HELD, OutboxRow
+from chalicelib.domain.work import OutboxRow, is_held
 from chalicelib.usecases.changes import Delete, Open, Save
 from chalicelib.usecases.deliveries import Answer, Deliveries
 from chalicelib.usecases.delivery_sweep import DeliverySweep
@@ -83,7 +83,12 @@ class Line:
 
     def change(self, **fields: Any) -> None:
         endpoint = self.endpoint
-        self.store.commit([Save(replace(endpoint, version=endpoint.version + 1, **fields))])
+        after = replace(endpoint, version=endpoint.version + 1, **fields)
+        if not endpoint.paused or after.paused:
+            self.store.commit([Save(after)])
+        else:
+            after = after.unheld(self.clock.now)
+            self.store.commit([Save(after), Open(unheld_work(after))])
 
     @property
     def turn(self) -> Turn:
@@ -370,7 +375,7 @@ def test_what_would_be_put_aside_is_sent_where_its_owner_goes_on_in_the_same_mom
     real = line.store.commit
 
     def commit(changes: Sequence[Any]) -> None:
-        if any(isinstance(change, Open) and change.work.order == HELD for change in changes) and line.endpoint.paused:
+        if any(isinstance(change, Open) and is_held(change.work) for change in changes) and line.endpoint.paused:
             line.webhooks.update(SHOP, HOOK, status="active")
             line.queues.wakes.clear()  # its message was faster, or is lost
         real(changes)
@@ -410,10 +415,12 @@ def test_what_was_put_aside_is_cancelled_with_a_deleted_endpoint() -> None:
     line = Line(2)
     line.change(paused=True)
     line.take()
-    line.store.commit([Delete(WebhookEndpoint, {"tenant": SHOP, "id": HOOK})])
+    gone = line.endpoint.unheld(line.clock.now)
+    line.store.commit([Delete(WebhookEndpoint, {"tenant": SHOP, "id": HOOK}), Open(unheld_work(gone))])
     assert line.sweep.run() == 1
     assert line.take(held=True) == "done"
     assert {d.reason for d in line.deliveries("cancelled")} == {"the endpoint was deleted"}
+    assert line.sweep.run() == 0
     assert line.store.work == set()
 
 

@@ -11,8 +11,9 @@ from chalicelib.domain.work import Command
 class Queues(Protocol):
     """Wake-up calls. Losing one delays, it never loses: the work is in the store."""
 
-    def kick(self, outbox_id: str) -> None:
-        """Ask for an outbox row to be told now. Never raises: the sweep finds the row anyway."""
+    def kick(self, outbox_id: str, group: str | None = None) -> None:
+        """Ask for an outbox row to be told now. Never raises: the sweep finds the row anyway. `group`: the merchant whose it is;
+        who has many rows holds up nobody who has few."""
         ...
 
     def send(self, command: Command) -> None:
