@@ -10,10 +10,12 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
+from chalicelib.domain.ids import TenantId
 from chalicelib.settings import Settings
 from chalicelib.store.queues import SqsQueues
 from chalicelib.usecases.ports.failures import Unavailable
 from tests.support.memory_store import HandClock
+from tests.support.webhooks import OTHER, SHOP, a_row, an_event
 
 SETTINGS = Settings(stage="test")
 
@@ -67,6 +69,14 @@ def test_jobs_of_redelivery_are_one_group_among_messages_without_one(wire: Wire)
         "send_message", {"MessageId": "1"}, {"QueueUrl": wire.queues._urls["relay"], "MessageBody": '{"id": "out_1"}'}
     )
     wire.queues.kick("out_1")
+    assert wire.as_expected()
+
+
+@pytest.mark.parametrize("tenants", [(SHOP,), (SHOP, SHOP), (SHOP, OTHER), ()], ids=["one", "one twice", "two", "nobody"])
+def test_an_outbox_rows_message_is_in_the_group_of_its_merchant(wire: Wire, tenants: tuple[TenantId, ...]) -> None:
+    row = a_row(*(an_event(f"evt_{n}", tenant=tenant) for n, tenant in enumerate(tenants)))
+    wire.expects("relay", {"id": row.id}, **({"MessageGroupId": SHOP} if set(tenants) == {SHOP} else {}))
+    wire.queues.kick(row.id, row.tenant)
     assert wire.as_expected()
 
 
