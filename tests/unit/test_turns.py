@@ -382,7 +382,8 @@ def test_what_would_be_put_aside_is_sent_where_its_owner_goes_on_in_the_same_mom
 
     line.store.commit = commit  # type: ignore[method-assign]
     line.take()
-    assert [d.status for d in line.deliveries()] == ["delivered"] * 3 and line.store.work == set()
+    assert [d.status for d in line.deliveries()] == ["delivered"] * 3
+    assert line.sweep.run() == 0 and line.store.work == set()
     assert len(line.sender.sent) == 3
 
 
@@ -408,7 +409,8 @@ def test_what_is_open_is_cancelled_at_once_by_the_message_of_the_deletion() -> N
     line.webhooks.delete(SHOP, HOOK)
     line.follow()
     assert {d.reason for d in line.deliveries("cancelled")} == {"the endpoint was deleted"}
-    assert len(line.deliveries("cancelled")) == WAVE + 3 and line.store.work == set()
+    assert len(line.deliveries("cancelled")) == WAVE + 3
+    assert line.sweep.run() == 0 and line.store.work == set()
 
 
 def test_what_was_put_aside_is_cancelled_with_a_deleted_endpoint() -> None:
