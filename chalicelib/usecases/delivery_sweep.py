@@ -31,6 +31,7 @@ from chalicelib.domain.webhooks import WebhookEndpoint
 from chalicelib.domain.work import HELD, LANES, Work, time_order
 from chalicelib.usecases.changes import Absent, Change, Close, Conflict, Save, Still
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Page, Span, Store
 from chalicelib.usecases.sweeping import pages_of
@@ -70,10 +71,14 @@ class DeliverySweep:
             for page in self._pages(lane, span, until):
                 more = page.next
                 for work in page.items:
-                    left = int(work.order) - start
+                    read = _read(work)
+                    if read is None:
+                        continue
+                    at, scheduled = read
+                    left = at - start
                     if left <= -GRACE_MS:
                         times.setdefault(work.lane, set()).add(start)
-                    elif due_of(work.id).scheduled:
+                    elif scheduled:
                         times.setdefault(work.lane, set()).add(start + max(0, math.ceil(left / 1000)) * 1000)
             if more is not None:
                 log.error("ALARM the sweep of webhook deliveries did not come to the end of lane %s in its time", lane)
@@ -160,20 +165,36 @@ class DeliverySweep:
             tenant, _ = line_parts(line)
             rounds.append((before[tenant], any_order, line, at))
             before[tenant] += 1
-        for asked, (_, _, line, at) in enumerate(sorted(rounds)):
+        asked, refused = 0, None
+        for place, (_, _, line, at) in enumerate(sorted(rounds)):
             now = self._clock.now_ms()
             if now >= until:
-                log.warning("%d messages for webhook endpoints were not sent in time", len(rounds) - asked)
-                return asked
+                log.warning("%d messages for webhook endpoints were not sent in time", len(rounds) - place)
+                break
             tenant, id = line_parts(line)
-            self._queues.wake(tenant, id, max(0, math.ceil((at - now) / 1000)), failing=_failing(endpoints[line]))
-        return len(rounds)
+            try:
+                self._queues.wake(tenant, id, max(0, math.ceil((at - now) / 1000)), failing=_failing(endpoints[line]))
+                asked += 1
+            except Unavailable as error:
+                refused = error  # the others have their turn
+        if refused is not None:
+            raise refused
+        return asked
 
     def _try(self, changes: list[Change]) -> None:
         try:
             self._store.commit(changes)
         except Conflict:
             log.info("another run, or an endpoint's owner, was first")
+
+
+def _read(work: Work) -> tuple[int, bool] | None:
+    """When a row is due, and whether it is left to the schedule; None, with an alarm, for one that is none of ours."""
+    try:
+        return int(work.order), due_of(work.id).scheduled
+    except ValueError:
+        log.error("ALARM the delivery work %r is none that was ever written here: it is left out", work)
+        return None
 
 
 def _failing(endpoint: WebhookEndpoint | None) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from chalicelib.domain.deliveries import Delivery
 from chalicelib.domain.turns import FAILING_TOLD_MS, LEASE_MS, WAVE
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
+from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Delete, Save
 from chalicelib.usecases.deliveries import Answer
 from chalicelib.usecases.ports.failures import Unavailable
@@ -243,3 +244,13 @@ def test_many_messages_settle_a_disabled_endpoints_backlog_once() -> None:
     line.store.commit = commit  # type: ignore[method-assign]
     assert line.take() == "done" and seen == ["taken"]
     assert len(line.deliveries("cancelled")) == 3 * WAVE
+
+
+def test_a_row_that_nobody_wrote_and_a_message_that_is_refused_hold_up_no_other_endpoint(caplog: pytest.LogCaptureFixture) -> None:
+    line = Line(1)
+    line.store.work.add(Work("delivery", f"{SHOP}|wh_broken", "nonsense", "what|is|this|here"))
+    line.store.work.add(Work("delivery", f"{SHOP}|wh_broken", f"{NOW:015d}", "nonsense"))
+    line.clock.pass_ms(61_000)
+    assert line.sweep.run() == 1
+    assert line.queues.wakes == [(HOOK, 0)]
+    assert "none that was ever written here" in caplog.text
