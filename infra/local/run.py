@@ -31,6 +31,9 @@ class _Stop(BaseException):
     """Ctrl-C or SIGTERM: not an error, whatever is going on."""
 
 
+_stopped = threading.Event()
+
+
 def main() -> int:
     """Run until a signal; the exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -99,7 +102,7 @@ def _run(stack: ExitStack, began: float) -> int:
     stack.callback(runtime.withdraw, port)
     runtime.publish(port, base_url, keys, urls)
     print(welcome(base_url, keys, urls, time.monotonic() - began_own), flush=True)
-    threading.Event().wait()
+    _stopped.wait()
     return 0
 
 
@@ -142,6 +145,8 @@ def _free(port: int) -> bool:
 
 
 def _on_signal(number: int, frame: Any) -> NoReturn:
+    # What is raised is lost where Python can not raise: in callbacks of imports, in destructors. Whoever waits sees it then.
+    _stopped.set()
     raise _Stop
 
 

@@ -135,12 +135,20 @@ def once_of_each(made: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+def every_other(document: dict[str, Any]) -> dict[str, Any]:
+    """A check has time for the fields of every second path; `make sweep` asks all of them."""
+    if os.environ.get("SWEEP") != "full":
+        document["paths"] = {path: document["paths"][path] for path in sorted(document["paths"])[::2]}
+    return document
+
+
 POOL = Pool()
 EXAMPLES = 3 if os.environ.get("SWEEP") == "full" else 1
+"""A check tries each endpoint once at random: what is wrong with single fields is asked systematically."""
 WHOLE = with_one_way_to_say_who()
 at_random = schemathesis.openapi.from_dict(WHOLE, config=SchemathesisConfig())
 at_random.config.phases.coverage.enabled = False
-systematic = schemathesis.openapi.from_dict(once_of_each(copy.deepcopy(WHOLE)), config=SchemathesisConfig())
+systematic = schemathesis.openapi.from_dict(once_of_each(every_other(copy.deepcopy(WHOLE))), config=SchemathesisConfig())
 # PATCH stands for every method that no endpoint has.
 systematic.config.phases.coverage.unexpected_methods = {"get", "put", "post", "delete", "patch"}
 systematic.config.phases.fuzzing.enabled = systematic.config.phases.examples.enabled = False

