@@ -2,7 +2,7 @@
 withdrawals go out, two reorganisations take blocks away in between, and one provider dies. In the end everything is where it
 should be, once: the books are whole, and reconciled with the chains to the last unit. By the HTTP interface, schedules and queues.
 
-That is `make sweep`, four minutes of one core. A check does the same with a fifth of the addresses and of the payments.
+That is `make sweep`, four minutes of one core. A check does the same with an eighth of the addresses and of the payments.
 """
 
 from __future__ import annotations
