@@ -6,7 +6,7 @@ import queue
 import socket
 import threading
 
-from chalicelib.domain.webhook_urls import is_public
+from chalicelib.domain.webhook_urls import is_allowed
 
 
 class NotAllowed(Exception):
@@ -20,16 +20,17 @@ class NotFound(Exception):
 def addresses(host: str, port: int, *, seconds: float, allow_private: bool) -> list[str]:
     """The addresses of `host`, in the order to try them, each checked: connect to these and do not resolve again.
 
-    One that is not public spoils all of them: a name that mixes the two is made to deceive. Raises NotAllowed, and NotFound
-    after `seconds` at the latest.
+    One that is not allowed spoils all of them: a name that mixes the two is made to deceive. `allow_private` lets every address
+    pass but link-local and metadata ones. Raises NotAllowed, and NotFound after `seconds` at the latest.
     """
-    found = _resolve(host, port, seconds)
-    if not allow_private and not all(is_public(address) for address in found):
+    found = lookup(host, port, seconds)
+    if not all(is_allowed(address, allow_private=allow_private) for address in found):
         raise NotAllowed
     return found
 
 
-def _resolve(host: str, port: int, seconds: float) -> list[str]:
+def lookup(host: str, port: int, seconds: float) -> list[str]:
+    """The addresses of `host`, unchecked. Raises NotFound after `seconds` at the latest."""
     # getaddrinfo takes no timeout. The thread that outlives its welcome ends with the resolver's own (resolv.conf(5): 2 x 5 s
     # per server) and keeps nobody waiting.
     answer: queue.SimpleQueue[list[str] | OSError] = queue.SimpleQueue()

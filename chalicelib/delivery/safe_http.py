@@ -56,7 +56,8 @@ class _Https(HTTPSConnection):
 
 
 class SafeHttpSender:
-    """`allow_private` (the local stack) lets http and private addresses pass. `tls` says which certificates are trusted."""
+    """`allow_private` (the local stack) lets http and private addresses pass, never link-local or metadata ones. `tls` says which
+    certificates are trusted."""
 
     def __init__(self, *, allow_private: bool = False, seconds: float = ATTEMPT_SECONDS, tls: ssl.SSLContext | None = None) -> None:
         self._allow_private = allow_private
@@ -107,6 +108,8 @@ class SafeHttpSender:
         try:
             candidates = resolve.addresses(host, port, seconds=deadline - time.monotonic(), allow_private=self._allow_private)
         except resolve.NotAllowed:
+            if self._allow_private:
+                raise _Failed("the host has a link-local or metadata address") from None
             raise _Failed("the host does not have a public address") from None
         except resolve.NotFound:
             raise _Failed("the host's name does not resolve") from None

@@ -7,6 +7,8 @@ import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from urllib.parse import SplitResult, urlsplit
 
+from chalicelib.domain.ip_addresses import is_link_local_or_metadata
+
 MAX_URL = 2048
 
 # Everything that the IANA registry of special-purpose IPv4 addresses says is not globally reachable, with the deprecated
@@ -36,6 +38,8 @@ def is_public(address: str) -> bool:
     Raises ValueError for text that is no address.
     """
     ip = ipaddress.ip_address(address)
+    if is_link_local_or_metadata(address):
+        return False
     if isinstance(ip, IPv6Address):
         return ip.scope_id is None and ip in _GLOBAL_6 and not any(ip in block for block in _CLOSED_6)
     return not any(ip in block for block in _CLOSED_4)
@@ -44,7 +48,8 @@ def is_public(address: str) -> bool:
 def url_problems(url: object, *, allow_private: bool = False) -> list[str]:
     """Why a webhook can not be sent to `url`, as constraints for the caller; empty when it can.
 
-    `allow_private` (the local stack) also lets http and private hosts pass.
+    `allow_private` (the local stack) also lets http and private hosts pass, but no link-local address and no metadata service:
+    those of a developer's machine in a cloud give its credentials away.
     """
     if not isinstance(url, str) or not 0 < len(url) <= MAX_URL:
         return [f"a URL of 1 to {MAX_URL} characters"]
@@ -71,6 +76,11 @@ def url_problems(url: object, *, allow_private: bool = False) -> list[str]:
     return problems
 
 
+def is_allowed(address: str, *, allow_private: bool) -> bool:
+    """Whether a webhook may be sent to the IP address (as text). Raises ValueError for text that is no address."""
+    return not is_link_local_or_metadata(address) if allow_private else is_public(address)
+
+
 def default_port(parts: SplitResult) -> int:
     return 80 if parts.scheme == "http" else 443
 
@@ -83,7 +93,9 @@ def has_credentials(url: str) -> bool:
 def _host_problem(host: str, allow_private: bool) -> str | None:
     literal = _literal(host)
     if literal is not None:
-        return None if allow_private or is_public(str(literal)) else "the host must be a public address"
+        if is_allowed(str(literal), allow_private=allow_private):
+            return None
+        return "the host must not be a link-local or metadata address" if allow_private else "the host must be a public address"
     labels = host.split(".")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
         return "must name a host"

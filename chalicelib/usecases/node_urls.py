@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 import socket
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
+
+from chalicelib.domain.ip_addresses import embedded, is_link_local_or_metadata
 
 MAX_URL = 2_048
 
@@ -28,9 +30,6 @@ def url_problem(text: str, schemes: tuple[str, ...], *, credentials: bool) -> st
     return None
 
 
-_METADATA = IPv6Network("fd00:ec2::/32")
-"""AWS's own services beside a machine: 169.254.0.0/16 in IPv6."""
-_NAT64 = IPv6Network("64:ff9b::/96")
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
 
 
@@ -53,14 +52,13 @@ def may_be_a_node(address: str) -> bool:
 
 
 def _may_be(address: IPv4Address | IPv6Address) -> bool:
-    if isinstance(address, IPv6Address):
-        if address in _METADATA:
-            return False
-        inside = address.ipv4_mapped or (IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None)
-        # ::a.b.c.d, which is deprecated and which some systems still take for a.b.c.d.
-        address = inside or (IPv4Address(int(address)) if 1 < int(address) < 2**32 else address)
-    first = isinstance(address, IPv4Address) and address.packed[0] == 0
-    return not (first or address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast)
+    if is_link_local_or_metadata(str(address)):
+        return False
+    carried = list(embedded(address)) if isinstance(address, IPv6Address) else []
+    return not any(
+        (isinstance(ip, IPv4Address) and ip.packed[0] == 0) or ip.is_loopback or ip.is_unspecified or ip.is_multicast
+        for ip in (address, *carried)
+    )
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:

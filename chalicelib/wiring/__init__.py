@@ -270,7 +270,7 @@ class Services(WorkerServices):
         from chalicelib.delivery import resolve
 
         try:
-            return resolve.addresses(host, 443, seconds=2.0, allow_private=True)
+            return resolve.lookup(host, 443, seconds=2.0)
         except resolve.NotFound:
             return []
 

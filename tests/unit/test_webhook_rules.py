@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chalicelib.domain.events import EVENT_NAMES, Event, names_problem
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.webhook_urls import is_public, url_problems
+from chalicelib.domain.webhook_urls import is_allowed, is_public, url_problems
 from chalicelib.domain.webhooks import WebhookEndpoint, event_record, new_secret, secret_problem, signature_headers, standard_key
 
 SHOP = TenantId("mch_shop:live")
@@ -166,6 +166,39 @@ def test_the_local_stack_may_call_itself() -> None:
         assert url_problems(url, allow_private=True) == []
     assert url_problems("ftp://127.0.0.1/", allow_private=True)
     assert url_problems("http://user@127.0.0.1/", allow_private=True)
+
+
+BESIDE = [
+    "169.254.169.254", "169.254.170.2", "169.254.0.1", "169.254.255.255", "100.100.100.200", "192.0.0.192", "168.63.129.16",
+    "fe80::1", "febf::1", "fec0::1", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "::ffff:169.254.169.254", "::ffff:a9fe:a9fe",
+    "::169.254.169.254", "::ffff:0:169.254.169.254", "64:ff9b::169.254.169.254", "64:ff9b:1::a9fe:a9fe", "2002:a9fe:a9fe::1",
+    "2001:0:4136:e378:8000:63bf:5601:5601", "2001:0:a9fe:a9fe::1", "2a00::5efe:169.254.169.254", "2a00::200:5efe:a9fe:a9fe",
+    "2606:4700::1%eth0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", BESIDE)
+def test_no_setting_lets_webhooks_reach_what_answers_for_the_machine_itself(address: str) -> None:
+    """A developer's machine in a cloud has credentials, too: only what is private is allowed there, not what is beside it."""
+    for private in (True, False):
+        assert not is_allowed(address, allow_private=private)
+        assert url_problems(f"https://[{address}]/" if ":" in address else f"https://{address}/", allow_private=private)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["2852039166", "0xa9fea9fe", "0xa9.0xfe.0xa9.0xfe", "0251.0376.0251.0376", "169.254.43518", "169.16689662", "169.254.169.254.",
+     "[::ffff:169.254.169.254%25lo]", "[fe80::1%25eth0]", "１６９.254.169.254", "169。254。169。254"],
+)  # fmt: skip
+def test_other_spellings_of_such_an_address_are_none_of_a_host(host: str) -> None:
+    assert url_problems(f"http://{host}/latest/meta-data/", allow_private=True)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "10.0.0.5", "192.168.1.9", "172.16.0.1", "::1", "fd12:3456::1", "fc00::1", "8.8.8.8"]
+)
+def test_private_addresses_are_the_local_stacks_own(address: str) -> None:
+    assert is_allowed(address, allow_private=True)
 
 
 @pytest.mark.parametrize(

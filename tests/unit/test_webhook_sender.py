@@ -364,6 +364,16 @@ def test_a_resolver_that_takes_its_time_is_not_waited_for(names: Callable[..., N
     assert time.monotonic() - start < ENDLESS
 
 
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "fd00:ec2::254"])
+def test_a_name_that_leads_to_metadata_is_not_called_even_where_private_addresses_are_allowed(
+    address: str, receiver: Receiver, names: Callable[..., Names]
+) -> None:
+    names(["127.0.0.1", address])
+    said = sender().send(f"http://shop.example:{receiver.port}/hook", HEADERS, BODY)
+    assert (said.status, said.error) == (None, "the host has a link-local or metadata address")
+    assert receiver.received == []
+
+
 def test_resolve_gives_each_address_once(names: Callable[..., Names]) -> None:
     names(["8.8.8.8", "8.8.4.4", "8.8.8.8"])
     assert resolve.addresses("shop.example", 443, seconds=1, allow_private=False) == ["8.8.8.8", "8.8.4.4"]
