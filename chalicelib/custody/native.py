@@ -28,7 +28,7 @@ STAGE_TAG, WALLET_TAG = f"{APP}-stage", f"{APP}-wallet"
 # As those of the keys in template.yaml: bounds the key's use, and no IAM policy can widen that. Deleting it is in no statement:
 # who means to has to change the policy first.
 _ADMINISTRATION = (
-    "kms:Create*", "kms:Describe*", "kms:Enable*", "kms:List*", "kms:Put*", "kms:Update*", "kms:Revoke*", "kms:Get*",
+    "kms:CreateAlias", "kms:Describe*", "kms:Enable*", "kms:List*", "kms:Put*", "kms:Update*", "kms:Revoke*", "kms:Get*",
     "kms:TagResource", "kms:UntagResource", "kms:CancelKeyDeletion",
 )  # fmt: skip
 
@@ -39,12 +39,16 @@ def wallet_alias(settings: Settings, network: NetworkId, role: Role, number: int
 
 
 def key_policy(settings: Settings, partition: str, account: str) -> dict[str, Any]:
-    """Who may do what with a wallet's key: the payout function signs digests, the account administers."""
+    """Who may do what with a wallet's key: the payout function signs digests, the account administers, and nobody makes a grant.
+
+    A grant works beside the conditions of PayoutSigns: https://docs.aws.amazon.com/kms/latest/developerguide/grants.html
+    """
     root = {"AWS": f"arn:{partition}:iam::{account}:root"}
     return {
         "Version": "2012-10-17",
         "Statement": [
             {"Sid": "Administration", "Effect": "Allow", "Principal": root, "Action": list(_ADMINISTRATION), "Resource": "*"},
+            {"Sid": "NoGrants", "Effect": "Deny", "Principal": {"AWS": "*"}, "Action": "kms:CreateGrant", "Resource": "*"},
             {
                 "Sid": "PayoutSigns",
                 "Effect": "Allow",
@@ -58,6 +62,28 @@ def key_policy(settings: Settings, partition: str, account: str) -> dict[str, An
             },
         ],
     }
+
+
+def renew_policy(kms: Any, settings: Settings, key: str) -> bool:
+    """Give a wallet's key today's policy where it has, to the letter, the one that keys were made with before grants were denied.
+
+    Any other policy is somebody else's work and stays, for `differences` to tell. Whether it was renewed. Raises Unavailable,
+    Denied. Source: AWS KMS API reference, PutKeyPolicy.
+    """
+    arn = str(call(kms, "describe_key", f"key {key}", KeyId=key)["KeyMetadata"]["Arn"])
+    _, partition, _, _, account = arn.split(":")[:5]
+    today = key_policy(settings, partition, account)
+    found = json.loads(call(kms, "get_key_policy", f"key {key}", KeyId=arn, PolicyName="default")["Policy"])
+    if _canonical(found) != _canonical(_before_grants_were_denied(today)):
+        return False
+    call(kms, "put_key_policy", f"key {key}", KeyId=arn, PolicyName="default", Policy=json.dumps(today))
+    return True
+
+
+def _before_grants_were_denied(today: Mapping[str, Any]) -> dict[str, Any]:
+    administration, _, signs = today["Statement"]
+    actions = ["kms:Create*" if action == "kms:CreateAlias" else action for action in administration["Action"]]
+    return {**today, "Statement": [{**administration, "Action": actions}, signs]}
 
 
 def make_wallet(kms: Any, sts: Any, settings: Settings, network: NetworkId, role: Role, number: int, now_ms: int) -> Wallet:

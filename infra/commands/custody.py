@@ -29,7 +29,9 @@ def add(command: Command) -> None:
     asked.add_argument("--address", help="of the new cold wallet")
     asked.add_argument("--import", action="store_true", dest="imported", help="ask for the private key of the new wallet")
     asked.add_argument("--merchant", metavar="MERCHANT", help="mch_...: whose lists of addresses the new wallet is in")
-    command(wallet_keys)
+    command(wallet_keys).add_argument(
+        "--renew", action="store_true", help="first give keys with the policy of an earlier version today's, which denies grants"
+    )
     command(wallet_backup).add_argument("--out", metavar="FILE", required=True, help="is made, and never overwritten")
     command(wallet_restore).add_argument("--from", metavar="FILE", required=True, dest="source")
 
@@ -79,11 +81,12 @@ def _told(error: Any) -> str:
 def wallet_keys(args: argparse.Namespace) -> int:
     """List the keys in KMS that were made for this stage's wallets. `wallets` null: a registration died; nobody uses it.
 
-    Those that only have the name of one are listed too. `differs` says in what a key is not as it is made here: exit code 1.
+    Those that only have the name of one are listed too, and the stage's own keys where somebody was granted their use. `differs`
+    says in what a key is not as it is made here: exit code 1.
     """
     import boto3
 
-    from chalicelib.custody.native import STAGE_TAG, WALLET_TAG, differences
+    from chalicelib.custody.native import STAGE_TAG, WALLET_TAG, differences, renew_policy
     from chalicelib.domain.addresses import RetiredWallet, Wallet
 
     wired = services()
@@ -106,12 +109,18 @@ def wallet_keys(args: argparse.Namespace) -> int:
             names = named.get(key["KeyId"], [])
             if tags.get(STAGE_TAG) == args.stage or names:
                 made_for = tags.get(WALLET_TAG, "")
+                if args.renew and key["KeyId"] in used and renew_policy(kms, wired.settings, key["KeyId"]):
+                    print(f"the key {key['KeyId']} has today's policy now", file=sys.stderr)
                 differs = differences(kms, wired.settings, key["KeyId"], made_for)
                 # A key is named after what it was made for.
                 meant = f"{first}{made_for.replace(':', '-')}-"
                 differs += [f"name {name}" for name in names if not name.removeprefix(meant).isdigit()]
                 wallets = used.get(key["KeyId"])
                 found.append({"key": key["KeyId"], "made_for": made_for or None, "wallets": wallets, "differs": differs})
+    for name in wired.settings.keys:
+        own = wired.settings.key_alias(name)
+        if kms.list_grants(KeyId=kms.describe_key(KeyId=own)["KeyMetadata"]["Arn"])["Grants"]:
+            found.append({"key": own, "made_for": None, "wallets": None, "differs": ["grants"]})
     say(found)
     return 1 if any(entry["differs"] for entry in found) else 0
 

@@ -253,6 +253,40 @@ def test_keys_that_nobody_uses_are_listed(native: Edge, capsys: pytest.CaptureFi
     assert listed[wallet.key.rsplit("/", 1)[-1]]["wallets"] == [f"test:tron hot {wallet.address}"]
 
 
+def test_keys_of_an_earlier_version_get_the_policy_that_denies_grants(native: Edge, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wallet's key with exactly the policy of before, and no other: what somebody else wrote is told, never tidied away."""
+    register(native, "tron")
+    register(native, "bsc")
+    kms, account = boto3.client("kms"), boto3.client("sts").get_caller_identity()["Account"]
+    ours = key_policy(native.services.settings, "aws", account)
+    administration, _, signs = ours["Statement"]
+    open_ended = [action.replace("CreateAlias", "Create*") for action in administration["Action"]]
+    before = {**ours, "Statement": [{**administration, "Action": open_ended}, signs]}
+    more = {**ours, "Statement": [{**administration, "Action": [*open_ended, "kms:Sign"]}, signs]}
+    old, theirs = (wallet_of(native, name).key.rsplit("/", 1)[-1] for name in ("tron", "bsc"))
+    for key, policy in ((old, before), (theirs, more)):
+        kms.put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(policy))
+    command = ["--stage", "local", "wallet-keys"]
+
+    def differs(*more: str) -> dict[str, list[str]]:
+        assert cli.main([*command, *more]) == 1
+        return {entry["key"]: entry["differs"] for entry in json.loads(capsys.readouterr().out)}
+
+    assert differs() == {old: ["policy"], theirs: ["policy"]}
+    assert differs("--renew") == {old: [], theirs: ["policy"]}
+    kept = kms.get_key_policy(KeyId=theirs, PolicyName="default")["Policy"]
+    assert json.loads(kept) == more
+
+
+def test_a_grant_on_one_of_the_stages_own_keys_is_told(native: Edge, capsys: pytest.CaptureFixture[str]) -> None:
+    kms = boto3.client("kms")
+    key = kms.describe_key(KeyId="alias/gateway-local-hot-test")["KeyMetadata"]["KeyId"]
+    kms.create_grant(KeyId=key, GranteePrincipal="arn:aws:iam::666666666666:user/them", Operations=["Sign"])
+    assert cli.main(["--stage", "local", "wallet-keys"]) == 1
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["key"], told["differs"]) == ("alias/gateway-local-hot-test", ["grants"])
+
+
 def test_a_deployment_can_keep_generated_keys_to_itself(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REVEAL_PRIVATE_KEYS", "false")
     wiring.forget()

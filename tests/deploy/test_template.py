@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Any
 
 import boto3
@@ -16,6 +17,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from chalicelib.custody.native import key_policy
 from chalicelib.settings import DEAD_DELIVERIES, QUEUES, STAGES, TABLES, Settings
 from infra.deploy import TEMPLATE, create_stack, template_body
 from infra.local import repairs
@@ -267,7 +269,7 @@ def test_keys_are_kept_and_bound_to_their_use(resources: dict[str, Any]) -> None
             if "kms:ScheduleKeyDeletion" in actions:
                 assert statement["Condition"]["ForAnyValue:StringEquals"] == {"aws:CalledVia": "cloudformation.amazonaws.com"}
             using.update({action: statement.get("Condition", {}) for action in actions if "Sign" in action or "Decrypt" in action})
-            if statement["Principal"] == {"AWS": "*"}:
+            if statement["Principal"] == {"AWS": "*"} and statement["Effect"] == "Allow":
                 assert statement["Condition"]["StringEquals"]["kms:CallerAccount"] == {"Ref": "AWS::AccountId"}
         if name.startswith("Hot"):
             assert set(using) == {"kms:Sign"}
@@ -283,12 +285,45 @@ def test_keys_are_kept_and_bound_to_their_use(resources: dict[str, Any]) -> None
         "wallet-key": True,
     }
     # Of the secrets of webhooks, nobody but who delivers: not the operator either.
-    _, _, seals, opened = keys["WebhooksKey"]["Properties"]["KeyPolicy"]["Statement"]
+    _, _, _, seals, opened = keys["WebhooksKey"]["Properties"]["KeyPolicy"]["Statement"]
     assert (seals["Action"], opened["Action"]) == ("kms:Encrypt", "kms:Decrypt")
     purpose = {"kms:EncryptionContext:purpose": "webhook-secret"}
     assert (seals["Condition"]["StringEquals"], opened["Condition"]["StringEquals"]) == (purpose, purpose)
     roles = [arn["Fn::Sub"].rpartition(":role/")[2] for arn in opened["Condition"]["ArnEquals"]["aws:PrincipalArn"]]
     assert roles == ["gateway-${Stage}-deliver", "gateway-${Stage}-deliver_slow"]
+
+
+def allows(policy: dict[str, Any], action: str, through: str | None = None) -> bool:
+    """Whether a key policy lets a role do `action` to which IAM gives everything, called directly or `through` a service.
+
+    An explicit denial wins, and a statement whose conditions name other things than the service does not count for the role.
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
+    """
+    found = []
+    for statement in policy["Statement"]:
+        actions = [statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"]
+        wanted = {name: value for test in statement.get("Condition", {}).values() for name, value in test.items()}
+        wanted.pop("kms:CallerAccount", None)
+        via = wanted.pop("kms:ViaService", None)
+        served = via is None or (through is not None and f"{through}." in str(via))
+        if any(fnmatchcase(action, pattern) for pattern in actions) and served and not wanted:
+            found.append(statement["Effect"])
+    return "Allow" in found and "Deny" not in found
+
+
+def test_nobody_can_grant_the_use_of_a_key(resources: dict[str, Any]) -> None:
+    """A grant works beside the conditions of a key policy: its grantee signs or decrypts, whatever they say.
+
+    https://docs.aws.amazon.com/kms/latest/developerguide/grants.html
+    """
+    policies = {name: r["Properties"]["KeyPolicy"] for name, r in resources.items() if r["Type"] == "AWS::KMS::Key"}
+    policies["a wallet's"] = key_policy(Settings(stage="prod"), "aws", "123456789012")
+    for name, policy in policies.items():
+        assert not allows(policy, "kms:CreateGrant"), name
+        for action in ("kms:CreateAlias", "kms:RevokeGrant", "kms:ListGrants", "kms:PutKeyPolicy"):
+            assert allows(policy, action), (name, action)
+        # DynamoDB works with a grant of its own, which it makes in the name of who makes the table.
+        assert allows(policy, "kms:CreateGrant", through="dynamodb") is (name == "TablesKey"), name
 
 
 def test_a_message_stays_hidden_six_times_its_functions_timeout(resources: dict[str, Any]) -> None:
