@@ -281,8 +281,9 @@ def test_keys_of_an_earlier_version_get_the_policy_that_denies_grants(native: Ed
 def test_a_grant_on_one_of_the_stages_own_keys_is_told(native: Edge, capsys: pytest.CaptureFixture[str]) -> None:
     kms = boto3.client("kms")
     key = kms.describe_key(KeyId="alias/gateway-local-hot-test")["KeyMetadata"]["KeyId"]
-    kms.create_grant(KeyId=key, GranteePrincipal="arn:aws:iam::666666666666:user/them", Operations=["Sign"])
+    made = kms.create_grant(KeyId=key, GranteePrincipal="arn:aws:iam::666666666666:user/them", Operations=["Sign"])
     assert cli.main(["--stage", "local", "wallet-keys"]) == 1
+    kms.revoke_grant(KeyId=key, GrantId=made["GrantId"])  # the stage's keys are the next test's, too
     (told,) = json.loads(capsys.readouterr().out)
     assert (told["key"], told["differs"]) == ("alias/gateway-local-hot-test", ["grants"])
 
