@@ -10,7 +10,7 @@ from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.risk import Assessment
 
 WithdrawalStatus = Literal["pending", "processing", "broadcasting", "confirming", "confirmed", "failed", "cancelled"]
-PendingReason = Literal["approval", "liquidity", "risk", "halted"]
+PendingReason = Literal["approval", "liquidity", "risk", "halted", "fees"]
 Priority = Literal["low", "normal", "high", "urgent"]
 PRIORITIES: tuple[Priority, ...] = ("low", "normal", "high", "urgent")
 FEE_TENTHS: dict[Priority, int] = {"low": 8, "normal": 10, "high": 15, "urgent": 20}
@@ -46,14 +46,30 @@ def transaction_status(status: str) -> Literal["pending", "confirmed", "failed"]
     return "confirmed" if status == "confirmed" else "failed" if status == "failed" else "pending"
 
 
+FEES_WAIT_MS = 24 * 3_600_000
+"""How long a withdrawal whose own fee is too high waits for a lower one before it fails (milliseconds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeeWait:
+    """A withdrawal has waited with the reason `fees`. `since`: since when its own fee is too high, in milliseconds since 1970; None
+    while it is not (its merchant's budget is used up, or it waits no more). `accepted_by` is the id of the operator's key that
+    accepted the fee."""
+
+    since: int | None = None
+    accepted_by: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
     """`amount` in units of `asset`, `fee` in units of `fee_asset`, times in milliseconds since 1970.
 
     `approval` is there where somebody has to agree; until then there is no payout work and no command for it. `limited`: it
-    counts towards the limits that its address has on the whitelist. `charge` is what the merchant is debited for the network's
-    fee, in units of `asset`: the estimate at its creation, which is the price; 0 where the hot wallet pays. `risk`: what was
-    found when it was about to begin, if anything.
+    counts towards the limits that its address has on the whitelist. `charge` is what is reserved of the merchant's balance for the
+    network's fee, in units of `asset`; 0 where the hot wallet pays. `risk`: what was found when it was about to begin, if anything.
+    `charge_rate` is the rate that `charge` was reserved at (`domain.withdrawal_fees`), `charge_fixed` the part of `charge` that is
+    no fee of this payment and is debited whole, and `debited` what was debited of it: None until the chain has decided.
+    `fee_wait` is there once it has waited with the reason `fees`.
     """
 
     id: str
@@ -84,12 +100,26 @@ class Withdrawal:
     charge: int = 0
     block_hash: str | None = None
     risk: Assessment | None = None
+    charge_rate: str | None = None
+    charge_fixed: int = 0
+    debited: int | None = None
+    fee_wait: FeeWait | None = None
     version: int = 1
 
     @property
     def reserved(self) -> int:
         """What the merchant's balance gives for it, in units of `asset`."""
         return self.amount + self.charge
+
+    @property
+    def fees_accepted(self) -> bool:
+        """Whether the operator accepted what it costs: it does not wait with the reason `fees` again."""
+        return self.fee_wait is not None and self.fee_wait.accepted_by is not None
+
+    @property
+    def waits_for_fees(self) -> bool:
+        """Whether it waits with the reason `fees`, which an operator may lift."""
+        return self.status == "pending" and self.pending_reason == "fees" and not self.fees_accepted
 
     @property
     def waits_for_approval(self) -> bool:

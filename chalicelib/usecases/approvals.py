@@ -1,5 +1,7 @@
 """Deciding about withdrawals that need an approval: signatures of the merchant's signers, and the operator's word.
 
+The operator's word also lets one go on that waits with the reason `fees`, which needs no approval and may go on by itself.
+
 Until a withdrawal is approved it has neither payout work nor a command: nothing that pays can find it. The acceptance that
 completes the approval makes both, in the transaction that stores it. A withdrawal is judged by the configuration that it stored
 when it was created.
@@ -25,6 +27,7 @@ from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,
+    fees_request_id,
     given_back,
     payout_command,
     payout_parts,
@@ -80,13 +83,16 @@ class Approvals:
 
         An admin key without a signature gives the operator's word, which a grey-listed address or a risk needs; it never stands
         for a signature, nor a signature that it hands on for its word. What was found of risk counts as accepted then. The grey
-        list is asked again: who agrees to an address that has come to it since may not be the last. Raises NotFound, BusinessRule
-        (nothing to agree to, not a signer, a wrong signature).
+        list is asked again: who agrees to an address that has come to it since may not be the last. The operator's word about one
+        that waits with the reason `fees` lets it go on, whatever it costs. Raises NotFound, BusinessRule (nothing to agree to, not
+        a signer, a wrong signature).
         """
         tenant = self._owner(approver, withdrawal_id)
 
         def decide() -> Withdrawal:
             before = self._withdrawals.stored(tenant, withdrawal_id)
+            if self._about_fees(approver, before):
+                return self._fees_accepted(approver, before)
             approval = self._asked(before, _needed(before))
             now = self._clock.now_ms()
             agreed = self._agreed(approver, before, approval, now)
@@ -119,6 +125,10 @@ class Approvals:
 
         def decide() -> Withdrawal:
             before = self._withdrawals.stored(tenant, withdrawal_id)
+            if before.waits_for_fees and approver.admin and approver.signer_id is None and approver.signature is None:
+                return self._given_back(before, why)
+            if before.status == "failed" and before.fee_wait is not None and (before.failure or "").startswith(REJECTED):
+                return before
             approval = _needed(before)
             by = self._rejecter(approver, before, approval)
             if before.status == "failed" and approval.rejected_by is not None:
@@ -134,15 +144,41 @@ class Approvals:
 
         return until_settled(decide)
 
+    def _about_fees(self, approver: Approver, before: Withdrawal) -> bool:
+        """Whether an acceptance says something about the fees of a withdrawal: the operator's word, where nothing else is asked."""
+        if not approver.admin or approver.signer_id is not None or approver.signature is not None or before.waits_for_approval:
+            return False
+        return before.waits_for_fees or before.fees_accepted
+
+    def _fees_accepted(self, approver: Approver, before: Withdrawal) -> Withdrawal:
+        if before.fee_wait is None or before.fees_accepted:
+            return before  # said before
+        news = News(self._clock.now_ms())
+        accepted = replace(before.fee_wait, accepted_by=approver.key_id)
+        after = replace(before, fee_wait=accepted, pending_reason=None, updated_at=news.at, version=before.version + 1)
+        news.command(payout_command(after))
+        self._store.commit([Save(after), *news.emit()])
+        return after
+
+    def _given_back(self, before: Withdrawal, why: str) -> Withdrawal:
+        now = self._clock.now_ms()
+        _, views = catalogue_views(self._store, before, self._rates_of, now)
+        after, changes = given_back(views, before, "failed", why, purse_of(self._store, before), now)
+        self._store.commit(changes)
+        return after
+
     def _owner(self, approver: Approver, withdrawal_id: str) -> TenantId:
         """Whose withdrawal it is. Raises NotFound for one that the approver must not know of."""
-        request = self._store.get(ApprovalRequest, id=withdrawal_id)
+        request, about_fees = self._store.get_many(
+            [(ApprovalRequest, {"id": name}) for name in (withdrawal_id, fees_request_id(withdrawal_id))]
+        )
+        request = request or about_fees
         if request is None:
             return approver.tenant  # its own, whatever is to be said of it, or nobody's
         known = request.realm == approver.realm if approver.admin else request.tenant == approver.tenant
         if not known:
             raise NotFound(f"No withdrawal {withdrawal_id[:80]}", {"id": withdrawal_id[:80]})
-        return request.tenant
+        return TenantId(request.tenant)
 
     def _views(self, withdrawal: Withdrawal) -> Views:
         return Views(self._store.catalogue(network_parts(withdrawal.network)[0]))

@@ -11,7 +11,7 @@ from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, li
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.rates import Rates, RatesOf
-from chalicelib.domain.withdrawals import PendingReason, Withdrawal
+from chalicelib.domain.withdrawals import FEES_WAIT_MS, FeeWait, PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.grey_list import grey_listed
@@ -20,7 +20,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.risk import Judged, Risk
 from chalicelib.usecases.views import Views
-from chalicelib.usecases.withdrawal_steps import catalogue_views, given_back, purse_of, sent_back
+from chalicelib.usecases.withdrawal_steps import catalogue_views, fees_request, given_back, purse_of, sent_back
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +90,28 @@ class PayoutChecks:
         """Note on a withdrawal that is pending, or between bundles, that the hot wallet has too little for it."""
         self._wait(network, before, "liquidity", "for liquidity of the hot wallet")
 
+    def wait_for_fees(self, network: Network, before: Withdrawal, why: str, *, own: bool = True) -> Withdrawal | None:
+        """Note on a withdrawal that is pending, or between bundles, that it waits with the reason `fees`.
+
+        `why` says for what, in the log; an operator may lift it. `own`: its own fee is too high, so that it fails after
+        `FEES_WAIT_MS` in a row, and is returned then; else None.
+        """
+        now = self._clock.now_ms()
+        known = before.fee_wait
+        since = (known.since if known is not None and known.since is not None else now) if own else None
+        if since is not None and now - since >= FEES_WAIT_MS:
+            return self.fail(before, f"{why}, for 24 hours")
+        if before.pending_reason != "fees":
+            log.warning("ALARM %s: %s waits: %s", network.id, before.id, why)
+        waiting = replace(
+            before, pending_reason="fees", fee_wait=FeeWait(since, None if known is None else known.accepted_by), updated_at=now,
+            version=before.version + 1,
+        )  # fmt: skip
+        # So that an operator's key, which knows its id alone, finds it.
+        findable = [] if known is not None else [Save(fees_request(before))]
+        self._store.commit([Save(waiting), *findable])
+        return None
+
     def halt(self, network: Network, before: Withdrawal) -> None:
         """Note on a withdrawal that is pending that the operator has stopped all payments."""
         if before.status != "pending" or before.waits_for_approval or before.pending_reason == "halted":
@@ -107,6 +129,8 @@ class PayoutChecks:
     def fail(self, before: Withdrawal, why: str) -> Withdrawal:
         """Failed before anything was signed: the money is available again."""
         now = self._clock.now_ms()
+        if before.status == "processing":
+            before = replace(before, order_id=None)  # between bundles: its order names no bundle, and never will
         _, views = catalogue_views(self._store, before, self._rates_of, now)
         after, changes = given_back(views, before, "failed", why[:300], purse_of(self._store, before), now)
         self._store.commit(changes)

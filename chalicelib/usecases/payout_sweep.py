@@ -14,7 +14,7 @@ from chalicelib.usecases.withdrawal_steps import payout_command, payout_parts
 IDLE_SECONDS = 30
 """A withdrawal that stood still this long is asked for again."""
 LIQUIDITY_SECONDS = 120
-"""The same for one that waits for liquidity, or for its merchant's balance to be no longer negative."""
+"""The same for one that waits for liquidity, for lower fees, or for its merchant's balance to be no longer negative."""
 ASKED_AT_ONCE = 50
 
 
@@ -48,5 +48,5 @@ def _stood_still(withdrawal: Withdrawal, now: int) -> bool:
         return False
     if withdrawal.pending_reason == "halted":
         return True
-    seconds = LIQUIDITY_SECONDS if withdrawal.pending_reason in ("liquidity", "risk") else IDLE_SECONDS
+    seconds = LIQUIDITY_SECONDS if withdrawal.pending_reason in ("liquidity", "risk", "fees") else IDLE_SECONDS
     return now - withdrawal.updated_at >= seconds * 1000

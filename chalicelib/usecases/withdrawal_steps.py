@@ -124,6 +124,18 @@ def _request(withdrawal: Withdrawal, *, open: bool) -> ApprovalRequest:
     return ApprovalRequest(withdrawal.id, withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open, before + (1 if open else 2))
 
 
+def fees_request_id(withdrawal_id: str) -> str:
+    """The id of the record by which an operator finds a withdrawal that has waited with the reason `fees`."""
+    return f"fees:{withdrawal_id}"
+
+
+def fees_request(withdrawal: Withdrawal) -> ApprovalRequest:
+    """To be saved once, when it first waits with the reason `fees`. In no list of what needs an approval: it goes on by itself."""
+    return ApprovalRequest(
+        fees_request_id(withdrawal.id), withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open=False, version=1
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Purse:
     """What the money of a withdrawal goes back to, and where it counts; `own` where its address has a record of its own."""

@@ -50,10 +50,10 @@ class Decision(Request):
 def list_requests(ctx: Ctx, query: ListQuery) -> Answer:
     """An admin key sees those of all merchants in its realm, a client key its merchant's own: those that wait for signatures, for
     the operator's word about the grey list (`pending_reason: approval`), or for its decision about a risk (`pending_reason:
-    risk`)."""
+    risk`). Those that wait with `pending_reason: fees` are there, too: they go on by themselves, and an operator may let them."""
     listing = PENDING if ctx.key.level == "admin" else WITHDRAWALS
     waiting = [listing.condition("status", "pending")]
-    found, pagination = listing.page(ctx, query, also=waiting, where=lambda withdrawal: withdrawal.waits_for_approval)
+    found, pagination = listing.page(ctx, query, also=waiting, where=lambda w: w.waits_for_approval or w.waits_for_fees)
     return Answer([ctx.views.withdrawal(w) for w in found], pagination)
 
 
@@ -73,7 +73,9 @@ def accept_request(ctx: Ctx, body: Decision) -> Answer:
     the address has come to it since, `grey_list` is among the `reasons` and the operator's word is needed, too. When the last one
     has agreed the payment begins. It is judged for risk right before that; where it is one, it is `pending` with `pending_reason:
     risk`, shows what was found in `risk`, and waits for the operator's word. What the operator has accepted is not asked again
-    for this withdrawal, what comes up besides is. Saying the same again answers the record as it is. The signers are those that
+    for this withdrawal, what comes up besides is. Saying the same again answers the record as it is. The operator's
+    word about one that waits with `pending_reason: fees` lets it go on, whatever its fee is by then; a payment that takes more
+    than three times the gas of a plain one fails all the same. The signers are those that
     were configured when the withdrawal was created."""
     return Answer(ctx.views.withdrawal(ctx.services.approvals.accept(_approver(ctx, body), body.id)))
 
@@ -85,5 +87,6 @@ def accept_request(ctx: Ctx, body: Decision) -> Answer:
 )  # fmt: skip
 def reject_request(ctx: Ctx, body: Decision) -> Answer:
     """The withdrawal fails (`failure_reason` begins with `rejected`) and the money is available again. An admin key, or one
-    signer's signature over `signing_text` with a further line `reject` (over the bare text is taken, too)."""
+    signer's signature over `signing_text` with a further line `reject` (over the bare text is taken, too). An admin key may refuse
+    one that waits with `pending_reason: fees`, too."""
     return Answer(ctx.views.withdrawal(ctx.services.approvals.reject(_approver(ctx, body), body.id, body.reason)))
