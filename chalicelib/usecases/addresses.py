@@ -226,6 +226,12 @@ class Addresses:
             return index
 
 
+def widest(network: Network) -> Mode:
+    """The mode in which an address of `network` is watched wherever it can be paid: on every EVM network of its realm, whether
+    that is active yet or not. One row is watched all the same."""
+    return "cross" if network.family == "evm" else "common"
+
+
 def family_key(network: Network) -> str:
     """What addresses of a network are told apart by: EVM networks share theirs, the others have each their own."""
     return "evm" if network.family == "evm" else network.slug

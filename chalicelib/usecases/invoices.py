@@ -15,7 +15,7 @@ from chalicelib.domain.invoices import ExternalId, Invoice, Quote
 from chalicelib.domain.money import MAX_DIGITS
 from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.work import Work
-from chalicelib.usecases.addresses import Addresses
+from chalicelib.usecases.addresses import Addresses, widest
 from chalicelib.usecases.changes import Also, Change, Close, Conflict, Open, Save, nothing_more
 from chalicelib.usecases.invoice_changes import changed, expired, set_by_hand
 from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
@@ -93,7 +93,7 @@ class Invoices:
         worth = _priced(coin, price, self._rates(realm), now)
         settings.demand(coin.slug, worth.amount, coin.decimals, "amount" if worth.priced is None else "fiatAmount")
         invoice_id = new_id("inv", now)
-        address, changes = self._addresses.prepare(tenant, network, "common", invoice_id=invoice_id)
+        address, changes = self._addresses.prepare(tenant, network, widest(network), invoice_id=invoice_id)
         invoice = Invoice(
             id=invoice_id,
             tenant=tenant,

@@ -57,8 +57,8 @@ class PayoutChecks:
         """
         now = self._clock.now_ms()
         judged = self._risk.of(network, before, now)
-        if judged.service:
-            self.fail(before, "the address is a wallet of the service itself")
+        if judged.never is not None:
+            self.fail(before, f"the address {judged.never}")
             return None
         found = judged.assessment
         if not judged.asks or found is None:

@@ -30,12 +30,13 @@ _EXACT = Context(prec=120)
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`assessment` is None where nothing was found. `service`: the address is a service wallet's. `noted` is what the transaction
-    saves that begins the payment."""
+    """`assessment` is None where nothing was found. `never` says why nothing can be paid to the address at all, None where it can:
+    a service wallet's, or one of ours that is not watched on the network. `noted` is what the transaction saves that begins the
+    payment."""
 
     assessment: Assessment | None
     asks: bool
-    service: bool
+    never: str | None
     noted: tuple[Change, ...]
 
 
@@ -98,7 +99,7 @@ class Risk:
             # What comes back costs nothing: it would make any habit.
             noted.append(Save(case.history.with_payment(now, withdrawal.amount, new)))
         asks = assessment.unaccepted >= self._rules.threshold
-        return Judged(assessment if assessment.findings else None, asks, is_service(watched), tuple(noted))
+        return Judged(assessment if assessment.findings else None, asks, _never(watched, network), tuple(noted))
 
     def _with_whitelist(self, network: Network, payees: Payees) -> Payees:
         """With what the merchant trusts and was trusted before trusting noted it here. Asked for an address that is not known yet,
@@ -151,6 +152,24 @@ class Risk:
 def is_service(watched: Watched | None) -> bool:
     """Whether an address that is watched, or is not (None), is a service wallet, one that was replaced included."""
     return watched is not None and watched.tenant is None
+
+
+def unwatched(watched: Watched | None, network: Network) -> bool:
+    """Whether an address is a deposit address of ours, whosever it is, that nobody watches on `network`: its key is ours there too,
+    and what it is paid would be seen by nobody."""
+    return watched is not None and not is_service(watched) and network.slug not in watched.networks
+
+
+def unwatched_words(watched: Watched, network: Network) -> str:
+    """Why nothing is paid to such an address, and what helps."""
+    there = ", ".join(watched.networks)
+    return f"is a deposit address of this service that is not watched on {network.slug}: pay on {there}, or to a cross address"
+
+
+def _never(watched: Watched | None, network: Network) -> str | None:
+    if is_service(watched):
+        return "is a wallet of the service itself"
+    return unwatched_words(watched, network) if watched is not None and unwatched(watched, network) else None
 
 
 def token_contracts(catalogue: Catalogue, network: Network, addresses: AddressRules) -> frozenset[str]:

@@ -28,7 +28,7 @@ from chalicelib.domain.withdrawals import Priority, fee_at
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.risk import is_service, token_contracts
+from chalicelib.usecases.risk import is_service, token_contracts, unwatched, unwatched_words
 
 _EXACT = Context(prec=120)
 
@@ -55,7 +55,8 @@ class Facts:
     hot: Wallet | None
     entries: dict[str, WhitelistEntry]
     grey: frozenset[str]
-    service: frozenset[str]
+    ours: dict[str, Watched]
+    """Those of the addresses that are of this service, whosever they are: on this network, or on another one of its family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,7 @@ class Rules:
             hot=hot,
             entries={e.address: e for e in entries if e is not None and e.removed_at is None},
             grey=frozenset(a for a, e in zip(addresses, grey, strict=True) if e is not None),
-            service=frozenset(a for a, w in zip(addresses, watched, strict=True) if is_service(w)),
+            ours={a: w for a, w in zip(addresses, watched, strict=True) if w is not None},
         )
 
     def _shown(self, units: int) -> str:
@@ -258,12 +259,16 @@ class Rules:
             raise InvalidParameter.one("from_address_id", from_address, f"must be the address of a hot wallet of {slug}")
 
     def _check_destinations(self, facts: Facts, outputs: Sequence[Output]) -> None:
-        """Nobody is paid at a wallet of the service itself, nor at a token's contract, where it would be lost."""
+        """Nobody is paid at a wallet of the service itself, nor where it would be lost: at a token's contract, and at an address of
+        ours that nobody watches on this network."""
         slug = self.network.slug
         contracts = token_contracts(self._catalogue, self.network, self._addresses)
         for output in outputs:
-            if output.to_address in facts.service:
+            ours = facts.ours.get(output.to_address)
+            if is_service(ours):
                 raise BusinessRule(output.address_field, "is a wallet of the service itself")
+            if ours is not None and unwatched(ours, self.network):
+                raise BusinessRule(output.address_field, unwatched_words(ours, self.network))
             if self._addresses.storage_form(slug, output.to_address) in contracts:
                 raise BusinessRule(output.address_field, "is the contract of a token: what is sent there is lost")
 

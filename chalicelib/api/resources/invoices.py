@@ -154,6 +154,9 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
 
     The settings count here: `supportedCurrencies`, `minimumAmounts`, and `autoConfirmThreshold`, by the value in USD at that rate.
     Such a small invoice is `completed` by a payment in a block; `received` still shows what is credited, `unconfirmed` the rest.
+
+    On an EVM network the address is watched on all EVM networks: what comes on another one, or in another known coin, is credited
+    to the merchant and listed in `GET /v1/transactions`, and counts for no invoice.
     """
     coin = chosen_coin(ctx.catalogue, "currency", body.currency, body.network)
     answer = ctx.once(ctx.views.invoice)

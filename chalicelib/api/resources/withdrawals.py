@@ -176,7 +176,8 @@ def create_withdrawal(ctx: Ctx, body: WithdrawalCreate) -> Answer:
     many payments to new addresses, look-alike of an address that was paid or whitelisted, contract, repeated failures): above a
     threshold it waits with `pending_reason: risk` until the operator decides. While the operator has stopped payments withdrawals
     are still taken, and wait with `pending_reason: halted`. A wallet of the service itself, or a registered token's contract, as
-    destination is a VALIDATION_ERROR; a deposit address, of whichever merchant, is an ordinary destination. A malformed
+    destination is a VALIDATION_ERROR, and so is a deposit address of this service on a network where it is not watched: what comes
+    there is seen by nobody. Elsewhere a deposit address, of whichever merchant, is an ordinary destination. A malformed
     destination is `INVALID_ADDRESS`; in a batch `details.fields` names all of them."""
     if body.batch_withdrawal is not None:
         return _create_batch(ctx, body.batch_withdrawal)
