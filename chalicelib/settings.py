@@ -25,6 +25,13 @@ AWS_CONNECTIONS = 50
 """Connections that a client keeps open: ten messages at once, each with a wave of webhooks, ask at the same time."""
 CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
+VARIABLES = (
+    "ADDRESSES_MODE", "COINGECKO_API_KEY", "COINGECKO_IDS", "COINGECKO_URL", "COLLECT_FEE_PERCENT", "INVOICE_EXPIRY_SECONDS",
+    "KRAKEN_URL", "LIVE_CHAINS", "PUBLIC_URL", "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST", "RENEWAL_FEE_TIMES",
+    "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS", "RISK_FAILURES", "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD",
+    "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE", "WALLET_CUSTODY", "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
+)  # fmt: skip
+"""Every setting by its name in the environment of a function."""
 KEYS = ("data", "webhooks", "hot-live", "hot-test")
 """KMS aliases: `data` encrypts keys and `webhooks` the secrets of webhooks (symmetric), `hot-*` sign (ECC_SECG_P256K1)."""
 
@@ -87,7 +94,9 @@ class Settings:
         payer = os.environ.get("WITHDRAWAL_FEE_PAYER", "hot")
         if payer not in ("hot", "merchant"):
             raise ValueError(f"WITHDRAWAL_FEE_PAYER is {payer!r}; allowed: hot, merchant")
-        custody = os.environ.get("WALLET_CUSTODY") or "envelope"
+        # Real money: keys that never leave KMS, and none in an answer, unless the operator says otherwise.
+        prod = stage == "prod"
+        custody = os.environ.get("WALLET_CUSTODY") or ("native" if prod else "envelope")
         if custody not in ("native", "envelope") or (custody == "native" and stage == "demo"):
             allowed = "envelope (everybody has the demo's keys, and keys in KMS cost)" if stage == "demo" else "native, envelope"
             raise ValueError(f"WALLET_CUSTODY is {custody!r}; allowed: {allowed}")
@@ -97,7 +106,7 @@ class Settings:
         return cls(
             stage=stage,
             wallet_custody=cast(Literal["native", "envelope"], custody),
-            reveal_private_keys=_flag("REVEAL_PRIVATE_KEYS", "true"),
+            reveal_private_keys=_flag("REVEAL_PRIVATE_KEYS", "false" if prod else "true"),
             merchant_pays_fees=payer == "merchant",
             addresses_mode=cast(Literal["single", "common", "cross"], mode),
             webhooks_private=private,

@@ -2,19 +2,22 @@
 
 Prepares a deployment, makes merchants and keys, connects networks to nodes, takes up halted ones, and audits the books.
 The commands are in infra/commands. What an operator can do something about is one line on standard error, and exit code 1.
+They work with the stage's settings in .chalice/config.json, and are refused where the deployed functions have others.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from chalicelib.settings import STAGES
 from infra.commands import books, custody, deployment, merchants, networks, payments, put_back, restoring, treasury
 from infra.commands.common import CanNot, Run
+from infra.stage_settings import declared, differences, of_stage
 
+UNCHECKED = ("prepare", "gateway", "mappings", "revoke", "stop-payments")
+"""Deploying itself, and what must not wait for a deploy that went wrong."""
 GROUPS = (deployment, merchants, networks, custody, payments, treasury, books, restoring, put_back)
 
 
@@ -24,8 +27,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(run: Run) -> argparse.ArgumentParser:
-        added = commands.add_parser(run.__name__.replace("_", "-"), help=(run.__doc__ or "").split(".")[0])
-        added.set_defaults(run=run)
+        name = run.__name__.replace("_", "-")
+        added = commands.add_parser(name, help=(run.__doc__ or "").split(".")[0])
+        added.set_defaults(run=run, checked=name not in UNCHECKED)
         return added
 
     for group in GROUPS:
@@ -36,13 +40,25 @@ def _parser() -> argparse.ArgumentParser:
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     args = _parser().parse_args(words)
-    os.environ["STAGE"] = args.stage
+    try:
+        settings = declared(args.stage)
+    except ValueError as error:
+        return _sorry(str(error))
+    with of_stage(args.stage, settings) as left_out:
+        if left_out:
+            print(f"left out, stage {args.stage} has its own settings: {', '.join(left_out)}", file=sys.stderr)
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from botocore.exceptions import BotoCoreError, ClientError
 
     from chalicelib.usecases.changes import Conflict
     from chalicelib.usecases.ports.failures import Unavailable
 
     try:
+        if args.checked and args.stage != "local":
+            _demand_deployed(args.stage)
         result: int = args.run(args)
     except (CanNot, ClientError, BotoCoreError) as error:
         return _sorry(str(error))
@@ -53,6 +69,15 @@ def main(words: Sequence[str] | None = None) -> int:
     except Conflict:
         return _sorry("something else changed the same records meanwhile: try again")
     return result
+
+
+def _demand_deployed(stage: str) -> None:
+    """Raises CanNot where functions run with other settings than this command would."""
+    import boto3
+
+    wrong = differences(boto3.client("lambda"), stage)
+    if wrong:
+        raise CanNot(f"{'; '.join(wrong)}. Run chalice deploy --stage {stage}, or put .chalice/config.json right")
 
 
 def _first_cause(error: BaseException) -> BaseException:

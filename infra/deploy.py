@@ -4,6 +4,7 @@ runs, which looks the queues up. The operator's command `prepare` calls this.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).with_name("template.yaml")
 _UNCHANGED = "No updates are to be performed"
+_TOPIC = re.compile(r"arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_.-]{1,256}", re.ASCII)
 _WAIT = {"Delay": 5, "MaxAttempts": 360}  # half an hour
 
 
@@ -73,6 +75,43 @@ def create_stack(stage: str, session: boto3.Session | None = None, *, alarm_topi
             return
         raise
     formation.get_waiter("stack_update_complete").wait(StackName=name, WaiterConfig=_WAIT)
+
+
+def topic_problem(stage: str, wanted: str | None) -> str | None:
+    """What is wrong with the alarm topic that `create_stack` would be given, None where nothing is: prod has to have one.
+
+    CloudFormation takes any text, and alarms to a topic that is none reach nobody. Raises botocore's ClientError.
+    https://docs.aws.amazon.com/sns/latest/api/API_GetTopicAttributes.html
+    """
+    import boto3
+    from botocore.exceptions import ClientError
+
+    if wanted is None:
+        wanted = _topic_of_last_time(stage)
+    if not wanted:
+        return "prod needs --alarm-topic ARN: nobody would hear of its alarms" if stage == "prod" else None
+    none = f"--alarm-topic {wanted} is no SNS topic of this region"
+    if not _TOPIC.fullmatch(wanted):
+        return none
+    try:
+        boto3.client("sns").get_topic_attributes(TopicArn=wanted)
+    except ClientError as error:
+        code = error.response["Error"]["Code"]
+        if code in ("NotFound", "NotFoundException", "InvalidParameter", "InvalidParameterValue"):
+            return none
+        if code not in ("AuthorizationError", "AuthorizationErrorException"):
+            raise  # a topic of another account may show itself to nobody, and take alarms all the same
+    return None
+
+
+def _topic_of_last_time(stage: str) -> str:
+    import boto3
+
+    formation = boto3.client("cloudformation")
+    if not _exists(formation, stack_name(stage)):
+        return ""
+    (stack,) = formation.describe_stacks(StackName=stack_name(stage))["Stacks"]
+    return next((p.get("ParameterValue", "") for p in stack.get("Parameters", []) if p.get("ParameterKey") == "AlarmTopic"), "")
 
 
 def _topic(wanted: str | None, exists: bool) -> dict[str, Any]:

@@ -48,6 +48,8 @@ class Ctx:
     """The path as the caller sent it, the gateway's stage included."""
     domain: str = ""
     """The host that the gateway answers under; empty in the local stack."""
+    gateway_url: str | None = None
+    """What the API's paths begin with at the gateway's own domain; None where no gateway is before it."""
     expired_version: int = 0
     """Version of an expired answer that is stored under the idempotency key and may be overwritten; 0: there is none."""
 

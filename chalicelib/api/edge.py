@@ -6,6 +6,7 @@ Chalice would answer in a shape of its own, so its view functions and error clas
 from __future__ import annotations
 
 import logging
+import os
 import re
 import traceback
 import uuid
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 _request: ContextVar[Request] = ContextVar("request")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
+_API_ID, _STAGE = re.compile(r"[a-z0-9]{10}", re.ASCII), re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
 _KEY = re.compile(r"sk_(live|test)_[A-Za-z0-9]+", re.ASCII)
 _FAMILY_OF: dict[str, errors.Family] = {}
 _JSON = {"Content-Type": "application/json"}
@@ -68,6 +70,19 @@ def request_id_of(request: Request) -> str:
     return given if _REQUEST_ID.fullmatch(given) else str(uuid.uuid4())
 
 
+def gateway_url(context: Mapping[str, Any], region: str) -> str | None:
+    """What the API's paths begin with at the gateway's own domain, of the context that the gateway gives a request.
+
+    It is put together from the API's id, which no caller can choose; `domainName` is what the caller asked for.
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/how-to-call-api.html
+    """
+    api, stage = str(context.get("apiId") or ""), str(context.get("stage") or "")
+    if not _API_ID.fullmatch(api) or not _STAGE.fullmatch(stage) or not region:
+        return None
+    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    return f"https://{api}.execute-api.{region}.{suffix}/{stage}"
+
+
 def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
     """Answer one request. Never raises."""
     from chalicelib.wiring import services
@@ -80,6 +95,7 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
         now_ms = wired.clock.now_ms()
         ctx = Ctx(wired, route, request_id, auth.source_ip(request), now_ms, path)
         ctx.address, ctx.domain = str(request.context.get("path") or ""), str(request.context.get("domainName") or "")
+        ctx.gateway_url = gateway_url(request.context, os.environ.get("AWS_REGION", ""))
         answer = _answer(ctx, request, wired, headers)
         headers.update(answer.headers)
         text = ctx.text(answer) if answer.text is None else answer.text

@@ -55,6 +55,8 @@ class Wishes:
     description: str | None = None
     redirect_url: str | None = None
     expires_in: int | None = None
+    gateway_url: str | None = None
+    """What links begin with where the deployment has no PUBLIC_URL."""
 
 
 class Invoices:
@@ -90,6 +92,7 @@ class Invoices:
         settings, halted = self._settings.for_new(tenant, network.id)
         _demand_scanning(network, halted)
         now = self._clock.now_ms()
+        base = self._public_url or wishes.gateway_url
         worth = _priced(coin, price, self._rates(realm), now)
         settings.demand(coin.slug, worth.amount, coin.decimals, "amount" if worth.priced is None else "fiatAmount")
         invoice_id = new_id("inv", now)
@@ -111,7 +114,7 @@ class Invoices:
             usd=worth.usd,
             priced=worth.priced,
             fiat_amount=price.amount if isinstance(price, FiatPrice) else None,
-            checkout_url=None if self._public_url is None else f"{self._public_url}/pay/{invoice_id}",
+            checkout_url=None if base is None else f"{base}/pay/{invoice_id}",
             emitted=1,
         )
         self._commit_new(invoice, changes, catalogue, also)

@@ -12,7 +12,7 @@ def add(command: Command) -> None:
     command(prepare).add_argument(
         "--alarm-topic",
         metavar="ARN",
-        help="SNS topic that alarms are sent to; by default the one of last time, '' for none",
+        help="SNS topic that alarms are sent to; by default the one of last time, '' for none; prod has to have one",
     )
     command(gateway)
     command(mappings).add_argument("--check", action="store_true", help="change nothing; say what is wrong")
@@ -25,9 +25,11 @@ def prepare(args: argparse.Namespace) -> int:
     from chalicelib.domain import demo
     from chalicelib.domain.merchants import Merchant
     from infra import bootstrap
-    from infra.deploy import create_stack
+    from infra.deploy import create_stack, topic_problem
 
     wired = services()
+    if problem := topic_problem(args.stage, args.alarm_topic):
+        raise CanNot(problem)
     create_stack(args.stage, alarm_topic=args.alarm_topic)
     bootstrap.prepare(wired, boto3.client("kms"))
     if args.stage == "demo" and wired.store.get(Merchant, id=demo.SHOP) is None:

@@ -120,7 +120,7 @@ def seed_restore(args: argparse.Namespace) -> int:
     from chalicelib.custody.aws import SecretUnusable
     from chalicelib.domain.errors import BusinessRule
     from infra import bootstrap
-    from infra.deploy import create_stack
+    from infra.deploy import create_stack, topic_problem
 
     try:
         document = json.loads(_read(args.file))
@@ -131,6 +131,8 @@ def seed_restore(args: argparse.Namespace) -> int:
     private = None if args.private_key is None else _read(args.private_key)
     passphrase = getpass.getpass("passphrase of the private key: ") if private is not None and b"ENCRYPTED" in private else None
     wired = services()
+    if problem := topic_problem(args.stage, args.alarm_topic):
+        raise CanNot(problem)
     create_stack(args.stage, alarm_topic=args.alarm_topic)
     kms = boto3.client("kms")
     try:

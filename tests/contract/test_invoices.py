@@ -10,10 +10,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from chalicelib import wiring
+from chalicelib.api.edge import gateway_url
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.rates import STALE_MS, Rate
 from chalicelib.usecases.changes import Save
+from infra.local.aws import REGION
+from infra.local.gateway import Gateway
 from tests.support.edge import PREPARED, Edge
 
 SETTINGS = "/v1/invoices/configureSettings"
@@ -154,6 +157,33 @@ def test_a_checkout_link_is_there_where_the_deployment_has_a_public_url(edge, mo
     wiring.forget()
     answer = edge.call("POST", "/invoices", json={"currency": "eth", "amount": 1}, headers={"Host": "evil.example"})
     assert answer.json["checkoutUrl"] == f"https://pay.example/api/pay/{answer.json['id']}"
+
+
+GATEWAY = {"apiId": "a1b2c3d4e5", "stage": "api", "domainName": "evil.example"}
+
+
+def test_without_a_public_url_links_begin_with_the_gateways_own_address():
+    """What the caller says of the host, which `domainName` repeats, has no part in it."""
+    assert gateway_url(GATEWAY, "eu-central-1") == "https://a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com/api"
+    assert gateway_url(GATEWAY, "cn-north-1") == "https://a1b2c3d4e5.execute-api.cn-north-1.amazonaws.com.cn/api"
+    for wrong_one in ({"apiId": "local"}, {"apiId": None}, {"stage": ""}, {"stage": "a/b"}, {"apiId": "a1b2c3d4e5.evil"}):
+        assert gateway_url(GATEWAY | wrong_one, "eu-central-1") is None
+    assert gateway_url(GATEWAY, "") is None
+
+
+def test_an_invoice_of_a_deployment_without_a_public_url_has_a_link(edge, monkeypatch):
+    ours = Gateway._event
+
+    def deployed(*arguments: Any) -> dict[str, Any]:
+        event = ours(*arguments)
+        event["requestContext"] |= GATEWAY
+        return event
+
+    monkeypatch.setattr(Gateway, "_event", deployed)
+    answer = edge.call("POST", "/invoices", json={"currency": "eth", "amount": 1}, headers={"Host": "evil.example"})
+    link = answer.json["checkoutUrl"]
+    assert link == f"https://a1b2c3d4e5.execute-api.{REGION}.amazonaws.com/api/pay/{answer.json['id']}"
+    assert edge.call("GET", "/invoices", query={"id": answer.json["id"]}).json["checkoutUrl"] == link
 
 
 @pytest.mark.parametrize("url", ["pay.example", "ftp://pay.example", "https://pay.example/?a=b", "https://u@pay.example"])

@@ -103,6 +103,7 @@ def main(project: str, stage: str) -> None:
     from infra.cli import main as operate
     from infra.local.aws import start_aws
     from infra.local.repairs.apigateway import repair_apigateway
+    from infra.stage_settings import differences
 
     aws = start_aws(Settings.from_environment())
     repair_apigateway()
@@ -112,6 +113,7 @@ def main(project: str, stage: str) -> None:
         found.append(standing())
         with contextlib.redirect_stdout(sys.stderr):
             found[-1]["mappings command"] = operate(["--stage", stage, "mappings"])
+        found[-1]["differences"] = differences(boto3.client("lambda"), stage)
     aws.stop()
     print(json.dumps(found))
 

@@ -46,6 +46,10 @@ def test_functions(standing: dict[str, Any]) -> None:
         assert found["runtime"] == f"python3.{sys.version_info.minor}"
 
 
+def test_the_operators_commands_find_the_settings_that_were_deployed(standing: dict[str, Any]) -> None:
+    assert standing["differences"] == []
+
+
 def test_each_function_has_the_rights_of_its_policy_file(standing: dict[str, Any]) -> None:
     for function, name in function_names(STAGE).items():
         file = CHALICE / function_settings(STAGE, function)["iam_policy_file"]

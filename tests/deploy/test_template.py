@@ -19,7 +19,8 @@ from moto import mock_aws
 
 from chalicelib.custody.native import key_policy
 from chalicelib.settings import DEAD_DELIVERIES, QUEUES, STAGES, TABLES, Settings
-from infra.deploy import TEMPLATE, create_stack, template_body
+from infra.cli import main
+from infra.deploy import TEMPLATE, create_stack, template_body, topic_problem
 from infra.local import repairs
 
 MONEY = {"tenants", "records", "ledger", "chain", "payouts", "work", "webhooks", "custody"}
@@ -135,6 +136,25 @@ def test_the_topic_of_last_time_stays_unless_another_is_given(account: None) -> 
     assert topic() == second
     create_stack("demo", alarm_topic="")
     assert topic() == ""
+
+
+@pytest.mark.filterwarnings("ignore:.*not supported by moto's CloudFormation")
+def test_prod_has_to_have_an_alarm_topic_that_is_one(account: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without one nobody hears of an alarm, and CloudFormation takes any text for one."""
+    topic = boto3.client("sns").create_topic(Name="alarms")["TopicArn"]
+    assert topic_problem("prod", topic) is None
+    for wanted in (None, ""):
+        assert "prod needs --alarm-topic" in str(topic_problem("prod", wanted))
+        assert topic_problem("demo", wanted) is None
+    for wanted in (f"{topic}s", "alarms", "arn:aws:sqs:eu-central-1:123456789012:alarms"):
+        for stage in ("prod", "demo"):
+            assert "is no SNS topic" in str(topic_problem(stage, wanted)), wanted
+    assert main(["--stage", "prod", "prepare"]) == 1
+    assert "prod needs --alarm-topic" in capsys.readouterr().err
+    assert boto3.client("dynamodb").list_tables()["TableNames"] == [], "nothing was made"
+    create_stack("prod", alarm_topic=topic)
+    assert topic_problem("prod", None) is None
+    assert "prod needs" in str(topic_problem("prod", ""))
 
 
 def test_what_cloudformation_is_told_of_the_topic() -> None:

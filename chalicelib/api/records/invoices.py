@@ -12,7 +12,7 @@ Cents = Annotated[str, Field(pattern=r"^-?(0|[1-9][0-9]*)\.[0-9]{2}$", descripti
 STATUS = "pending, partial, confirming, completed, expired or cancelled; or what was set by hand."
 FIAT = "The price, where it was given in a fiat currency."
 RATE = "The rate that the amount was made from; without a fiat price, the one that totals in USD are counted at."
-CHECKOUT = "A page to pay on, where the deployment has one."
+CHECKOUT = "A page to pay on. It begins with PUBLIC_URL where the deployment has one, else with the gateway's own address."
 PAYMENT_URI = (
     "ethereum:0xdAC17F958D2ee523a2206206994597C13D831ec7@1/transfer"
     "?address=0x52908400098527886E0F7030069857D2E4169EE7&uint256=500000"

@@ -160,7 +160,7 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     """
     coin = chosen_coin(ctx.catalogue, "currency", body.currency, body.network)
     answer = ctx.once(ctx.views.invoice)
-    wishes = Wishes(body.external_id, body.description, body.redirect_url, body.expires_in)
+    wishes = Wishes(body.external_id, body.description, body.redirect_url, body.expires_in, ctx.gateway_url)
     price: int | FiatPrice
     if body.fiat_amount is not None and body.fiat_currency is not None:
         price = FiatPrice(body.fiat_amount, body.fiat_currency)
