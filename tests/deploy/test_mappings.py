@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from chalicelib.settings import VARIABLES
 from infra import mappings
 from infra.cli import main
 from infra.local import repairs
@@ -63,7 +64,8 @@ class Deployed:
 
 @pytest.fixture
 def deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
-    monkeypatch.setenv("STAGE", "local")  # the command sets it for its process: it is put back at the end
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)  # an operator's shell has none of the tests' settings
     repairs.install()
     with mock_aws():
         yield Deployed()
