@@ -29,8 +29,8 @@ class BatchOutput:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalBatch:
-    """Never changed. `fee` is the estimate for each, `charge` what each is debited for it; `required` and `signers` are those of
-    the multisig configuration."""
+    """Never changed. `fee` is the estimate for each, `charge` what is reserved of the merchant's for each, at
+    `charge_rate` (see `Withdrawal`); `required` and `signers` are those of the multisig configuration."""
 
     id: str
     tenant: TenantId
@@ -44,6 +44,7 @@ class WithdrawalBatch:
     charge: int = 0
     required: int = 0
     signers: tuple[Signer, ...] = ()
+    charge_rate: str | None = None
     version: int = 1
 
     @property
@@ -81,6 +82,7 @@ class WithdrawalBatch:
             approval=approval,
             limited=output.limited,
             charge=self.charge,
+            charge_rate=self.charge_rate,
         )
 
 

@@ -203,14 +203,14 @@ def withdrawal_settled(
     amount: Amount,
     fee: Amount,
     charge: int = 0,
+    debited: int = 0,
 ) -> JournalEntry:
     """The chain says paid. The wallet at `place` paid `fee` in the network's native coin, at the operator's cost.
 
-    `charge` units of the withdrawn coin are what the merchant owes the operator for it.
+    Of `charge` reserved units of the withdrawn coin the merchant owes the operator `debited` for it; the rest is available again.
     """
     gone = _both(in_flight(order), OUTSIDE, merchant(tenant, "frozen"), OUTSIDE, amount)
-    frozen = merchant(tenant, "frozen")
-    owed = (Posting(Book.WHOSE, frozen, operator(realm), Amount(amount.asset, charge)),) if charge else ()
+    owed = _charged(tenant, realm, amount.asset, debited, charge - debited)
     ref = {"withdrawal": withdrawal, "order": order}
     return JournalEntry(f"settle:{order}:{round_}", "withdrawal_settled", at, gone + _fee(realm, place, fee) + owed, ref)
 
@@ -226,20 +226,26 @@ def withdrawal_bounced(
     amount: Amount,
     fee: Amount,
     charge: int = 0,
+    debited: int = 0,
 ) -> JournalEntry:
     """The chain says failed, or that the payment can never happen: coins and money are back; a fee that was paid is gone.
 
-    Where one was, `charge` stays owed to the operator: else a merchant could burn the hot wallet's coins at no cost.
+    Where one was, `debited` units of `charge` stay owed to the operator: else a merchant could burn the hot wallet's coins at no
+    cost.
     """
-    owed = charge if fee.units else 0
-    frozen, free = merchant(tenant, "frozen"), Amount(amount.asset, amount.units + charge - owed)
     back = (
         Posting(Book.WHERE, in_flight(order), place, amount),
-        Posting(Book.WHOSE, frozen, merchant(tenant, "available"), free),
-        *((Posting(Book.WHOSE, frozen, operator(realm), Amount(amount.asset, owed)),) if owed else ()),
+        *_charged(tenant, realm, amount.asset, debited, amount.units + charge - debited),
     )
     ref = {"withdrawal": withdrawal, "order": order}
     return JournalEntry(f"settle:{order}:{round_}", "withdrawal_bounced", at, back + _fee(realm, place, fee), ref)
+
+
+def _charged(tenant: TenantId, realm: Realm, asset: AssetId, owed: int, free: int) -> tuple[Posting, ...]:
+    """Of what is reserved `owed` units are the operator's now, and `free` ones available to the merchant again."""
+    frozen = merchant(tenant, "frozen")
+    parts = ((merchant(tenant, "available"), free), (operator(realm), owed))
+    return tuple(Posting(Book.WHOSE, frozen, whose, Amount(asset, units)) for whose, units in parts if units)
 
 
 def settlement_reversed(entry: JournalEntry, order: str, round_: int, at: int) -> JournalEntry:

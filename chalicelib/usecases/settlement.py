@@ -14,6 +14,7 @@ from chalicelib.domain.chain import FeeQuote, Receipt
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf
+from chalicelib.domain.withdrawal_fees import debit_of, operators_part
 from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
@@ -209,13 +210,15 @@ class Settlement:
         success = self._paid(order, receipt)
         state: Literal["settled", "bounced"] = "settled" if success else "bounced"
         fee = self._sent.fee(order, attempt, receipt)
-        entry = self._entry(catalogue, before, order, state, fee, news.at)
+        debited = debit_of(before, fee, success)
+        entry = self._entry(catalogue, before, order, state, fee, debited, news.at)
         after = replace(
             before,
             status="confirmed" if success else "failed",
             failure=None if success else "the transaction failed on the chain",
             txid=attempt.txid,
             fee=fee,
+            debited=debited,
             confirmations=confirmations,
             block_number=receipt.block_number,
             block_hash=receipt.block_hash,
@@ -229,14 +232,20 @@ class Settlement:
         self._store.commit([Save(after), Save(done), *works, *money, *news.emit()])
 
     def _entry(
-        self, catalogue: Catalogue, w: Withdrawal, order: PaymentOrder, state: Literal["settled", "bounced"], fee: int, at: int
+        self,
+        catalogue: Catalogue,
+        w: Withdrawal,
+        order: PaymentOrder,
+        state: Literal["settled", "bounced"],
+        fee: int,
+        debited: int,
+        at: int,
     ) -> JournalEntry:
         place = ledger.wallet(self._network.id, self._rules.storage_form(self._network.slug, order.wallet))
         post = ledger.withdrawal_settled if state == "settled" else ledger.withdrawal_bounced
         paid = Amount(catalogue.native(self._network.slug).asset, fee)
-        return post(
-            w.id, order.id, order.round, at, w.tenant, self._network.realm, place, Amount(w.asset, w.amount), paid, w.charge
-        )
+        amount, realm = Amount(w.asset, w.amount), self._network.realm
+        return post(w.id, order.id, order.round, at, w.tenant, realm, place, amount, paid, w.charge, debited)
 
     def _paid(self, order: PaymentOrder, receipt: Receipt) -> bool:
         """Whether it succeeded, and a token's own log says that it moved: success alone does not (money rule 8)."""
@@ -274,7 +283,7 @@ class Settlement:
         tenant, withdrawal_id = payout_parts(work)
         withdrawal = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         changes: list[Change] = [Close(work)]
-        if withdrawal is not None and withdrawal.status == "failed" and (withdrawal.charge or not withdrawal.fee):
+        if withdrawal is not None and withdrawal.status == "failed" and not operators_part(withdrawal, withdrawal.fee):
             changes += unspent(purse_of(self._store, withdrawal), withdrawal, self._clock.now_ms())
         self._store.commit(changes)
 
@@ -290,12 +299,14 @@ class Settlement:
         log.warning("%s: the block that settled %s fell out of the chain", self._network.id, before.id)
         news = News(self._clock.now_ms())
         catalogue, views = catalogue_views(self._store, before, self._rates_of, news.at)
-        settled = self._entry(catalogue, before, order, order.state, before.fee, news.at)
+        # What was settled before debits were kept was debited by the same function, without a rate.
+        debited = debit_of(before, before.fee, order.state == "settled") if before.debited is None else before.debited
+        settled = self._entry(catalogue, before, order, order.state, before.fee, debited, news.at)
         entry = ledger.settlement_reversed(settled, order.id, order.round, news.at)
         newest = self._sent.transactions(order)[0]
         after = replace(
             before, status="confirming", failure=None, confirmations=0, block_number=None, block_hash=None, confirmed_at=None,
-            txid=newest.txid, fee=newest.fee or before.fee, updated_at=news.at,
+            debited=None, txid=newest.txid, fee=newest.fee or before.fee, updated_at=news.at,
         )  # fmt: skip
         after = stepped(news, views, before, after)
         again = replace(order, state="signed", round=order.round + 1, version=order.version + 1)

@@ -51,6 +51,11 @@ def stake_of(transaction: str) -> str | None:
     return f"stk_{transaction.removeprefix('txs_')}" if transaction.startswith("txs_") else None
 
 
+def _charged(withdrawal: Withdrawal, coin: Coin) -> str:
+    """What was debited for the fee, and until then what is reserved for it."""
+    return format_units(withdrawal.charge if withdrawal.debited is None else withdrawal.debited, coin.decimals)
+
+
 def _risk(withdrawal: Withdrawal) -> dict[str, Any] | None:
     found = withdrawal.risk
     if found is None:
@@ -266,7 +271,7 @@ class Views:
                 "amount": format_units(withdrawal.amount, coin.decimals),
                 "fee": format_units(withdrawal.fee, fee_coin.decimals),
                 "fee_coin": fee_coin.slug,
-                "fee_charged": format_units(withdrawal.charge, coin.decimals) if withdrawal.charge else None,
+                "fee_charged": _charged(withdrawal, coin) if withdrawal.charge else None,
                 "to_address": withdrawal.to_address,
                 "from_address": withdrawal.from_address,
                 "priority": withdrawal.priority,

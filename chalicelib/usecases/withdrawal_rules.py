@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Context, Decimal
+from decimal import Context
 from typing import Any
 
 from chalicelib.domain.addresses import Wallet, Watched
 from chalicelib.domain.approvals import Approval, ApprovalReason
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.coin_settings import in_usd, limit_units, units_of
+from chalicelib.domain.coin_settings import in_usd, limit_units
 from chalicelib.domain.errors import BusinessRule, DailyLimitExceeded, InsufficientBalance, InvalidAddress, InvalidParameter
 from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ids import TenantId, network_parts
@@ -24,6 +24,7 @@ from chalicelib.domain.merchant_settings import MerchantSettings
 from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id, limit_of
+from chalicelib.domain.withdrawal_fees import SAME_COIN, in_coin, rate_text
 from chalicelib.domain.withdrawals import Priority, fee_at
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -69,6 +70,7 @@ class Ruling:
     own: tuple[PayeeSpent, ...]
     fee: int
     charge: int
+    charge_rate: str | None
     reasons: tuple[tuple[ApprovalReason, ...], ...]
     limited: tuple[bool, ...]
     settings: MerchantSettings = field(repr=False)
@@ -126,6 +128,7 @@ class Rules:
         if quoted is not None and not self._merchant_pays:
             self._check_worth(outputs, fee, now)
         charge = self._charge(None if quoted is None else fee, now) if self._merchant_pays else 0
+        charge_rate = self._rate(now) if self._merchant_pays else None
         needed = total + charge * len(outputs)
         if facts.balance.available < needed:
             details = {
@@ -149,7 +152,7 @@ class Rules:
                 f"so many addresses with limits were paid in {self._coin.symbol} within 30 days that a batch can have only"
                 f" {MOST_OWN} more: pay to this one by itself",
             )
-        return Ruling(facts.balance, spent, tuple(own.values()), fee, charge, reasons, limited, facts.settings)
+        return Ruling(facts.balance, spent, tuple(own.values()), fee, charge, charge_rate, reasons, limited, facts.settings)
 
     def _charge(self, fee: int | None, now: int) -> int:
         """What a merchant who pays the fee is debited for each payment, in units of the coin; rounded up. Raises BusinessRule."""
@@ -163,15 +166,19 @@ class Rules:
 
     def _in_coin(self, fee: int, now: int) -> int | None:
         """What a fee is worth in units of the coin, rounded up; None where a fresh rate is missing."""
+        rate = self._rate(now)
+        return None if rate is None else in_coin(fee, rate)
+
+    def _rate(self, now: int) -> str | None:
+        """What a fee is converted at; None where a fresh rate is missing."""
         coin, native = self._coin, self._catalogue.native(self.network.slug)
         if coin.contract is None:
-            return fee
+            return SAME_COIN
         rates = self._rates_of(self.network.realm)
         worth, price = rates.fresh(native.slug, now), rates.fresh(coin.slug, now)
         if worth is None or price is None or not price.decimal:
             return None
-        usd = _EXACT.multiply(_EXACT.scaleb(Decimal(fee), -native.decimals), worth.decimal)
-        return units_of(usd, coin.decimals, price.decimal, up=True)
+        return rate_text(worth.decimal, native.decimals, price.decimal, coin.decimals)
 
     def _check_worth(self, outputs: Sequence[Output], fee: int, now: int) -> None:
         """Where the operator pays the fee, nobody burns more of it than is paid out. Nothing is asked where no rate is known."""

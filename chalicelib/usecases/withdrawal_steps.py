@@ -198,10 +198,10 @@ def bounced(
     place = ledger.wallet(network.id, rules.storage_form(network.slug, order.wallet))
     amount, no_fee = Amount(before.asset, before.amount), Amount(catalogue.native(network.slug).asset, 0)
     entry = ledger.withdrawal_bounced(
-        before.id, order.id, order.round, now, before.tenant, network.realm, place, amount, no_fee, before.charge
+        before.id, order.id, order.round, now, before.tenant, network.realm, place, amount, no_fee, before.charge, 0
     )
     after = replace(
-        before, status="failed", failure=why, fee=0, confirmations=0, block_number=None, block_hash=None, updated_at=now
+        before, status="failed", failure=why, fee=0, debited=0, confirmations=0, block_number=None, block_hash=None, updated_at=now
     )
     after = stepped(news, views, before, after)
     done = replace(order, state="bounced", renew=False, version=order.version + 1)

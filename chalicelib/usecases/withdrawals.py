@@ -91,6 +91,7 @@ class Withdrawals:
                 approval=approval,
                 limited=ruling.limited[0],
                 charge=ruling.charge,
+                charge_rate=ruling.charge_rate,
             )
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
             views, news = views_now(catalogue, self._rates_of, now), News(now)
@@ -139,6 +140,7 @@ class Withdrawals:
                 ),
                 created_at=asked_at,
                 charge=ruling.charge,
+                charge_rate=ruling.charge_rate,
                 required=config.required_signatures if signed else 0,
                 signers=config.signers if signed else (),
             )

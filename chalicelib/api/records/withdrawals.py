@@ -85,7 +85,11 @@ class Withdrawal(Record):
     ]
     fee_coin: Annotated[str, Field(description="The coin of the fee: the network's own.", examples=["eth"])]
     fee_charged: Annotated[
-        Money, Field(description="What the merchant is debited for the fee, in `coin`, where the merchant pays it.")
+        Money,
+        Field(
+            description="Where the merchant pays the fee, in `coin`: what is reserved for it, and at the end what was debited: "
+            "the real fee at the rate of the reservation, never more than that. The rest is available again."
+        ),
     ] = None  # type: ignore[assignment]
     to_address: Annotated[str, Field(description="Whom it pays.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]
     from_address: Annotated[
