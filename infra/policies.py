@@ -109,9 +109,10 @@ FUNCTIONS: dict[str, Rights] = {
             # UpdateItem: what waits at an address. Nothing is credited here, but a deposit may have to give way to another.
             "ledger": (*GET, *PUT, "UpdateItem"),
             "chain": (*READ, *PUT, "ConditionCheckItem"),
-            # Whether a payment to a service wallet is our own change.
+            # Whether a payment to a service wallet is our own change; which coins of ours a block may spend.
             "payouts": ("BatchGetItem",),
-            "work": (*PUT, "DeleteItem"),
+            # Query: what is signed and not at its end, which a block may have.
+            "work": ("Query", *PUT, "DeleteItem"),
         },
         log_names=("-scan_range",),
         sends=("relay", "scans"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -50,15 +51,43 @@ class Header:
     time: int
 
 
+class Sent(NamedTuple):
+    """Who sent the transactions of a block, the failed ones too: three columns, in the order of the block. `senders` in storage
+    form, empty where one has none; a nonce is None where the chain has none (Tron), or the node does not tell it.
+
+    Columns, because a row of its own for each transaction of the world would cost more than all that is done with them.
+    """
+
+    txids: Sequence[str] = ()
+    senders: Sequence[str] = ()
+    nonces: Sequence[int | None] = ()
+
+    def by(self, ours: AbstractSet[str]) -> Iterator[tuple[str, str, int | None]]:
+        """Id, sender and nonce of those whose sender is one of `ours`."""
+        if not ours.isdisjoint(self.senders):
+            for txid, sender, nonce in zip(self.txids, self.senders, self.nonces, strict=True):
+                if sender in ours:
+                    yield txid, sender, nonce
+
+
+NOBODY = Sent()
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`time` in milliseconds since 1970. `transfers`: every native one above zero, every catalogued token's."""
+    """`time` in milliseconds since 1970. `transfers`: every native one above zero, every catalogued token's.
+
+    `sent` has every transaction of a chain of accounts, `spent` the id of the transaction that spends each outpoint ("txid:n") of a
+    chain of coins.
+    """
 
     number: int
     hash: str
     parent_hash: str
     time: int
     transfers: list[Transfer] = field(default_factory=list)
+    sent: Sent = NOBODY
+    spent: Mapping[str, str] = field(default_factory=dict)
 
 
 def linked(blocks: Sequence[Header | Block]) -> bool:
@@ -73,8 +102,9 @@ class Cursor:
     `recent` has the hashes of the last scanned blocks by number, as deep as a reorganisation is followed. `epoch` counts
     the reorganisations followed; crediting checks that it has not moved. `rewind_to` is set while one is being followed:
     whoever finds it finishes the work. `halted` says why a network no longer credits. `tip` is the chain's height when
-    last seen. `ranges_to` is the last block of a backlog that was cut into ranges, None while there is none. Times in
-    milliseconds since 1970.
+    last seen. `ranges_to` is the last block of a backlog that was cut into ranges, None while there is none. From block
+    `noted_from` on sightings of our transactions are complete (`domain.sightings`), None where they are not even of the block that
+    it stands at. Times in milliseconds since 1970.
     """
 
     network: NetworkId
@@ -88,6 +118,7 @@ class Cursor:
     rewind_to: int | None = None
     halted: str | None = None
     ranges_to: int | None = None
+    noted_from: int | None = None
     version: int = 1
 
     def behind(self, hashes: Mapping[str, str], time: int, tip: int, keep: int, now_ms: int) -> Cursor:
@@ -107,6 +138,10 @@ class Cursor:
             recent=recent,
             version=self.version + 1,
         )
+
+    def noted(self, first: int) -> Cursor:
+        """This cursor where sightings are complete from block `first` on: as far back as they were, where they were before."""
+        return replace(self, noted_from=first if self.noted_from is None else min(first, self.noted_from))
 
 
 @dataclass(frozen=True, slots=True)

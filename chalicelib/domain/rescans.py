@@ -15,7 +15,7 @@ MOST_BLOCKS = 100_000
 class Rescan:
     """Blocks `from_block` to `to_block`, both included; `next_block` is the first that was not looked at yet.
 
-    `created_at` in milliseconds since 1970.
+    `noted`: sightings of our transactions are stored of what was looked at. `created_at` in milliseconds since 1970.
     """
 
     id: str
@@ -24,6 +24,7 @@ class Rescan:
     to_block: int
     next_block: int
     created_at: int
+    noted: bool = False
     version: int = 1
 
     @property

@@ -246,6 +246,7 @@ RECORDS: dict[str, Kind] = {
     "Comparison": Kind("chain", lambda r: f"comparing#{r.network}"),
     "ComparisonReport": Kind("chain", lambda r: f"compared#{r.network}"),
     "DifferencesPart": Kind("chain", lambda r: f"differing#{r.network}#{r.generation}", lambda r: f"{int(r.part):05d}"),
+    "Sighting": Kind("chain", lambda r: f"sighting#{r.network}#{r.subject}"),
     "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}", _part),
     "ScanRange": Kind("chain", lambda r: f"range#{r.network}", lambda r: r.name),
     "Restore": Kind("chain", lambda r: f"restore#{r.network}"),

@@ -92,6 +92,8 @@ class Backlog:
             first, *out = out
             now = self._clock.now_ms()
             after = cursor.behind(first.hashes, first.block_time, tip, self._network.reorg_depth, now)
+            # One that was cut before there were sightings leaves a gap: they are complete behind it.
+            after = after.noted(first.first) if first.noted else replace(after, noted_from=first.last + 1)
             after = replace(after, ranges_to=cursor.ranges_to if out else None)
             self._store.commit([Save(after), *_gone(first)])
             cursor = after
@@ -130,7 +132,7 @@ class Backlog:
         made: list[ScanRange] = []
         now = self._clock.now_ms()
         while len(out) + len(made) < MOST_OUT and first + self._size - 1 <= end:
-            made.append(ScanRange(self._network.id, first, first + self._size - 1, cursor.epoch, first, now))
+            made.append(ScanRange(self._network.id, first, first + self._size - 1, cursor.epoch, first, now, noted=True))
             first += self._size
         for start in range(0, len(made), CUT_AT_ONCE):
             some = made[start : start + CUT_AT_ONCE]

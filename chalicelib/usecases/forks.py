@@ -45,7 +45,8 @@ class Forks:
         if not headers or headers[-1].number != number:
             raise Unavailable(f"the node of {self._network.id} does not have block {number}")
         at, recent = headers[-1], {str(header.number): header.hash for header in headers}
-        return Cursor(self._network.id, at.number, at.hash, at.time, tip, self._clock.now_ms(), recent=recent)
+        now = self._clock.now_ms()
+        return Cursor(self._network.id, at.number, at.hash, at.time, tip, now, recent=recent, noted_from=at.number + 1)
 
     def resume(self, cursor: Cursor, from_block: int | None) -> Cursor:
         """Take a halted network up again, by an operator's decision: everything that the cursor remembers is orphaned, and
@@ -107,6 +108,7 @@ class Forks:
             number=fork,
             hash=cursor.recent[str(fork)],
             rewind_to=None,
+            noted_from=None if cursor.noted_from is None else min(cursor.noted_from, fork + 1),
             recent={number: hash_ for number, hash_ in cursor.recent.items() if int(number) <= fork},
             updated_at=self._clock.now_ms(),
             version=cursor.version + 1,

@@ -22,6 +22,7 @@ from chalicelib.usecases.own_transactions import from_others
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sightings import Noting
 
 _FEW = 10
 """So many that reading whether they are known before each is recorded saves nothing."""
@@ -38,6 +39,7 @@ class Recorder:
     def __init__(self, network: Network, reader: ChainReader, store: Store, deposits: Deposits, rules: AddressRules) -> None:
         self._network, self._reader, self._store, self._deposits = network, reader, store, deposits
         self._matcher = Matcher(network, store, rules)
+        self._noting = Noting(network, store, rules)
 
     def contracts(self) -> dict[str, Coin]:
         """The tokens of the network by the storage form of their contracts."""
@@ -52,13 +54,15 @@ class Recorder:
         claim: Claim | None = None,
         tip: int = 0,
     ) -> Recorded:
-        """Store what is ours in `blocks`, which the chain holds at `epoch`; what is stored already stays as it is.
+        """Store what is ours in `blocks`, which the chain holds at `epoch`, and what is met there of our own transactions
+        (`sightings`); what is stored already stays as it is.
         Confirmations are told as of `tip`, how high the chain is, or as of each block where that is not known.
 
         Stops in the middle of a block where `more` says that the time is over: whoever records it again goes on there. Of each
         block no more than `most` are recorded that belong to one merchant. With a `claim` they are one block with one transfer,
         which was found in a balance. Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Unavailable.
         """
+        self._noting.note(blocks)
         watched = self._matcher.ours(t for block in blocks for t in block.transfers)
         contracts, native = self._matcher.contracts(), self._matcher.native()
         crowded: list[Block] = []

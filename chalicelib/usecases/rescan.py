@@ -26,7 +26,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scan import Scanner
-from chalicelib.usecases.trying import Each
+from chalicelib.usecases.trying import Each, until_settled
 
 OPEN_AT_ONCE = 20
 """Unfinished rescans of one network that a poll looks at, oldest first."""
@@ -53,7 +53,7 @@ class Rescans:
         if len(self._store.open_work("rescan", network.id, limit=OPEN_AT_ONCE)) >= OPEN_AT_ONCE:
             raise BusinessRule("network", f"{OPEN_AT_ONCE} rescans of {network.slug} are not finished yet")
         now = self._clock.now_ms()
-        made = Rescan(new_id("rsc", now), network.id, from_block, to_block, from_block, now)
+        made = Rescan(new_id("rsc", now), network.id, from_block, to_block, from_block, now, noted=True)
         self._store.commit([Save(made), Open(rescan_work(made)), *also(made)])
         return made
 
@@ -100,8 +100,17 @@ class Rescanner:
         if not recorded.blocks:
             return rescan
         after = replace(rescan, next_block=rescan.next_block + recorded.blocks, version=rescan.version + 1)
+        if after.done and after.noted:
+            until_settled(partial(self._noted, after))
         self._store.commit([Save(after), *([Close(rescan_work(after))] if after.done else [])])
         return after
+
+    def _noted(self, rescan: Rescan) -> None:
+        """Where it reaches the blocks that sightings are complete from, they are complete from its first block on."""
+        cursor = self._store.get(Cursor, network=self._network.id)
+        if cursor is None or cursor.noted_from is None or not rescan.from_block < cursor.noted_from <= rescan.to_block + 1:
+            return
+        self._store.commit([Save(replace(cursor.noted(rescan.from_block), version=cursor.version + 1))])
 
     def _check(self, blocks: Sequence[Block], first: int, last: int, cursor: Cursor) -> None:
         """Raise Unavailable unless `blocks` are those numbers, form a chain, and are what the cursor remembers of it.

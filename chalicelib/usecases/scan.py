@@ -182,6 +182,7 @@ class Scanner:
             self._look_again(block)
         hashes = {str(b.number): b.hash for b in blocks}
         after = cursor.behind(hashes, blocks[-1].time, tip, self._network.reorg_depth, self._clock.now_ms())
+        after = after.noted(blocks[0].number)
         self._store.commit([Save(after)])
         return after
 

@@ -30,12 +30,15 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Scanned:
     """How far a network is scanned: `height`, never above what the node has; `recent` are the hashes of the last blocks, `epoch`
-    counts the reorganisations that were followed."""
+    counts the reorganisations that were followed, `noted_from` is the block that sightings are complete from
+    (`Cursor`). `unsure`: the network is halted, or a reorganisation is being followed: what the chain is, is not decided."""
 
     height: int
     tip: int
     recent: Mapping[str, str]
     epoch: int = 0
+    noted_from: int | None = None
+    unsure: bool = False
 
     def depth(self, number: int) -> int:
         """Blocks from `number` to the last one scanned, both counted."""
@@ -44,6 +47,17 @@ class Scanned:
     def holds(self, receipt: Receipt) -> bool:
         """Whether its block is not another one than was scanned at that height."""
         return self.recent.get(str(receipt.block_number), receipt.block_hash) == receipt.block_hash
+
+
+def scanned_so_far(network: Network, reader: ChainReader, store: Store) -> Scanned:
+    """How far `network` is scanned now. Raises Unavailable."""
+    tip = reader.tip()
+    cursor = store.get(Cursor, network=network.id)
+    if cursor is None:
+        return Scanned(-1, tip, {})
+    stands = cursor.number if cursor.rewind_to is None else min(cursor.number, cursor.rewind_to)
+    unsure = cursor.halted is not None or cursor.rewind_to is not None
+    return Scanned(min(stands, tip), tip, cursor.recent, cursor.epoch, cursor.noted_from, unsure)
 
 
 class Verdicts:
@@ -55,12 +69,7 @@ class Verdicts:
 
     def scanned(self) -> Scanned:
         """As of now. Raises Unavailable."""
-        tip = self._reader.tip()
-        cursor = self._store.get(Cursor, network=self._network.id)
-        if cursor is None:
-            return Scanned(-1, tip, {})
-        stands = cursor.number if cursor.rewind_to is None else min(cursor.number, cursor.rewind_to)
-        return Scanned(min(stands, tip), tip, cursor.recent, cursor.epoch)
+        return scanned_so_far(self._network, self._reader, self._store)
 
     def believed(
         self, said: Receipt, scanned: Scanned, asset: AssetId, units: int, paid: Callable[[Receipt], bool] = lambda it: it.success

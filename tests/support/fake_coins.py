@@ -142,7 +142,8 @@ class FakeCoins:
                 for tx in block.transactions
                 for number, output in enumerate(tx.outputs)
             ]
-            found.append(Block(height, block.hash, block.parent, block.time, transfers))
+            spent = {outpoint: tx.txid for tx in block.transactions for outpoint in tx.inputs}
+            found.append(Block(height, block.hash, block.parent, block.time, transfers, spent=spent))
         return found
 
     def headers(self, first: int, last: int) -> list[Header]:

@@ -12,12 +12,13 @@ from operator import itemgetter
 from typing import Any
 
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
-from chalicelib.domain.chain import Transfer
+from chalicelib.domain.chain import Sent, Transfer
 
 _HEX = b"0123456789abcdef"
 _WORD, _ADDRESS = 66, 42
 _PADDING = "0x" + "0" * 24
 _transaction = itemgetter("hash", "from", "to", "value", "blockHash")
+_signed = itemgetter("hash", "from", "nonce")
 _log = itemgetter("address", "logIndex", "transactionHash", "data", "blockHash", "topics", "removed")
 _make = tuple.__new__
 
@@ -37,6 +38,20 @@ class _Positions(dict[str, str]):
 
 _REMEMBERED = 8_192
 _positions = _Positions()
+
+
+def senders(transactions: list[Any]) -> Sent | None:
+    """Who sent each of `transactions`, with its nonce; None if not all of them are plain. These are compared with senders of ours:
+    what else a node may write there is nobody's."""
+    if not transactions:
+        return Sent()
+    try:
+        txids, froms, nonces = zip(*map(_signed, transactions), strict=True)
+        if not "".join(froms).islower():
+            return None
+        return Sent(txids, froms, list(map(int, nonces, repeat(16))))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def native_transfers(transactions: list[Any], block_hash: str, most: int) -> list[Transfer] | None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
-from chalicelib.chains.evm.columns import native_transfers, token_transfers
+from chalicelib.chains.evm.columns import native_transfers, senders, token_transfers
 from chalicelib.chains.evm.quantities import Contradicted, address, hash32, quantity
-from chalicelib.domain.chain import Block, Header, Transfer
+from chalicelib.domain.chain import Block, Header, Sent, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 
 _log = logging.getLogger(__name__)
@@ -48,7 +48,26 @@ def parse_block(answer: Any, number: int) -> Block:
     transfers = native_transfers(transactions, header.hash, MOST_UNITS)
     if transfers is None:
         transfers = careful_native(transactions, header.hash)
-    return Block(number, header.hash, header.parent_hash, header.time, transfers)
+    sent = senders(transactions)
+    if sent is None:
+        sent = careful_senders(transactions)
+    return Block(number, header.hash, header.parent_hash, header.time, transfers, sent)
+
+
+def careful_senders(transactions: list[Any]) -> Sent:
+    """The same, row by row: what a node spells otherwise than it should is nobody's, or has no nonce."""
+    found: list[tuple[str, str, int | None]] = []
+    for transaction in transactions:
+        try:
+            txid, sender = hash32(transaction["hash"], "a transaction's hash"), address(transaction["from"], "a sender")
+        except (KeyError, TypeError, Garbled):
+            continue
+        try:
+            nonce: int | None = quantity(transaction["nonce"], "a nonce")
+        except (KeyError, Garbled):
+            nonce = None
+        found.append((txid, sender, nonce))
+    return Sent(*zip(*found, strict=True)) if found else Sent()
 
 
 def careful_native(transactions: list[Any], block_hash: str) -> list[Transfer]:

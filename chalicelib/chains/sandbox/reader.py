@@ -11,7 +11,7 @@ from chalicelib.chains.sandbox.reads import Ahead, Mined, Reads, not_ahead
 from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.chains.sandbox.tokens import is_contract
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.chain import Block, Header, Receipt, Transfer
+from chalicelib.domain.chain import Block, Header, Receipt, Sent, Transfer
 from chalicelib.domain.restores import Usage
 from chalicelib.usecases.ports.clock import Clock
 
@@ -50,7 +50,7 @@ class SandboxReader:
             mined = held.get(number)
             moved = [] if mined is None or mined.tx is None else transfers(self._network.family, mined.tx, mined.success, contracts)
             name = self._hash(view, held, number)
-            result.append(Block(number, name, parent, time, moved))
+            result.append(Block(number, name, parent, time, moved, _sent(mined)))
             parent = name
         return result
 
@@ -131,6 +131,13 @@ class SandboxReader:
         if mined.tx is None:
             return []
         return transfers(self._network.family, mined.tx, mined.success, () if contract is None else (contract,))
+
+
+def _sent(mined: Mined | None) -> Sent:
+    """What comes from outside, out of nothing, has no nonce, and nobody signed it."""
+    if mined is None or mined.tx is None or mined.tx.nonce is None:
+        return Sent()
+    return Sent((mined.tx.txid,), (mined.tx.sender,), (mined.tx.nonce,))
 
 
 def _no_parent(network: Network) -> str:

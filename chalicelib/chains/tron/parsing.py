@@ -18,7 +18,7 @@ from typing import Any
 from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.tron.values import SPELLED, address, addresses, row, whole
-from chalicelib.domain.chain import Block, Header, Transfer
+from chalicelib.domain.chain import Block, Header, Sent, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 
 _log = logging.getLogger(__name__)
@@ -73,6 +73,17 @@ def transactions_of(answer: Mapping[str, Any]) -> list[Any]:
     if not isinstance(found, list):
         raise Garbled("a block's transactions are no list")
     return found
+
+
+def senders(transactions: list[Any]) -> Sent:
+    """Who sent each transaction of a block that was asked for with addresses in base58: the owner of its only contract. A shielded
+    transfer has none."""
+    try:
+        values = [transaction["raw_data"]["contract"][0]["parameter"]["value"] for transaction in transactions]
+        owners = [value.get("owner_address", "") for value in values]
+        return Sent([transaction["txID"] for transaction in transactions], owners, [None] * len(owners))
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise Garbled("a transaction lacks its contract") from None
 
 
 def transfers_in(block: Block, transactions: list[Any], infos: Any, contracts: Mapping[str, str]) -> list[Transfer]:

@@ -14,6 +14,7 @@ from chalicelib.chains.tron.parsing import (
     block_number,
     moved_by,
     parse_header,
+    senders,
     succeeded,
     tokens_moved,
     transactions_of,
@@ -127,7 +128,10 @@ class TronReader:
         if len(there) > len(numbers):
             raise Garbled("the node tells more blocks than were asked for")
         headers = [parse_header(answer, number) for answer, number in zip(there, numbers, strict=False)]
-        blocks = [Block(header.number, header.hash, header.parent_hash, header.time) for header in headers]
+        blocks = [
+            Block(header.number, header.hash, header.parent_hash, header.time, sent=senders(transactions_of(answer)))
+            for header, answer in zip(headers, there, strict=True)
+        ]
         if not linked(blocks):
             raise Garbled("the blocks are of two branches")
         # The genesis block's transfers have no infos: they are nobody's payments.

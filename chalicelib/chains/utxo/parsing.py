@@ -54,7 +54,23 @@ def parse_block(answer: Any, number_: int, hash_: str) -> Block:
         parent_hash="0" * 64 if parent is None and number_ == 0 else hash32(parent, "a block's parent"),
         time=number(answer.get("time"), "a block's time") * 1000,
         transfers=outputs_of(transactions),
+        spent=spent_by(transactions),
     )
+
+
+def spent_by(transactions: list[Any]) -> dict[str, str]:
+    """Which transaction spends an outpoint ("txid:n"), of all that these spend."""
+    found: dict[str, str] = {}
+    try:
+        for transaction in transactions:
+            txid = transaction["txid"]
+            for spent in transaction["vin"]:
+                # A coinbase spends nothing, nor does a transaction of MWEB's own an output of the chain.
+                if (source := spent.get("txid")) is not None:
+                    found[f"{source}:{spent['vout']}"] = txid
+    except (KeyError, TypeError, AttributeError):
+        raise Garbled("a transaction's inputs are none") from None
+    return found
 
 
 def outputs_of(transactions: list[Any]) -> list[Transfer]:

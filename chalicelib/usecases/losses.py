@@ -1,0 +1,111 @@
+"""Whether a transaction of ours is in the chain, or can never be, by what was met in the blocks that were scanned (money rule 13).
+
+The one decision for payments, moves, stakes, bundles and coin moves. Absence proves nothing: that no node knows a transaction says
+neither. Lost is one
+
+* with a nonce (EVM, every simulated network): when another transaction was met with its nonce;
+* that spends coins: when another one was met that spends an input which all its attempts share;
+* that expires (Tron): when every block was passed and noted, from the one that it refers to until the first whose time is past its
+  end, and none of its attempts was met.
+
+Each block that this rests on is in the chain, and deeper than reorganisations are followed. None of its own attempts is in a block
+of the chain, however deep. What every node says is asked for by the caller, on top of it. While a network is halted, or a
+reorganisation is being followed, nothing is decided.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.sightings import Lifetime, Ours, Seen, Sighting, met
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.verdicts import Scanned
+
+log = logging.getLogger(__name__)
+
+_REFERENCES = 2**16
+"""What a transaction on Tron names of the number of the block that it refers to."""
+
+
+class Losses:
+    """Of one network, for one poll or one signature. Every method raises Unavailable."""
+
+    def __init__(self, network: Network, reader: ChainReader, store: Store) -> None:
+        self._network, self._reader, self._store = network, reader, store
+        self._hashes: dict[int, str | None] = {}
+
+    def mined(self, ours: Ours, scanned: Scanned) -> Seen | None:
+        """Where one of its attempts was met in a block of the chain: the deepest such block. Whoever needs it to be deep asks
+        `Scanned.depth` of its number."""
+        own, _ = met(ours, self._sightings(ours))
+        return self._deepest(own, scanned)
+
+    def lost(self, ours: Ours, scanned: Scanned) -> bool:
+        """Whether none of its attempts is in the chain, and none can ever be."""
+        if scanned.unsure:
+            return False
+        own, others = met(ours, self._sightings(ours))
+        if self._deepest(own, scanned) is not None:
+            return False
+        if ours.lifetimes:
+            return self._over(ours.lifetimes, scanned)
+        rival = self._deepest(others, scanned)
+        return rival is not None and self._deep(rival.number, scanned)
+
+    def gap(self, ours: Ours, scanned: Scanned) -> int | None:
+        """The first block that has to be noted before a transaction that expires can be told to be lost; None where nothing is
+        missing, or it is not known what."""
+        first = self._first(ours.lifetimes, scanned)
+        if first is None or (scanned.noted_from is not None and scanned.noted_from <= first):
+            return None
+        return first
+
+    def _sightings(self, ours: Ours) -> list[Sighting | None]:
+        keys = [(Sighting, {"network": self._network.id, "subject": subject}) for subject in ours.subjects]
+        return self._store.get_many(keys) if keys else []
+
+    def _deepest(self, many: Sequence[Seen], scanned: Scanned) -> Seen | None:
+        for seen in sorted(many, key=lambda each: each.number):
+            if seen.number <= scanned.height and self._hash_at(seen.number, scanned) == seen.hash:
+                return seen
+        return None
+
+    def _hash_at(self, number: int, scanned: Scanned) -> str | None:
+        """As it is remembered; of a block deeper than that as the node says."""
+        remembered = scanned.recent.get(str(number))
+        if remembered is not None:
+            return remembered
+        if number not in self._hashes:
+            self._hashes[number] = self._reader.block_hash(number)
+        return self._hashes[number]
+
+    def _deep(self, number: int, scanned: Scanned) -> bool:
+        return number <= scanned.height - self._network.reorg_depth
+
+    def _over(self, lifetimes: Sequence[Lifetime | None], scanned: Scanned) -> bool:
+        ends = [lifetime.ends for lifetime in lifetimes if lifetime is not None]
+        if len(ends) < len(lifetimes):
+            return False  # the bytes of one are not known: nobody knows when it ends
+        deep = scanned.height - self._network.reorg_depth
+        headers = self._reader.headers(deep, deep) if deep >= 0 else []
+        if not headers or headers[0].time <= max(ends) or headers[0].hash != self._hash_at(deep, scanned):
+            return False
+        first = self._first(lifetimes, scanned)
+        return first is not None and scanned.noted_from is not None and scanned.noted_from <= first
+
+    def _first(self, lifetimes: Sequence[Lifetime | None], scanned: Scanned) -> int | None:
+        """The number of the block that the oldest of them refers to, None where it is not found."""
+        found = [self._referred(lifetime, scanned) for lifetime in lifetimes if lifetime is not None]
+        known = [number for number in found if number is not None]
+        return min(known) if known and len(known) == len(lifetimes) else None
+
+    def _referred(self, lifetime: Lifetime, scanned: Scanned) -> int | None:
+        number = scanned.height - (scanned.height - lifetime.low) % _REFERENCES
+        while number >= 0:
+            if (self._hash_at(number, scanned) or "")[16:32] == lifetime.part:
+                return number
+            number -= _REFERENCES
+        return None

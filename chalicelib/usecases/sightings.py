@@ -1,0 +1,125 @@
+"""Noting where the scanner meets our transactions, before the cursor passes the block (money rule 13).
+
+What is looked for is read after the blocks were: what is in a block was signed, and stored, before. So the wallets, and whatever is
+signed, are all there; what is signed later can not be in these blocks.
+
+* Chains of accounts: every transaction that the hot, the collector or a replaced wallet sent, whoever signed it; and those of
+  deposit addresses that have a signed move which is not at its end, or may come back from there (`moved`).
+* Chains of coins: every transaction that spends a coin of a hot wallet, in place or replaced, or an input of a bundle or a coin
+  move that is not at its end.
+
+A note names the block by its hash: where that falls out of the chain, the note says nothing any more (`losses`). It is stored once
+for each block, by whoever scans it, also by a rescan or ahead of the cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block
+from chalicelib.domain.coin_moves import CoinMove
+from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.moves import Move
+from chalicelib.domain.sightings import Seen, Sighting, input_subject, nonce_subject, txid_subject
+from chalicelib.domain.work import WorkKind
+from chalicelib.usecases.changes import Save
+from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.wallet_lookup import ROLES, retired_wallets
+
+_TOGETHER = 10
+
+
+class Noting:
+    """Of one network. Every method raises Unavailable."""
+
+    def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
+        self._network, self._store, self._rules = network, store, rules
+
+    def note(self, blocks: Sequence[Block]) -> None:
+        """Store what is met in `blocks`, which were read before. Safe to repeat."""
+        found = self._of_coins(blocks) if pays_from_coins(self._network) else self._of_accounts(blocks)
+        for start in range(0, len(found), _TOGETHER):
+            some = dict(found[start : start + _TOGETHER])
+            until_settled(partial(self._store_new, some))
+
+    def _store_new(self, found: dict[str, list[Seen]]) -> None:
+        keys = [(Sighting, {"network": self._network.id, "subject": subject}) for subject in found]
+        before: list[Sighting | None] = self._store.get_many(keys)
+        changes = []
+        for (subject, seen), known in zip(found.items(), before, strict=True):
+            after = known or Sighting(self._network.id, subject)
+            for each in seen:
+                after = after.noting(each)
+            if after is not known:
+                version = 1 if known is None else known.version + 1
+                changes.append(Save(Sighting(after.network, after.subject, after.seen, version)))
+        if changes:
+            self._store.commit(changes)
+
+    def _of_accounts(self, blocks: Sequence[Block]) -> list[tuple[str, list[Seen]]]:
+        if not any(block.sent.txids for block in blocks):
+            return []
+        ours = self._senders()
+        found: dict[str, list[Seen]] = {}
+        for block in blocks:
+            for txid, sender, nonce in block.sent.by(ours):
+                subject = txid_subject(txid) if nonce is None else nonce_subject(sender, nonce)
+                found.setdefault(subject, []).append(Seen(txid, block.number, block.hash))
+        return list(found.items())
+
+    def _of_coins(self, blocks: Sequence[Block]) -> list[tuple[str, list[Seen]]]:
+        if not any(block.spent for block in blocks):
+            return []
+        ours = self._coins()
+        found: dict[str, list[Seen]] = {}
+        for block in blocks:
+            for outpoint in ours & block.spent.keys():
+                found.setdefault(input_subject(outpoint), []).append(Seen(block.spent[outpoint], block.number, block.hash))
+        return list(found.items())
+
+    def _senders(self) -> set[str]:
+        """In storage form."""
+        addresses = {wallet.address for wallet in self._wallets()}
+        # What a reorganisation brings back between two reads is in the lane that is read twice.
+        for move in self._open(Move, ("move", "moved", "move")):
+            if move.txid is not None:
+                addresses.add(move.source)
+        return {self._rules.storage_form(self._network.slug, address) for address in addresses}
+
+    def _coins(self) -> set[str]:
+        wallets = [wallet for wallet in self._wallets() if wallet.role == "hot"]
+        wanted: list[tuple[type[Any], dict[str, str]]] = [
+            (HeldCoins, {"network": self._network.id, "wallet": wallet.address}) for wallet in wallets
+        ]
+        held: list[HeldCoins | None] = self._store.get_many(wanted) if wanted else []
+        found = {coin.outpoint for coins in held if coins is not None for coin in coins.coins}
+        for bundle in self._open(Bundle, ("bundle",)):
+            found.update(coin.outpoint for attempt in bundle.signed for coin in attempt.inputs)
+        for move in self._open(CoinMove, ("coinmove", "coinmoved")):
+            found.update(move.outpoints)
+        return found
+
+    def _wallets(self) -> list[Wallet]:
+        """Every wallet that has, or had, a key here. Current ones first: one that is replaced between the two reads is in the
+        second."""
+        network = self._network.id
+        current: list[Wallet | None] = self._store.get_many([(Wallet, {"network": network, "role": role}) for role in ROLES])
+        retired = [old.wallet for old in retired_wallets(self._store, network)]
+        return [wallet for wallet in (*current, *retired) if wallet is not None and wallet.role != "cold"]
+
+    def _open(self, kind: type[Any], lanes: Iterable[WorkKind]) -> Iterator[Any]:
+        by_network = kind is not Bundle
+        for lane in lanes:
+            for works in pages_of(self._store, lane, self._network.id):
+                ids = dict.fromkeys(work.id.rsplit("|", 1)[0] for work in works)
+                keys = [(kind, {"network": self._network.id, "id": id} if by_network else {"id": id}) for id in ids]
+                yield from (found for found in self._store.get_many(keys) if found is not None)
