@@ -34,7 +34,8 @@ MEANING = {
     "minValue": "The least that one withdrawal may pay.",
     "maxValue": "The most that one withdrawal may pay.",
     "maxValueDaily": "The most that may be withdrawn within 24 hours.",
-    "minDepositAmount": "The least that is credited: a deposit of less is recorded and flagged.",
+    "minDepositAmount": "The least that is credited: a deposit of less is recorded and flagged, except to the address of an open "
+    "invoice, which takes every amount. An invoice over less can not be made.",
     "hotCeiling": "The most that stays on the hot wallet: what is above it goes to the cold wallet. What open withdrawals need "
     "stays, but not what those need that still wait for an approval.",
     "hotFloor": "The least that stays on the hot wallet: below it there is an alarm, and withdrawals that would go below it wait.",
@@ -113,15 +114,16 @@ def coin_and_usd(coin: Coin, name: str, rates: Rates, now_ms: int) -> tuple[str 
 
 
 def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mapping[str, str | bool]) -> dict[str, str | bool]:
-    """The settings after `changed`, in their one spelling. Amounts that `changed` does not name stay the numbers that they are,
-    also where `useUsdLimits` gives them another unit.
+    """The settings after `changed`, in their one spelling. Amounts that `changed` does not name stay as they are.
 
     Raises InvalidParameter for numbers in `changed` with more decimals than their unit has (the coin's, or cents), all at once.
-    Raises BusinessRule: a negative number, minValue > maxValue > maxValueDaily, hotFloor > hotCeiling, a percentage over 100, or a
-    number of `before` that does not fit the unit that `changed` gives it.
+    Raises BusinessRule: a negative number, minValue > maxValue > maxValueDaily, hotFloor > hotCeiling, a percentage over 100, or
+    another `useUsdLimits` without a new number for each amount that is not 0: 5 USD must not become 5 ETH.
     """
     after = {**before, **changed}
     usd = bool(after.get("useUsdLimits", False))
+    if usd != bool(before.get("useUsdLimits", False)):
+        _demand_all(before, changed, "US dollars" if usd else "coin units")
     unit = USD_DECIMALS if usd else coin_decimals
     problems, below = [], []
     for name in (*AMOUNTS, PERCENTAGE):
@@ -133,9 +135,6 @@ def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mappin
         try:
             number = format_units(parse_units(text.removeprefix("-") if negative else text, places), places)
         except NotAnAmount as reason:
-            if name not in changed:
-                what = "US dollars" if usd else f"a coin of {coin_decimals} decimals"
-                raise BusinessRule(name, f"is {text} now, which is no amount in {what}: send it too") from reason
             problems.append(FieldProblem(name, text[:100], (str(reason),)))
             continue
         if name in after:
@@ -151,6 +150,14 @@ def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mappin
     _in_order(after, "minValue", "maxValueDaily")
     _in_order(after, "hotFloor", "hotCeiling")
     return after
+
+
+def _demand_all(before: Mapping[str, str | bool], changed: Mapping[str, str | bool], unit: str) -> None:
+    """Raises BusinessRule unless `changed` has every amount of `before` that is not 0."""
+    missing = [name for name in AMOUNTS if name not in changed and Decimal(str(before.get(name, "0")))]
+    if missing:
+        reason = f"gives every amount another unit: send those that are set, too, in {unit} (0: no limit): {', '.join(missing)}"
+        raise BusinessRule("useUsdLimits", reason)
 
 
 def _in_order(settings: Mapping[str, str | bool], lower: str, higher: str) -> None:

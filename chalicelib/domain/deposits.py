@@ -28,9 +28,10 @@ class Deposit:
 
     `flags` tells what is special about it: GREY_LISTED came from an address of the grey list; HELD is credited and waits for an
     operator's release (`released_at`, and `released_by` the id of the key). What was released once is never held again.
-    BELOW_MINIMUM was less than the coin's minDepositAmount when it was seen: it is recorded, counts for no invoice, and is the
-    operator's. That is decided once, whatever the minimum becomes. Where another block tells of another payment under the same
-    id, all of this is decided anew.
+    BELOW_MINIMUM was less than the coin's minDepositAmount when it was seen, and its address was that of no open invoice: it is
+    recorded, counts for no invoice, and is the operator's until an operator releases it (`admitted_at`, and `admitted_by` the id of
+    the key): then it has the flag no more. That is decided once, whatever the minimum and the invoice become. Where another block
+    tells of another payment under the same id, all of this is decided anew.
 
     A payment that was seen waiting (bitcoin, litecoin) has no block yet: `block_number` and `block_hash` are None, `block_time` 0.
     `glimpsed_at` is when it was first seen so, and `missing_since` since when it is neither waiting nor in a block. `spends` has
@@ -60,6 +61,8 @@ class Deposit:
     flags: tuple[str, ...] = ()
     released_at: int | None = None
     released_by: str | None = None
+    admitted_at: int | None = None
+    admitted_by: str | None = None
     confirmed_at: int | None = None
     glimpsed_at: int | None = None
     missing_since: int | None = None
@@ -92,6 +95,11 @@ class Deposit:
     def doubtful(self) -> bool:
         """It is in no block, or comes from the grey list and nobody has let it go: what is seen of it completes nothing."""
         return self.block_number is None or (GREY_LISTED in self.flags and self.released_at is None)
+
+    @property
+    def releasable(self) -> bool:
+        """An operator can let go of it: it is held, or too little and in the chain, or waits to be."""
+        return self.tenant is not None and (self.held or (self.below_minimum and self.status != "orphaned"))
 
     @property
     def block(self) -> tuple[int, str]:

@@ -12,6 +12,8 @@ from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 PAYMENTS_KEPT = 50
 """An invoice shows its newest payments; all of them are in the transactions."""
 PRICED_DECIMALS = 8
+OPEN = ("pending", "partial", "confirming")
+"""An invoice of such a status takes every amount, also one below its coin's minDepositAmount."""
 SUMS = ("unconfirmed", "confirmed", "late", "late_unconfirmed", "doubtful")
 """What an invoice counts of its deposits; `domain.deposits.share_of` says what one adds."""
 
@@ -138,6 +140,17 @@ class Invoice:
     def final(self) -> bool:
         """Nothing more is awaited: it does not count as pending."""
         return self.status in ("completed", "expired", "cancelled") or self.manual_status is not None
+
+    def takes_any(self, block: int | None) -> bool:
+        """Whether a payment that is seen now, in the block of that number (None: in none), counts however little it is.
+
+        Payments of one block are seen together: what the others of that block completed was open when the block was seen.
+        """
+        if self.status in OPEN:
+            return True
+        with_it = sum(payment.amount for payment in self.payments if payment.block == block is not None and not payment.confirmed)
+        before = replace(self, unconfirmed=max(0, self.unconfirmed - with_it))
+        return self.status == "completed" and before.settled_status() in OPEN
 
     def with_payment(self, payment: Payment) -> Invoice:
         """This invoice showing one more payment."""

@@ -146,6 +146,12 @@ def deposit_released(deposit: str, round_: int, at: int, tenant: TenantId, amoun
     return JournalEntry(f"unhold:{deposit}:{round_}", "deposit_released", at, (moved,), {"deposit": deposit})
 
 
+def deposit_admitted(deposit: str, round_: int, at: int, realm: Realm, tenant: TenantId, amount: Amount) -> JournalEntry:
+    """An operator gives up a credited deposit that was below its coin's minimum: the merchant has it now, where it lies."""
+    moved = Posting(Book.WHOSE, operator(realm), merchant(tenant, "available"), amount)
+    return JournalEntry(f"admit:{deposit}:{round_}", "deposit_admitted", at, (moved,), {"deposit": deposit})
+
+
 def withdrawal_reserved(withdrawal: str, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
     moved = Posting(Book.WHOSE, merchant(tenant, "available"), merchant(tenant, "frozen"), amount)
     return JournalEntry(f"reserve:{withdrawal}", "withdrawal_reserved", at, (moved,), {"withdrawal": withdrawal})

@@ -82,3 +82,9 @@ class DepositBook:
         """What is known beside the money at its address: so much more, or less."""
         address = self._rules.storage_form(network.slug, deposit.address)
         return Beside(network.id, address, deposit.asset, pending, held, small)
+
+
+def is_late(deposit: Deposit, invoice: Invoice | None) -> bool:
+    """Whether it came after its invoice's time. Judged anew for each block that a payment is in (`Deposit.paid_at`)."""
+    at = deposit.paid_at
+    return invoice is not None and at is not None and at > invoice.expires_at

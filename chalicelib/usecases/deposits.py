@@ -7,9 +7,10 @@ Seen again in another block, it is the same deposit where the chain still says t
 (amount, coin, sender, recipient: a contract call that was run again), the old one is orphaned and what is there now is judged like
 a new one, under the same id: an operator's release, a flag and an owner were the old one's.
 
-What is less than the coin's minDepositAmount is recorded with a flag and told to the merchant, and is the operator's: it counts
-for no invoice and no balance of the merchant. A minimum in USD counts only where rates are constant (the sandbox): a rate is what
-one provider says, and no money is taken from a merchant on that.
+At the address of an open invoice every amount is the merchant's and counts. Elsewhere, less than the coin's minDepositAmount is
+recorded with a flag and told to the merchant, and is the operator's: it counts for no invoice and no balance of the merchant until
+an operator releases it (`usecases/releases.py`). First sight decides, once. A minimum in USD counts only where rates are constant
+(the sandbox): a rate is what one provider says, and no money is taken from a merchant on that.
 
 Every step is one transaction, and doing a step twice changes nothing: the deposit's version, its open work and the
 journal entry's id each forbid it (money rules 2, 3 and 12).
@@ -27,7 +28,6 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
 from chalicelib.domain.deposits import GREY_LISTED, HELD, REPLACEABLE, Deposit, deposit_id
 from chalicelib.domain.ids import asset_parts
-from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf, no_rates
@@ -35,7 +35,7 @@ from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.booked import Claim, not_booked_yet
 from chalicelib.usecases.changes import AtEpoch, Change, Close, Open, Post, Save
 from chalicelib.usecases.collect_hints import hint_for
-from chalicelib.usecases.deposit_book import DepositBook
+from chalicelib.usecases.deposit_book import DepositBook, is_late
 from chalicelib.usecases.hot_coins import confirmed, taken_back
 from chalicelib.usecases.invoice_changes import changed, paid
 from chalicelib.usecases.judging import Judge, anew, same_payment
@@ -187,7 +187,7 @@ class Deposits:
         changes, and with the block's time perhaps whether it came in time. Its owner knows of it already."""
         invoice = self._book.invoice(known.tenant, known.invoice_id)
         moved = _in_block(known, block)
-        moved = replace(moved, late=_late(moved, invoice))
+        moved = replace(moved, late=is_late(moved, invoice))
         news = News(self._clock.now_ms())
         changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch)]
         if deposit_work(moved) != deposit_work(known):
@@ -212,7 +212,7 @@ class Deposits:
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))
             before = self._book.invoice(tenant, deposit.invoice_id)
-            deposit = replace(deposit, late=_late(deposit, before))
+            deposit = replace(deposit, late=is_late(deposit, before))
             deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
             if before is not None:
                 changes += changed(before, paid(news, before, None, deposit, views, tip))
@@ -315,12 +315,6 @@ class Deposits:
 def _to_its_owner(known: Deposit, seen: Deposit) -> str | None:
     """The status of `known` for whoever has `seen`, which takes its place: another owner was never told of it."""
     return known.status if known.tenant == seen.tenant else None
-
-
-def _late(deposit: Deposit, invoice: Invoice | None) -> bool:
-    """Judged anew for each block that a payment is in (`Deposit.paid_at`)."""
-    at = deposit.paid_at
-    return invoice is not None and at is not None and at > invoice.expires_at
 
 
 def _in_block(deposit: Deposit, block: Block | None) -> Deposit:

@@ -60,6 +60,7 @@ def expired(news: News, before: Invoice, views: Views, tip: int | None) -> Invoi
 
 def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: Views, tip: int | None) -> Invoice:
     """The invoice after a deposit for it went from `old` to `new`: seen, in another block, credited, held, let go, orphaned.
+    `old` is None for one that was not for it until now.
 
     Another coin on its address is the merchant's, not the invoice's.
     """
@@ -67,7 +68,7 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
         return before
     share, had = share_of(new), share_of(old)
     sums = {name: getattr(before, name) + share.get(name, 0) - had.get(name, 0) for name in SUMS}
-    comes_late = "late_unconfirmed" in share and not {"late", "late_unconfirmed"} & had.keys()
+    comes_late = bool({"late", "late_unconfirmed"} & share.keys()) and not {"late", "late_unconfirmed"} & had.keys()
     if comes_late and not before.expired and new.block_number is not None:
         without = replace(before, unconfirmed=before.unconfirmed - had.get("unconfirmed", 0))
         # A block after its time is in the chain: nobody has to wait for the clock.

@@ -9,6 +9,7 @@ from functools import partial
 
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import Cursor
+from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts, new_id
 from chalicelib.domain.invoices import ExternalId, Invoice, Quote
@@ -78,8 +79,8 @@ class Invoices:
     ) -> Invoice:
         """A new invoice over `price` (units of `coin`, or a fiat amount priced now) at an address of its own.
 
-        Raises BusinessRule (inactive coin, inactive or halted network, the merchant's settings, no fresh rate, externalId
-        taken), Unavailable.
+        Raises BusinessRule (inactive coin, inactive or halted network, the merchant's settings, less than the coin's
+        minDepositAmount, no fresh rate, externalId taken), Unavailable.
         """
         if isinstance(price, int) and price <= 0:
             raise ValueError("an invoice asks for more than nothing")
@@ -94,7 +95,9 @@ class Invoices:
         now = self._clock.now_ms()
         base = self._public_url or wishes.gateway_url
         worth = _priced(coin, price, self._rates(realm), now)
-        settings.demand(coin.slug, worth.amount, coin.decimals, "amount" if worth.priced is None else "fiatAmount")
+        asked = "amount" if worth.priced is None else "fiatAmount"
+        settings.demand(coin.slug, worth.amount, coin.decimals, asked)
+        _demand_minimum(coin, worth.amount, asked, self._rates(realm), now)
         invoice_id = new_id("inv", now)
         address, changes = self._addresses.prepare(tenant, network, widest(network), invoice_id=invoice_id)
         invoice = Invoice(
@@ -215,6 +218,20 @@ def _demand_scanning(network: Network, halted: bool) -> None:
         raise BusinessRule("network", f"{network.slug} is not active here: payments to it would not be seen")
     if halted:
         raise BusinessRule("network", f"{network.slug} is halted: nothing is credited there until the operator has looked at it")
+
+
+def _demand_minimum(coin: Coin, units: int, asked: str, rates: Rates, now_ms: int) -> None:
+    """Raises BusinessRule where `units` are less than the coin's minDepositAmount: a payment of it would be too little elsewhere.
+
+    A minimum in USD without a fresh rate refuses nothing.
+    """
+    try:
+        least = limit_units(coin, "minDepositAmount", rates, now_ms)
+    except NoFreshRate:
+        return
+    if least is not None and units < least:
+        text, unit = amount_text(coin, "minDepositAmount"), "USD" if in_usd(coin) else coin.slug
+        raise BusinessRule(asked, f"is less than {text} {unit}, the least that is credited of {coin.slug} (minDepositAmount)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""What a deposit is judged by when it is seen: is it enough, is its sender on the grey list, is it the payment that is known."""
+"""What a deposit is judged by when it is seen: is it enough, or for an open invoice; is its sender on the grey list; is it the
+payment that is known."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import replace
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.coin_settings import NoFreshRate, in_usd, limit_units
 from chalicelib.domain.deposits import BELOW_MINIMUM, GREY_LISTED, Deposit
+from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -19,10 +21,20 @@ class Judge:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
 
     def judged(self, network: Network, coin: Coin, deposit: Deposit) -> Deposit:
-        """`deposit`, which nobody has judged yet, with its flags; for no invoice where it is too little."""
-        if deposit.tenant is not None and deposit.amount < self._minimum(network, coin):
+        """`deposit`, which nobody has judged yet, with its flags; for no invoice where it is too little.
+
+        At the address of an invoice that is open now every amount is the merchant's: a price may be paid in parts.
+        """
+        small = deposit.tenant is not None and deposit.amount < self._minimum(network, coin)
+        if small and not self._for_open_invoice(deposit):
             deposit = replace(deposit, invoice_id=None, flags=(*deposit.flags, BELOW_MINIMUM))
         return replace(deposit, flags=self.flags(network, deposit))
+
+    def _for_open_invoice(self, deposit: Deposit) -> bool:
+        if deposit.tenant is None or deposit.invoice_id is None:
+            return False
+        invoice = self._store.get(Invoice, tenant=deposit.tenant, id=deposit.invoice_id)
+        return invoice is not None and invoice.takes_any(deposit.block_number)
 
     def _minimum(self, network: Network, coin: Coin) -> int:
         """Units below which a deposit is not the merchant's."""

@@ -197,8 +197,8 @@ def paid_in_parts(shop: Shop, witness: Witness) -> dict[str, Any]:
 
 
 def late_and_small(shop: Shop, witness: Witness) -> None:
-    """Expired, paid too late, and too little to be the merchant's."""
-    late, small = shop.invoice("1", expiresIn=60), shop.invoice("1")
+    """Expired, paid too late; and where there is no open invoice, too little to be the merchant's."""
+    late, small = shop.invoice("1", expiresIn=60), shop.post("/v1/addresses", {"network": "ethereum"}).json
     shop.wait(61)
     shop.turn("housekeeping")
     witness.settled(late["id"])
@@ -211,7 +211,7 @@ def late_and_small(shop: Shop, witness: Witness) -> None:
     shop.turn()
     Operator(shop.stack).do("PUT", "/v1/coins", coin="eth", network="ethereum", minDepositAmount=0)
     (below,) = shop.get("/v1/transactions", address=small["address"])["data"]
-    assert (shop.told(small["id"]), below["flags"]) == ({"invoice.created": 1}, ["below_minimum"])
+    assert below["flags"] == ["below_minimum"]
     witness.settled(below["id"], "ethereum:eth")
 
 

@@ -471,3 +471,48 @@ def test_a_payment_seen_by_two_at_once_is_one(coins: Coins) -> None:
     coins.look()
     assert coins.record(sent).block_number is not None
     assert coins.told(coins.id(sent)) == ["transaction.detected"]
+
+
+@pytest.fixture
+def minimum(coins: Coins) -> Iterator[None]:
+    """Half a coin, in the operator's settings."""
+    for amount in ("0.5", "0"):
+        body = {"coin": "btc", "network": "bitcoin", "minDepositAmount": amount}
+        answer = coins.shop.stack.call("PUT", "/v1/coins", coins.shop.stack.keys["admin_test"], json=body)
+        assert answer.status == 200, answer.body
+        if amount == "0.5":
+            yield
+
+
+@pytest.mark.usefixtures("minimum")
+def test_the_first_sight_of_a_small_payment_decides_whose_it_is(coins: Coins) -> None:
+    """The invoice is open when it is seen, and no longer when it is in a block."""
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc", expiresIn=60)
+    sent = coins.send(invoice["address"], SATOSHIS // 10)
+    coins.look()
+    assert (shop.status(invoice), coins.record(sent).flags, shop.balance("btc")["pending"]) == ("partial", (), "0.1")
+    shop.wait(120)
+    shop.mine(2)
+    coins.look()
+    assert shop.status(invoice) == "expired"
+    coins.mine(sent)
+    coins.look()
+    coins.confirm()
+    assert (shop.available("btc"), coins.record(sent).flags, shop.status(invoice)) == ("0.1", (), "expired")
+
+
+@pytest.mark.usefixtures("minimum")
+def test_a_release_of_what_waits_to_be_in_a_block(coins: Coins) -> None:
+    shop = coins.shop
+    address = shop.post("/v1/addresses", {"network": "bitcoin"}).json["address"]
+    sent = coins.send(address, SATOSHIS // 10)
+    coins.look()
+    assert (coins.record(sent).flags, shop.balance("btc")) == (("below_minimum",), NOTHING)
+    answer = shop.stack.call("POST", f"/v1/transactions/{coins.id(sent)}/release", shop.stack.keys["admin_test"])
+    assert (answer.status, shop.balance("btc")["pending"]) == (200, "0.1")
+    assert audit(services().store) == []
+    coins.mine(sent)
+    coins.look()
+    coins.confirm()
+    assert (shop.available("btc"), coins.record(sent).flags) == ("0.1", ())

@@ -90,10 +90,19 @@ def test_zero_is_no_limit_and_so_never_out_of_order() -> None:
     }
 
 
-def test_numbers_stay_when_their_unit_changes_unless_they_do_not_fit_it() -> None:
-    assert merged(18, {"minValue": "5"}, {"useUsdLimits": True}) == {"minValue": "5", "useUsdLimits": True}
-    with pytest.raises(BusinessRule, match="US dollars"):
-        merged(18, {"minValue": "0.0001"}, {"useUsdLimits": True})
+def test_every_number_is_sent_anew_when_their_unit_changes() -> None:
+    known: dict[str, str | bool] = {"minValue": "5", "hotFloor": "1", "maxValue": "0", "collectPercentageHot": "20"}
+    with pytest.raises(BusinessRule, match=r"in US dollars \(0: no limit\): minValue, hotFloor$") as refused:
+        merged(18, known, {"useUsdLimits": True})
+    assert refused.value.details["field"] == "useUsdLimits"
+    with pytest.raises(BusinessRule, match=r": hotFloor$"):
+        merged(18, known, {"useUsdLimits": True, "minValue": "5"})
+    in_usd = merged(18, known, {"useUsdLimits": True, "minValue": "0", "hotFloor": "3000"})
+    assert in_usd == {**known, "useUsdLimits": True, "minValue": "0", "hotFloor": "3000"}
+    with pytest.raises(BusinessRule, match="in coin units"):
+        merged(18, in_usd, {"useUsdLimits": False})
+    assert merged(18, in_usd, {"useUsdLimits": True, "minValue": "1"})["hotFloor"] == "3000"
+    assert merged(18, {"minValue": "5"}, {"useUsdLimits": False}) == {"minValue": "5", "useUsdLimits": False}
 
 
 def test_the_percentage_has_one_spelling() -> None:

@@ -278,8 +278,9 @@ def precreate_token(ctx: Ctx, body: CoinPrecreate) -> Answer:
 def change_coin(ctx: Ctx, body: CoinChangeByBody) -> Answer:
     """What is not sent stays as it is. Where the slug is on several networks, `network` is required.
 
-    An INACTIVE coin takes no new invoices and withdrawals; what arrives is still credited. When `useUsdLimits` changes, amounts
-    that are not sent with it stay the same numbers in the other unit. Other processes of the service follow within half a minute.
+    An INACTIVE coin takes no new invoices and withdrawals; what arrives is still credited. When `useUsdLimits` changes, every
+    amount that is not 0 has to be sent with it, in its new unit: `VALIDATION_ERROR` names those that are missing. Other processes
+    of the service follow within half a minute.
     """
     return _changed(ctx, body.coin, body)
 

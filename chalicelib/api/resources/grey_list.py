@@ -108,14 +108,18 @@ def remove_from_grey_list(ctx: Ctx, body: GreyListRemove, query: GreyListRemoveQ
 
 @endpoint(
     "POST", "/transactions/{txId}/release", family="envelope", level="admin", permission="addresses:write",
-    answer="transactions.Transaction", summary="Release a deposit that is held",
+    answer="transactions.Transaction", summary="Release a deposit that is held, or below the minimum",
 )  # fmt: skip
 def release_transaction(ctx: Ctx) -> Answer:
     """For a deposit of any merchant of the key's realm, by its id (`tx_…`) or by the chain's hash: its money becomes available and
-    counts for its invoice. Where several movements share the hash, the VALIDATION_ERROR names their ids, and which are held.
+    counts for its invoice. Where several movements share the hash, the VALIDATION_ERROR names their ids, and what can be released.
 
-    A deposit is held from its confirmation on; one that is pending, was released before, or was never held is a
+    A deposit from the grey list is held from its confirmation on; one that is pending, was released before, or was never held is a
     VALIDATION_ERROR. Should a reorganisation take it out of the chain and bring it back, it is not held again.
+
+    A deposit with the flag `below_minimum` can be released at any time while it is in the chain or waits to be: the flag goes, it
+    is credited with its confirmations (at once where it has them), and it counts for the invoice of its address like any payment of
+    its time: late after the invoice's end, `overpaid` where the invoice is completed.
     """
     released = ctx.services.releases(ctx.realm).release(ctx.realm, ctx.param("txId"), ctx.key.id)
     return Answer(ctx.views.deposit(released))

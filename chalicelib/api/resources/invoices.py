@@ -157,6 +157,9 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
 
     On an EVM network the address is watched on all EVM networks: what comes on another one, or in another known coin, is credited
     to the merchant and listed in `GET /v1/transactions`, and counts for no invoice.
+
+    Less than the coin's `minDepositAmount` is `VALIDATION_ERROR`; one in USD counts by a fresh rate, and not at all without
+    one. While the invoice is `pending`, `partial` or `confirming`, payments of any amount count.
     """
     coin = chosen_coin(ctx.catalogue, "currency", body.currency, body.network)
     answer = ctx.once(ctx.views.invoice)
