@@ -34,7 +34,10 @@ class Judge:
         if deposit.tenant is None or deposit.invoice_id is None:
             return False
         invoice = self._store.get(Invoice, tenant=deposit.tenant, id=deposit.invoice_id)
-        return invoice is not None and invoice.takes_any(deposit.block_number)
+        if invoice is None:
+            return False
+        # Blocks of another EVM network have numbers of their own.
+        return invoice.takes_any(deposit.block_number if invoice.network == deposit.network else None)
 
     def _minimum(self, network: Network, coin: Coin) -> int:
         """Units below which a deposit is not the merchant's."""
