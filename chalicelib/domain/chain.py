@@ -176,11 +176,16 @@ class MinedBlocks:
 
 @dataclass(frozen=True, slots=True)
 class FeeQuote:
-    """What a plain payment of each coin costs now, in units of the native coin. `at` in milliseconds since 1970."""
+    """What a plain payment of each coin costs now, in units of the native coin. `at` in milliseconds since 1970.
+
+    `collecting` is what collecting one deposit of each costs, whether it is collected or not: the top-up and the sweep of a token,
+    the sweep of a native coin, a consolidation of that output alone on networks of coins.
+    """
 
     network: NetworkId
     fees: dict[str, int]
     at: int
+    collecting: dict[str, int] = field(default_factory=dict)
     version: int = 1
 
 

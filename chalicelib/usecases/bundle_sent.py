@@ -8,6 +8,7 @@ from chalicelib.domain.chain import Receipt
 from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Change
 from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.accounts import FeeEstimate
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
@@ -15,6 +16,8 @@ from chalicelib.usecases.verdicts import Scanned
 
 PLAIN_VSIZE = 141
 """Virtual bytes of a payment with one input, one recipient and change, all P2WPKH (BIP-141)."""
+CONSOLIDATED_VSIZE = 110
+"""The same of a transaction with one input and one output: a consolidation of a single deposit, which is the dearest for each."""
 
 
 class SentTogether:
@@ -63,6 +66,7 @@ class SentTogether:
         """None: coins have no nonces. That a coin is gone is found by `bundle_settlement`."""
         return None
 
-    def quote(self, sender: str, coin: Coin) -> int:
-        """What a plain payment would cost by itself now. Raises Unavailable."""
-        return -(-self._payer.fee_rate("normal") * PLAIN_VSIZE // 1000)
+    def quote(self, sender: str, coin: Coin) -> FeeEstimate:
+        """What a plain payment would cost by itself now, and consolidating one output. Raises Unavailable."""
+        rate = self._payer.fee_rate("normal")
+        return FeeEstimate(-(-rate * PLAIN_VSIZE // 1000), bare=-(-rate * CONSOLIDATED_VSIZE // 1000))

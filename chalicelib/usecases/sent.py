@@ -13,7 +13,7 @@ from chalicelib.domain.chain import Receipt
 from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports.accounts import ChainPayer, Payment
+from chalicelib.usecases.ports.accounts import ChainPayer, FeeEstimate, Payment
 from chalicelib.usecases.stuck import Stuck
 from chalicelib.usecases.verdicts import Scanned
 from chalicelib.usecases.withdrawal_steps import payout_command
@@ -42,8 +42,8 @@ class Sent(Protocol):
         reaches it: how many nonces of the wallet are used for good. None otherwise. Raises Unavailable."""
         ...
 
-    def quote(self, sender: str, coin: Coin) -> int:
-        """What a plain payment of `coin` costs now, in units of the native coin. Raises Refused, Unavailable."""
+    def quote(self, sender: str, coin: Coin) -> FeeEstimate:
+        """What a plain payment of `coin` costs now, and a deposit's way to a wallet. Raises Refused, Unavailable."""
         ...
 
 
@@ -80,5 +80,5 @@ class SentAlone:
     def lost(self, order: PaymentOrder, scanned: Scanned) -> int | None:
         return self._stuck.lost(order.usurped, order.nonce, order.wallet, scanned)
 
-    def quote(self, sender: str, coin: Coin) -> int:
-        return self._payer.estimate(Payment(sender, sender, coin.contract, 1, 0)).fee
+    def quote(self, sender: str, coin: Coin) -> FeeEstimate:
+        return self._payer.estimate(Payment(sender, sender, coin.contract, 1, 0))

@@ -20,6 +20,7 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payouts import order_id
+from chalicelib.usecases.ports.accounts import FeeEstimate
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
@@ -314,22 +315,30 @@ class Settlement:
         self._store.commit([Save(after), Save(again), Close(work), Open(sent_work(before)), *money, *news.emit()])
 
     def quote_fees(self, senders: Sequence[str]) -> None:
-        """Store what a plain payment of each coin costs now, once a minute: the API shows it without asking a node."""
+        """Store what a plain payment of each coin costs now, and collecting one deposit of it, once a minute: the API shows the one
+        and charges both without asking a node."""
         now = self._clock.now_ms()
         known = self._store.get(FeeQuote, network=self._network.id)
         if known is not None and now - known.at < QUOTE_SECONDS * 1000:
             return
-        fees: dict[str, int] = {}
-        for coin in self._store.catalogue(self._network.realm).coins_of(self._network.slug):
+        found: dict[str, FeeEstimate] = {}
+        catalogue = self._store.catalogue(self._network.realm)
+        native = catalogue.native(self._network.slug)
+        for coin in catalogue.coins_of(self._network.slug):
             if coin.status != "ACTIVE":
                 continue
             for sender in senders:
                 try:
-                    fees[coin.slug] = self._sent.quote(sender, coin)
+                    found[coin.slug] = self._sent.quote(sender, coin)
                     break
                 except Refused as refused:
                     log.info("%s: no fee estimate for %s of %s: %s", self._network.id, coin.slug, sender, refused)
-        quote = FeeQuote(self._network.id, fees, now, version=1 if known is None else known.version + 1)
+        fees = {slug: estimate.fee for slug, estimate in found.items()}
+        collecting = {slug: estimate.sweep for slug, estimate in found.items() if slug == native.slug}
+        if native.slug in fees:  # the address of a token needs the sweep's fee first
+            collecting |= {slug: fees[native.slug] + found[slug].sweep for slug in found if slug != native.slug}
+        version = 1 if known is None else known.version + 1
+        quote = FeeQuote(self._network.id, fees, now, collecting, version)
         try:
             self._store.commit([Save(quote)])
         except Conflict:

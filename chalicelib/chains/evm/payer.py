@@ -80,7 +80,14 @@ class EvmPayer:
         return self._sure(lambda: quantity(node.call("eth_getTransactionCount", [address, "latest"]), "a nonce"))
 
     def estimate(self, payment: Payment) -> FeeEstimate:
-        """The most that the payment would cost now, in wei. Raises Refused when it would fail on the chain, Unavailable."""
+        """The most that the payment would cost now, in wei.
+
+        A token's payment to the sender itself stands for one to an address that never had it, which is the dearest: it writes a
+        word of storage that was zero (EIP-2200). Raises Refused when it would fail on the chain, Unavailable.
+        """
+        if payment.contract is not None and payment.recipient == payment.sender:
+            unused = keccak256(f"unused|{payment.sender}".encode())[-20:]
+            payment = replace(payment, recipient="0x" + unused.hex())
         return FeeEstimate(self._sure(lambda: self._plan(payment)).fee)
 
     def cost(self, payment: Payment) -> FeeEstimate:

@@ -46,6 +46,9 @@ class Resources:
     energy: int
 
 
+NOTHING = Resources(0, 0, 0)
+
+
 def prices_of(answer: Any) -> Prices:
     """The prices in an answer to wallet/getchainparameters."""
     found = row(answer, "the chain's parameters").get("chainParameter")

@@ -62,10 +62,12 @@ class TronPayer:
         A payment to the sender itself stands for one to an address that nobody has used, which is the dearest: who asks so does
         not know yet who will be paid. Raises Refused when it would fail on the chain, Unavailable.
         """
-        if payment.recipient == payment.sender:
-            unused = sha256(f"unused|{payment.sender}".encode()).digest()[:20]
-            payment = replace(payment, recipient=text_address(b"\x41" + unused))
-        return FeeEstimate(self._sending.sure(lambda: self._plan(payment)).fee)
+        if payment.recipient != payment.sender:
+            return FeeEstimate(self._sending.sure(lambda: self._plan(payment)).fee)
+        unused = sha256(f"unused|{payment.sender}".encode()).digest()[:20]
+        dearest = replace(payment, recipient=text_address(b"\x41" + unused))
+        bare = self._sending.sure(lambda: self._plan(payment, pays=False, bare=True)).fee
+        return FeeEstimate(self._sending.sure(lambda: self._plan(dearest)).fee, bare)
 
     def cost(self, payment: Payment) -> FeeEstimate:
         """As `estimate`, without asking whether the sender has the TRX to burn. Raises Refused, Unavailable."""
@@ -132,8 +134,8 @@ class TronPayer:
         """Whether no block will ever have it, so that another may be signed in its place. Raises Unavailable."""
         return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid))
 
-    def _plan(self, payment: Payment, *, pays: bool = True) -> _Plan:
-        """`pays`: only where the sender has what it would burn."""
+    def _plan(self, payment: Payment, *, pays: bool = True, bare: bool = False) -> _Plan:
+        """`pays`: only where the sender has what it would burn. `bare`: as if it had neither energy nor bandwidth."""
         if payment.amount <= 0 or payment.nonce < 0:
             raise ValueError("a payment moves something, and its nonce is not negative")
         requests: list[tuple[str, Any]] = [
@@ -144,7 +146,7 @@ class TronPayer:
         if payment.contract is None:
             requests.append(("wallet/getaccount", {"address": hex_address(payment.recipient), "visible": False}))
         answers = self._node.batch(requests)
-        prices, have = fees.prices_of(answers[0]), fees.resources_of(answers[1])
+        prices, have = fees.prices_of(answers[0]), fees.NOTHING if bare else fees.resources_of(answers[1])
         funds = whole(row(answers[2], "an account").get("balance"), "a balance")
         draft = transactions.Unsigned(
             "TransferContract" if payment.contract is None else "TriggerSmartContract",

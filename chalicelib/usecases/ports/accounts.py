@@ -43,9 +43,16 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class FeeEstimate:
-    """`fee` is the most that the payment can cost, in units of the native coin."""
+    """`fee` is the most that the payment can cost, in units of the native coin. `bare`: what the same costs out of an address that
+    has nothing of the network's resources (Tron: energy, bandwidth), to one that has the coin already; None: as much as `fee`."""
 
     fee: int
+    bare: int | None = None
+
+    @property
+    def sweep(self) -> int:
+        """What moving a deposit of the coin to a wallet costs, once its address has the fee."""
+        return self.fee if self.bare is None else self.bare
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,9 @@ class ChainPayer(Protocol):
         ...
 
     def estimate(self, payment: Payment) -> FeeEstimate:
-        """What it would cost now. Raises Refused (InsufficientFunds) when it would fail on the chain, Unavailable."""
+        """What it would cost now. A payment to the sender itself stands for one to an address that never had the coin, which is the
+        dearest: who asks so does not know yet who will be paid. Raises Refused (InsufficientFunds) when it would fail on the chain,
+        Unavailable."""
         ...
 
     def cost(self, payment: Payment) -> FeeEstimate:
