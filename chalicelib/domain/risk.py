@@ -91,7 +91,8 @@ class Assessment:
 class PaymentHistory:
     """What one merchant has paid of one coin: how often, the largest amount and the latest ones in units; payments and units to new
     addresses within a day, as windows (`domain.limits`); and for each of the last days with payments its number since 1970, how
-    many and how many units went to new addresses. What goes to the merchant's own addresses is not in it."""
+    many and how many units went to new addresses. What goes to addresses of this service comes back, and would make any habit: it
+    is in the windows alone."""
 
     tenant: TenantId
     asset: AssetId
@@ -108,8 +109,15 @@ class PaymentHistory:
         """The amount that half of the latest ones are not above."""
         return median_low(self.latest) if self.latest else 0
 
-    def with_payment(self, now: int, units: int, new: bool) -> PaymentHistory:
-        """The next version, with a payment that begins `now`, to an address that is `new` or not."""
+    def with_payment(self, now: int, units: int, new: bool, service: bool = False) -> PaymentHistory:
+        """The next version, with a payment that begins `now`, to an address that is `new` or not, or one of this service."""
+        if service:
+            return replace(
+                self,
+                fresh=booked(self.fresh, now, 1, DAY_MS),
+                fresh_units=booked(self.fresh_units, now, units, DAY_MS),
+                version=self.version + 1,
+            )
         today = now // DAY_MS
         days = {number: (many, total) for number, many, total in self.days}
         many, total = days.get(today, (0, 0))
@@ -208,7 +216,7 @@ def mark_of(address: str) -> str:
 class Case:
     """One payment, and what is known about it. `trusted_since`: when it was whitelisted, None where it is not; `paid`: it has had
     money before; `failures` on the chain within a day; `contract`: code lies at the address; `own`: a deposit address of the same
-    merchant. `large` says whether so many units are worth as much as the rules' `usd`; yes where nobody knows."""
+    merchant; `service`: of any merchant here. `large` says whether so many units are worth as much as the rules' `usd`; yes where nobody knows."""
 
     address: str
     units: int
@@ -220,6 +228,7 @@ class Case:
     failures: int = 0
     contract: bool = False
     own: bool = False
+    service: bool = False
 
     def new(self, now: int) -> bool:
         """Whether its address is: first paid less than a day ago, or had far more since then than before; not where it is
@@ -248,7 +257,7 @@ def judge(case: Case, rules: RiskRules, now: int) -> tuple[Finding, ...]:
         found.append("new_address")
     if history.count >= ESTABLISHED and case.units > max(history.largest, UNUSUAL_TIMES * history.typical - 1):
         found += ["unusual_amount"] if case.large(case.units) else []
-    if new and _hurried(case, rules, now):
+    if (new or case.service) and _hurried(case, rules, now):
         found.append("velocity")
     if not case.paid and any(payee.address != case.address for payee in case.payees.known):
         found.append("look_alike")

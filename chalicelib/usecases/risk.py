@@ -32,12 +32,13 @@ _EXACT = Context(prec=120)
 class Judged:
     """`assessment` is None where nothing was found. `never` says why nothing can be paid to the address at all, None where it can:
     a service wallet's, or one of ours that is not watched on the network. `noted` is what the transaction saves that begins the
-    payment."""
+    payment. `own`: the address is one of this service, whosever."""
 
     assessment: Assessment | None
     asks: bool
     never: str | None
     noted: tuple[Change, ...]
+    own: bool = False
 
 
 PAGE, MOST_PAGES = 500, 10
@@ -87,6 +88,7 @@ class Risk:
             paid=paid,
             failures=failures,
             own=watched is not None and watched.tenant == tenant,
+            service=watched is not None,
         )
         new = case.new(now)
         if new:
@@ -95,11 +97,9 @@ class Risk:
         assessment = Assessment(judge(case, self._rules, now), accepted)
         met = case.payees.with_payment(address, now, withdrawal.id, withdrawal.asset, withdrawal.amount, new and case.grows(now))
         noted: list[Change] = [] if met is None else [Save(met)]
-        if not case.own:
-            # What comes back costs nothing: it would make any habit.
-            noted.append(Save(case.history.with_payment(now, withdrawal.amount, new)))
+        noted.append(Save(case.history.with_payment(now, withdrawal.amount, new, case.service)))
         asks = assessment.unaccepted >= self._rules.threshold
-        return Judged(assessment if assessment.findings else None, asks, _never(watched, network), tuple(noted))
+        return Judged(assessment if assessment.findings else None, asks, _never(watched, network), tuple(noted), case.service)
 
     def _with_whitelist(self, network: Network, payees: Payees) -> Payees:
         """With what the merchant trusts and was trusted before trusting noted it here. Asked for an address that is not known yet,

@@ -241,3 +241,16 @@ def test_the_operators_word_is_about_what_it_was_asked() -> None:
     assert (unsigned.waits_for, unsigned.reopened) == ("approval", 0)
     signed = replace(unsigned, signatures=(ApprovalSignature("alice", "00", NOW),))
     assert (signed.waits_for, signed.given) == ("risk", False)
+
+
+def test_what_goes_to_addresses_of_this_service_is_haste_and_no_habit() -> None:
+    """It comes back: whoever pays itself, or a friend here who pays back, could make any habit."""
+    history = PaymentHistory(TENANT, ASSET)
+    for n in range(RULES.per_hour):
+        history = history.with_payment(NOW + n * 1000, 9 * COIN, False, service=True)
+    later = NOW + RULES.per_hour * 1000
+    assert (history.count, history.largest, history.typical, history.days) == (0, 0, 0, ())
+    assert "velocity" in names(case(9 * COIN, history=history), later)
+    again = case(9 * COIN, history=history, payees=known(), paid=True, service=True)
+    assert (names(again, later), score(again, later) >= RULES.threshold) == (["velocity"], True)
+    assert names(replace(again, service=False), later) == []  # others that were always paid still are
