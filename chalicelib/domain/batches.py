@@ -19,18 +19,21 @@ _SEPARATOR = "|"
 
 @dataclass(frozen=True, slots=True)
 class BatchOutput:
-    """`amount` in units; `reasons` why somebody has to agree to it; `limited` as a withdrawal has it."""
+    """`amount` in units; `reasons` why somebody has to agree to it; `limited` as a withdrawal has it. `charge` is reserved beside
+    its amount, `fixed` the part of that which is no fee of its own; None in batches that charge all outputs alike."""
 
     to_address: str
     amount: int
     reasons: tuple[ApprovalReason, ...] = ()
     limited: bool = False
+    charge: int | None = None
+    fixed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalBatch:
-    """Never changed. `fee` is the estimate for each, `charge` what is reserved of the merchant's for each, at
-    `charge_rate` (see `Withdrawal`); `required` and `signers` are those of the multisig configuration."""
+    """Never changed. `fee` is the estimate for each, `charge` what each is debited for it that says nothing else, `charge_rate` the
+    rate of all charges; `required` and `signers` are those of the multisig configuration."""
 
     id: str
     tenant: TenantId
@@ -50,7 +53,10 @@ class WithdrawalBatch:
     @property
     def reserved(self) -> int:
         """What all its withdrawals reserve, in units."""
-        return sum(output.amount + self.charge for output in self.outputs)
+        return sum(output.amount + self._charge(output) for output in self.outputs)
+
+    def _charge(self, output: BatchOutput) -> int:
+        return self.charge if output.charge is None else output.charge
 
     def members(self) -> list[Withdrawal]:
         """The withdrawals as they are first stored."""
@@ -81,8 +87,9 @@ class WithdrawalBatch:
             batch_id=self.id,
             approval=approval,
             limited=output.limited,
-            charge=self.charge,
-            charge_rate=self.charge_rate,
+            charge=self._charge(output),
+            charge_rate=self.charge_rate if self._charge(output) else None,
+            charge_fixed=output.fixed,
         )
 
 

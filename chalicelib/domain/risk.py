@@ -216,7 +216,8 @@ def mark_of(address: str) -> str:
 class Case:
     """One payment, and what is known about it. `trusted_since`: when it was whitelisted, None where it is not; `paid`: it has had
     money before; `failures` on the chain within a day; `contract`: code lies at the address; `own`: a deposit address of the same
-    merchant; `service`: of any merchant here. `large` says whether so many units are worth as much as the rules' `usd`; yes where nobody knows."""
+    merchant; `service`: of any merchant here. `large` says whether so many units are worth as much as the rules' `usd`; yes where
+    nobody knows."""
 
     address: str
     units: int

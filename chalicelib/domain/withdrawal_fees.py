@@ -7,10 +7,22 @@ real fee.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 from chalicelib.domain.withdrawals import Withdrawal
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What is reserved for one payment beside its amount, in units of the withdrawn coin: `fixed` of them are debited whole. `rate`
+    is the one that a fee is worth so many at; None where nothing is reserved."""
+
+    units: int = 0
+    fixed: int = 0
+    rate: str | None = None
+
 
 SAME_COIN = "1"
 """The rate of a fee that is paid in the withdrawn coin itself."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Context
 from typing import Any
 
 from chalicelib.domain.addresses import Wallet, Watched
@@ -22,16 +21,14 @@ from chalicelib.domain.ledger import Balance
 from chalicelib.domain.limits import DAY_MS, MONTH_MS, MOST_OWN, Paid, PayeeSpent, Spent, used, window_of, with_payments
 from chalicelib.domain.merchant_settings import MerchantSettings
 from chalicelib.domain.money import format_units
-from chalicelib.domain.rates import Rates, RatesOf
+from chalicelib.domain.rates import STALE_MS, Rates, RatesOf
 from chalicelib.domain.whitelist import WhitelistEntry, entry_id, limit_of
-from chalicelib.domain.withdrawal_fees import SAME_COIN, in_coin, rate_text
+from chalicelib.domain.withdrawal_fees import SAME_COIN, Charge, in_coin, rate_text
 from chalicelib.domain.withdrawals import Priority, fee_at
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.risk import is_service, token_contracts, unwatched, unwatched_words
-
-_EXACT = Context(prec=120)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +59,15 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Yes: what to store beside the withdrawals: `spent`, and `own` of single addresses. For each output: `reasons` why somebody
-    has to agree to it, and `limited`, whether it counts towards limits of its address."""
+    """Yes: what to store beside the withdrawals: `spent`, and `own` of single addresses. For each output: `charges`, what it is
+    charged beside its amount, `reasons` why somebody has to agree to it, and `limited`, whether it counts towards limits of its
+    address."""
 
     balance: Balance
     spent: Spent
     own: tuple[PayeeSpent, ...]
     fee: int
-    charge: int
-    charge_rate: str | None
+    charges: tuple[Charge, ...]
     reasons: tuple[tuple[ApprovalReason, ...], ...]
     limited: tuple[bool, ...]
     settings: MerchantSettings = field(repr=False)
@@ -127,9 +124,8 @@ class Rules:
         fee = fee_at(quoted or 0, priority)
         if quoted is not None and not self._merchant_pays:
             self._check_worth(outputs, fee, now)
-        charge = self._charge(None if quoted is None else fee, now) if self._merchant_pays else 0
-        charge_rate = self._rate(now) if self._merchant_pays else None
-        needed = total + charge * len(outputs)
+        charges = self._charges(facts, outputs, None if quoted is None else fee, now)
+        needed = total + sum(charge.units for charge in charges)
         if facts.balance.available < needed:
             details = {
                 "requested": self._shown(needed),
@@ -152,25 +148,37 @@ class Rules:
                 f"so many addresses with limits were paid in {self._coin.symbol} within 30 days that a batch can have only"
                 f" {MOST_OWN} more: pay to this one by itself",
             )
-        return Ruling(facts.balance, spent, tuple(own.values()), fee, charge, charge_rate, reasons, limited, facts.settings)
+        return Ruling(facts.balance, spent, tuple(own.values()), fee, charges, reasons, limited, facts.settings)
 
-    def _charge(self, fee: int | None, now: int) -> int:
-        """What a merchant who pays the fee is debited for each payment, in units of the coin; rounded up. Raises BusinessRule."""
-        coin = self._coin
-        if fee is None:
-            raise BusinessRule("network", f"there is no fee estimate for {coin.slug} on {self.network.slug} yet: try again soon")
-        worth = self._in_coin(fee, now)
-        if worth is None:
-            raise BusinessRule("coin", f"the network fee has no value in {coin.slug} now: a fresh rate is missing")
-        return worth
+    def _charges(self, facts: Facts, outputs: Sequence[Output], fee: int | None, now: int) -> tuple[Charge, ...]:
+        """What each payment is charged beside its amount. Raises BusinessRule where that can not be told now.
 
-    def _in_coin(self, fee: int, now: int) -> int | None:
-        """What a fee is worth in units of the coin, rounded up; None where a fresh rate is missing."""
+        A merchant who pays the fee is charged the estimate. One who pays an address of this service is charged the whole way, whose
+        ever it is and whoever pays fees: what comes back could be paid again, all day (money rule 14).
+        """
+        return tuple(
+            self._charge(facts.quote, fee, now, whole=output.to_address in facts.ours)
+            if self._merchant_pays or output.to_address in facts.ours
+            else Charge()
+            for output in outputs
+        )
+
+    def _charge(self, quote: FeeQuote | None, fee: int | None, now: int, *, whole: bool) -> Charge:
+        coin, slug = self._coin, self.network.slug
+        collecting = 0
+        if whole:  # a price of yesterday is none
+            fresh = quote is not None and now - quote.at <= STALE_MS
+            collecting = quote.collecting.get(coin.slug, 0) if quote is not None and fresh else 0
+        if fee is None or (whole and not collecting):
+            raise BusinessRule("network", f"there is no fee estimate for {coin.slug} on {slug} yet: try again soon")
         rate = self._rate(now)
-        return None if rate is None else in_coin(fee, rate)
+        if rate is None:
+            raise BusinessRule("coin", f"the network fee has no value in {coin.slug} now: a fresh rate is missing")
+        fixed = in_coin(collecting, rate)
+        return Charge(in_coin(fee, rate) + fixed, fixed, rate)
 
     def _rate(self, now: int) -> str | None:
-        """What a fee is converted at; None where a fresh rate is missing."""
+        """Units of the coin for one of the network's native coin; None where a fresh rate is missing."""
         coin, native = self._coin, self._catalogue.native(self.network.slug)
         if coin.contract is None:
             return SAME_COIN
@@ -182,7 +190,8 @@ class Rules:
 
     def _check_worth(self, outputs: Sequence[Output], fee: int, now: int) -> None:
         """Where the operator pays the fee, nobody burns more of it than is paid out. Nothing is asked where no rate is known."""
-        least = self._in_coin(fee, now)
+        rate = self._rate(now)
+        least = None if rate is None else in_coin(fee, rate)
         for output in outputs:
             if least is not None and output.amount < least:
                 raise BusinessRule(

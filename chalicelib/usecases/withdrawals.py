@@ -90,8 +90,9 @@ class Withdrawals:
                 emitted=1,
                 approval=approval,
                 limited=ruling.limited[0],
-                charge=ruling.charge,
-                charge_rate=ruling.charge_rate,
+                charge=ruling.charges[0].units,
+                charge_rate=ruling.charges[0].rate,
+                charge_fixed=ruling.charges[0].fixed,
             )
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
             views, news = views_now(catalogue, self._rates_of, now), News(now)
@@ -135,12 +136,11 @@ class Withdrawals:
                 fee=ruling.fee,
                 priority=priority,
                 outputs=tuple(
-                    BatchOutput(o.to_address, o.amount, reasons, limited)
-                    for o, reasons, limited in zip(asked, ruling.reasons, ruling.limited, strict=True)
+                    BatchOutput(o.to_address, o.amount, reasons, limited, charge.units, charge.fixed)
+                    for o, reasons, limited, charge in zip(asked, ruling.reasons, ruling.limited, ruling.charges, strict=True)
                 ),
                 created_at=asked_at,
-                charge=ruling.charge,
-                charge_rate=ruling.charge_rate,
+                charge_rate=next((charge.rate for charge in ruling.charges if charge.rate is not None), None),
                 required=config.required_signatures if signed else 0,
                 signers=config.signers if signed else (),
             )

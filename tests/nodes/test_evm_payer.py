@@ -72,6 +72,16 @@ def test_token_payment_from_estimate_to_receipt(chain: Chain, stranger: str, coi
     assert chain.reader.balance(key.address, contract) == 5_000_000 - 1_234_567
 
 
+def test_a_tokens_quote_is_that_of_an_address_that_never_had_it(chain: Chain, stranger: str) -> None:
+    """A word of storage that was zero costs four times one that was not (EIP-2200): nobody shall be charged too little."""
+    key = chain.funded(wei=ETHER, usdc=10)
+    quoted = chain.payer.estimate(Payment(key.address, key.address, chain.usdc, 1, nonce=0))
+    first = chain.payer.estimate(Payment(key.address, stranger, chain.usdc, 1, nonce=0)).fee
+    again = chain.payer.estimate(Payment(key.address, chain.funded(usdc=10).address, chain.usdc, 1, nonce=0)).fee
+    assert first * 0.95 <= quoted.fee <= first * 1.05 and again < 0.8 * first
+    assert quoted.sweep == quoted.fee
+
+
 def test_contract_and_recipient_may_be_spelled_with_a_checksum(chain: Chain) -> None:
     key, other = chain.funded(usdc=10), Key()
     upper = "0x" + chain.usdc[2:].upper()

@@ -84,6 +84,22 @@ def test_what_the_bytes_say(tron: TronChain):
     assert decode(bytes.fromhex(unsigned)).reference.expiration == head + LIFE_MS
 
 
+def test_collecting_is_quoted_for_an_address_that_has_nothing(tron: TronChain):
+    """Deposit addresses have no energy, and no free bytes left: what the hot wallet has staked lowers nothing there."""
+    key = tron.funded(trx=3_000_000, usdt=5)
+    unsigned = tron.staking.prepare(key.address, 2_900_000 * TRX, "ENERGY", 0)
+    tron.staking.broadcast(tron.staking.assemble(unsigned, key.sign(tron.staking.digest(unsigned))).raw)
+    tron.node.mine()
+    quoted = tron.payer.estimate(tron.payment(key, key.address, 1, USDT))
+    assert quoted.fee < ACCOUNT
+    # As a deposit address would be charged: what its transfer to one that has the token took.
+    poor, holder = tron.funded(trx=200, usdt=5), tron.funded(usdt=1).address
+    burnt = tron.pay(poor, holder, TRX, USDT).fee
+    assert burnt <= quoted.sweep <= burnt * 1.3
+    native = tron.payer.estimate(tron.payment(key, key.address, 1))
+    assert 200_000 < native.sweep < ACCOUNT
+
+
 def test_staked_energy_pays_first(tron: TronChain):
     """The fee limit still covers all of it: the chain asks for that even where nothing is burnt."""
     key, to = tron.funded(trx=3_000_000, usdt=10), tron.funded(usdt=1).address

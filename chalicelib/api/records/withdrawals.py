@@ -87,8 +87,9 @@ class Withdrawal(Record):
     fee_charged: Annotated[
         Money,
         Field(
-            description="Where the merchant pays the fee, in `coin`: what is reserved for it, and at the end what was debited: "
-            "the real fee at the rate of the reservation, never more than that. The rest is available again."
+            description="What is reserved beside `amount`, in `coin`, and at the end what was debited of it; the rest is available "
+            "again. Where the merchant pays the fee: the real fee at the rate of the reservation, never more than was reserved. "
+            "Where `to_address` is one of this service, whoever pays fees: that, and what collecting one deposit costs."
         ),
     ] = None  # type: ignore[assignment]
     to_address: Annotated[str, Field(description="Whom it pays.", examples=["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"])]

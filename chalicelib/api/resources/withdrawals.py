@@ -177,8 +177,10 @@ def create_withdrawal(ctx: Ctx, body: WithdrawalCreate) -> Answer:
     threshold it waits with `pending_reason: risk` until the operator decides. While the operator has stopped payments withdrawals
     are still taken, and wait with `pending_reason: halted`. A wallet of the service itself, or a registered token's contract, as
     destination is a VALIDATION_ERROR, and so is a deposit address of this service on a network where it is not watched: what comes
-    there is seen by nobody. Elsewhere a deposit address, of whichever merchant, is an ordinary destination. A malformed
-    destination is `INVALID_ADDRESS`; in a batch `details.fields` names all of them."""
+    there is seen by nobody. Elsewhere a deposit address of this service, of whichever merchant, is charged whole: the fee of the
+    payment and what collecting one deposit of the coin costs now are reserved beside the amount (`fee_charged`), whoever pays fees.
+    While the network has no fee estimate, or a coin no fresh rate, that is a VALIDATION_ERROR. A malformed destination is
+    `INVALID_ADDRESS`; in a batch `details.fields` names all of them."""
     if body.batch_withdrawal is not None:
         return _create_batch(ctx, body.batch_withdrawal)
     assert body.network and body.coin and body.amount and body.to_address  # noqa: S101 - `cross` has seen to it
