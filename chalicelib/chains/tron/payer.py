@@ -67,7 +67,7 @@ class TronPayer:
         unused = sha256(f"unused|{payment.sender}".encode()).digest()[:20]
         dearest = replace(payment, recipient=text_address(b"\x41" + unused))
         bare = self._sending.sure(lambda: self._plan(payment, pays=False, bare=True)).fee
-        return FeeEstimate(self._sending.sure(lambda: self._plan(dearest)).fee, bare)
+        return FeeEstimate(self._sending.sure(lambda: self._plan(dearest)).fee, bare=bare)
 
     def cost(self, payment: Payment) -> FeeEstimate:
         """As `estimate`, without asking whether the sender has the TRX to burn. Raises Refused, Unavailable."""

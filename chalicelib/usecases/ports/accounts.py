@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from chalicelib.domain.withdrawals import Priority
@@ -47,7 +47,7 @@ class FeeEstimate:
     has nothing of the network's resources (Tron: energy, bandwidth), to one that has the coin already; None: as much as `fee`."""
 
     fee: int
-    bare: int | None = None
+    bare: int | None = field(default=None, kw_only=True)
 
     @property
     def sweep(self) -> int:
