@@ -73,12 +73,24 @@ class Sent(NamedTuple):
 NOBODY = Sent()
 
 
+class Reward(NamedTuple):
+    """What the protocol itself gives to an address in a block: no transaction of anybody's pays it, and nothing is credited by it.
+
+    `source` names it: "coinbase <txid>", "withdrawal <index>" (EIP-4895), "the fees of block <number>". `recipient` in storage
+    form. `amount` in units of the native coin, None where the block does not tell it.
+    """
+
+    source: str
+    recipient: str
+    amount: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """`time` in milliseconds since 1970. `transfers`: every native one above zero, every catalogued token's.
 
     `sent` has every transaction of a chain of accounts, `spent` the id of the transaction that spends each outpoint ("txid:n") of a
-    chain of coins.
+    chain of coins. `rewards` are what nobody sent.
     """
 
     number: int
@@ -88,6 +100,7 @@ class Block:
     transfers: list[Transfer] = field(default_factory=list)
     sent: Sent = NOBODY
     spent: Mapping[str, str] = field(default_factory=dict)
+    rewards: Sequence[Reward] = ()
 
 
 def linked(blocks: Sequence[Header | Block]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.chain import Transfer
+from chalicelib.domain.chain import Reward, Transfer
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
@@ -34,7 +34,7 @@ class Matcher:
     def native(self) -> Coin:
         return self._store.catalogue(self._network.realm).native(self._network.slug)
 
-    def ours(self, transfers: Iterable[Transfer]) -> dict[str, Watched]:
+    def ours(self, transfers: Iterable[Transfer | Reward]) -> dict[str, Watched]:
         """The watched addresses among all recipients, by batch reads: the cost does not depend on how many are watched.
 
         Strongly consistent, and nothing is remembered of those that are not watched: an address is watched from the commit that

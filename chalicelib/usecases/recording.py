@@ -6,12 +6,12 @@ stored of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.chain import Block, Reward, Transfer
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.usecases.block_lists import list_deposits
 from chalicelib.usecases.booked import Claim
@@ -22,6 +22,7 @@ from chalicelib.usecases.own_transactions import from_others
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.rewards import tell_rewards
 from chalicelib.usecases.sightings import Noting
 
 _FEW = 10
@@ -63,7 +64,7 @@ class Recorder:
         which was found in a balance. Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Unavailable.
         """
         self._noting.note(blocks)
-        watched = self._matcher.ours(t for block in blocks for t in block.transfers)
+        watched = self._matcher.ours(_received(blocks))
         contracts, native = self._matcher.contracts(), self._matcher.native()
         crowded: list[Block] = []
         begun = 0
@@ -74,6 +75,7 @@ class Recorder:
             return begun <= AT_LEAST or more()
 
         for place, block in enumerate(blocks):
+            tell_rewards(self._network, block, watched)
             mine = [t for t in block.transfers if t.recipient in watched and self._matcher.bookable(t, contracts)]
             mine = from_others(self._store, self._network, mine, watched)
             mine = in_turn(mine, lambda t: t.recipient)
@@ -126,3 +128,9 @@ class Recorder:
             coin = native if t.contract is None else contracts[t.contract]
             self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch, claim, tip)
         return True
+
+
+def _received(blocks: Sequence[Block]) -> Iterator[Transfer | Reward]:
+    for block in blocks:
+        yield from block.transfers
+        yield from block.rewards

@@ -471,3 +471,25 @@ def test_many_balances_are_one_request_and_say_what_each_says_by_itself(side: Si
     assert reader.balances_at(rich[:9], tip, block_hash) == together[:9], "one by one where the program is refused"
     with pytest.raises(Unavailable):
         reader.balances_at(rich, tip, "0x" + "00" * 32)
+
+
+def test_the_fees_of_a_block_to_an_address_of_ours_are_told(side: Side, caplog: pytest.LogCaptureFixture) -> None:
+    """No transaction pays them. They are credited once the address' balance is compared."""
+    address, before = side.address(), side.credited()
+    usual = side.node.rpc.call("eth_getBlockByNumber", ["latest", False])["miner"]
+    side.node.rpc.call("anvil_setCoinbase", [address])
+    try:
+        send_native(side.node.rpc, "0x" + "ab" * 20, ETHER)
+    finally:
+        side.node.rpc.call("anvil_setCoinbase", [usual])
+    number = side.node.rpc.call("eth_blockNumber")
+    side.poll()
+    lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("ALARM") and address.lower() in r.getMessage()]
+    assert [(f"live:{side.slug}" in line, f"the fees of block {int(number, 16)}" in line) for line in lines] == [(True, True)]
+    side.deep()
+    earned = int(side.node.rpc.call("eth_getBalance", [address, "latest"]), 16)
+    assert earned > 0
+    assert side.balance_booker().check([address.lower()]) == 1
+    side.deep()
+    assert side.credited() - before == pytest.approx(earned / ETHER)
+    assert audit(services().store) == []

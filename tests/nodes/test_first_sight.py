@@ -158,3 +158,19 @@ def test_deeper_than_is_followed(shop: Shop, caplog: pytest.LogCaptureFixture) -
     shop.node.mine(CONFIRMATIONS)
     shop.look()
     assert shop.balance() == ("1", "0")
+
+
+def test_what_is_mined_to_an_address_of_ours_is_told_and_not_credited(either: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """It can not be spent for 100 blocks. Nobody who waits for it sees anything: so the operator is told."""
+    invoice = either.invoice()
+    (block,) = either.node.rpc.call("generatetoaddress", [1, invoice["address"]])
+    coinbase = either.node.rpc.call("getblock", [block, 1])["tx"][0]
+    either.look()
+    told = [record.getMessage() for record in caplog.records]
+    (line,) = [each for each in told if each.startswith("ALARM") and invoice["address"] in each]
+    assert (f"live:{either.slug}" in line, coinbase in line) == (True, True)
+    assert (either.deposits(invoice["address"]), either.status(invoice), either.balance()) == ([], "pending", ("0", "0"))
+    txid = either.node.send(invoice["address"], COIN)
+    either.node.mine(CONFIRMATIONS)
+    either.look()
+    assert ([d.txid for d in either.deposits(invoice["address"])], either.balance()) == ([txid], ("1", "0"))

@@ -21,7 +21,7 @@ from chalicelib.chains.utxo.headers import check_block, read_header
 from chalicelib.chains.utxo.mempool import UtxoMempool
 from chalicelib.chains.utxo.parsing import outputs_of, parse_block
 from chalicelib.domain.catalogue import default_networks
-from chalicelib.domain.chain import Header
+from chalicelib.domain.chain import Header, Reward
 from tests.unit.test_evm_rpc import result, says, server
 
 PARENT, TXID = "cd" * 32, "ef" * 32
@@ -158,6 +158,7 @@ def test_blocks() -> None:
     read = parse_block(whole, 7, name)
     assert (read.number, read.hash, read.parent_hash, read.time) == (7, name, PARENT, 1_700_000_000_000)
     assert [t.amount for t in read.transfers] == [50_000_000]
+    assert read.rewards == [Reward("coinbase " + "01" * 32, "bc1qx", 50 * 10**8)]
     wrong = [
         {"hash": PARENT}, {"height": 8}, {"confirmations": -1}, {"previousblockhash": None}, {"time": None}, {"nTx": 3},
         {"tx": []}, {"tx": None}, {"tx": [TXID, TXID]}, {"tx": whole["tx"][:1], "nTx": 1}, {"tx": whole["tx"][::-1]},

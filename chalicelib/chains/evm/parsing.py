@@ -15,7 +15,7 @@ from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.evm.columns import native_transfers, senders, token_transfers
 from chalicelib.chains.evm.quantities import Contradicted, address, hash32, quantity
-from chalicelib.domain.chain import Block, Header, Sent, Transfer
+from chalicelib.domain.chain import Block, Header, Reward, Sent, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 
 _log = logging.getLogger(__name__)
@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 MOST_UNITS = 10**MAX_DIGITS - 1
 """The largest amount that can be stored. No coin has so many units: such a log is a contract's nonsense."""
 
+_GWEI = 10**9
 _TOPIC = re.compile(r"0x[0-9a-fA-F]{64}", re.ASCII)
 _WORDS = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _NO_HIGH_BYTES = "0x" + "0" * 24
@@ -51,7 +52,25 @@ def parse_block(answer: Any, number: int) -> Block:
     sent = senders(transactions)
     if sent is None:
         sent = careful_senders(transactions)
-    return Block(number, header.hash, header.parent_hash, header.time, transfers, sent)
+    return Block(number, header.hash, header.parent_hash, header.time, transfers, sent, rewards=rewards_of(answer, number))
+
+
+def rewards_of(answer: dict[str, Any], number: int) -> list[Reward]:
+    """What a block gives without a transaction: the fees to its `miner`, and withdrawals of validators' stakes (EIP-4895, in gwei).
+
+    It moves nothing here, so what a node spells otherwise than it should is left out with a warning: no scan waits for it.
+    """
+    rewards: list[Reward] = []
+    try:
+        if answer.get("miner") is not None:
+            rewards.append(Reward(f"the fees of block {number}", address(answer["miner"], "a block's miner"), None))
+        for row in answer.get("withdrawals") or ():
+            units = quantity(row["amount"], "a withdrawal's amount") * _GWEI
+            source = f"withdrawal {quantity(row['index'], 'a withdrawal')}"
+            rewards.append(Reward(source, address(row["address"], "a withdrawal's address"), units))
+    except (KeyError, TypeError, Garbled) as error:
+        _log.warning("left out: what block %d gives without a transaction: %s", number, error)
+    return rewards
 
 
 def careful_senders(transactions: list[Any]) -> Sent:

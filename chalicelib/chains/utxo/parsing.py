@@ -13,7 +13,7 @@ from chalicelib.chains.answers import Garbled, hash32, member
 from chalicelib.chains.utxo.answers import COIN, number, units
 from chalicelib.chains.utxo.headers import check_block
 from chalicelib.chains.utxo.transactions import PaidTo, double_sha256, outputs_in, without_witnesses
-from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.chain import Block, Reward, Transfer
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +55,7 @@ def parse_block(answer: Any, number_: int, hash_: str) -> Block:
         time=number(answer.get("time"), "a block's time") * 1000,
         transfers=outputs_of(transactions),
         spent=spent_by(transactions),
+        rewards=rewards_of(transactions),
     )
 
 
@@ -73,10 +74,17 @@ def spent_by(transactions: list[Any]) -> dict[str, str]:
     return found
 
 
+def rewards_of(transactions: list[Any]) -> list[Reward]:
+    """The outputs of a block's coinbase, which `outputs_of` leaves out. Raises Garbled as that does."""
+    coinbases = [{**transaction, "vin": [{}]} for transaction in transactions if "coinbase" in transaction["vin"][0]]
+    return [Reward(f"coinbase {output.txid}", output.recipient, output.amount) for output in outputs_of(coinbases)]
+
+
 def outputs_of(transactions: list[Any]) -> list[Transfer]:
     """Every output above zero with an address. `sender` is empty: a transaction names outputs that it spends, no addresses.
 
-    A coinbase's outputs are left out. They can not be spent for 100 blocks, and would be credited long before.
+    A coinbase's outputs are left out. They can not be spent for 100 blocks, and would be credited long before. What of them is ours
+    is an alarm (`usecases/rewards.py`).
     """
     transfers: list[Transfer] = []
     add = transfers.append
