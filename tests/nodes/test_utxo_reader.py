@@ -79,7 +79,9 @@ def test_blocks_are_in_order_and_end_with_the_chain(utxo_node: UtxoNode) -> None
     assert reader.block_hash(tip) == hashes[-1]
     assert reader.block_hash(tip + 1) is None
     headers = reader.headers(tip - 5, tip + 10)
-    assert [Block(h.number, h.hash, h.parent_hash, h.time, []) for h in headers] == blocks
+    assert [
+        Block(h.number, h.hash, h.parent_hash, h.time, rewards=b.rewards) for h, b in zip(headers, blocks, strict=True)
+    ] == blocks
     assert reader.headers(tip + 1, tip + 3) == reader.headers(tip, tip - 1) == []
     assert reader.blocks(tip + 1, tip + 3, ()) == reader.blocks(tip, tip - 1, ()) == []
     assert utxo_node.rpc.call("getblock", [hashes[-1], 2])["time"] * 1000 == blocks[-1].time
