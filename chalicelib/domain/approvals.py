@@ -72,6 +72,10 @@ class Approval:
     def signed_by(self, signer_id: str) -> bool:
         return any(signature.signer_id == signer_id for signature in self.signatures)
 
+    def has(self, signature: str) -> bool:
+        """Whether these bytes (hex) are somebody's acceptance, whoever hands them in and under whatever name."""
+        return any(stored.signature == signature for stored in self.signatures)
+
     @property
     def given(self) -> bool:
         """Whether everybody who has to agree has agreed."""

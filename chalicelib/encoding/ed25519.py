@@ -11,6 +11,8 @@ import re
 
 _HEX = re.compile(r"[0-9a-fA-F]*", re.ASCII)
 _PRIME = 2**255 - 19
+_ORDER = 2**252 + 27742317777372353535851937790883648493
+"""L of RFC 8032 section 5.1."""
 
 
 def read_bytes(text: str, size: int) -> bytes:
@@ -47,11 +49,18 @@ def check_public_key(key: bytes) -> None:
 
 
 def verify(public_key: str, text: str, signature: str) -> bool:
-    """Whether `signature` (hex) is that of `public_key` (hex) over the UTF-8 bytes of `text`."""
+    """Whether `signature` (hex) is that of `public_key` (hex) over the UTF-8 bytes of `text`.
+
+    Nobody but the signer can spell one in other bytes: R is hashed as it is spelled, and S has to be below L (section 5.1.7).
+    pycryptodome refuses S above L, and takes L itself.
+    """
     from Crypto.Signature import eddsa
 
     try:
-        eddsa.new(eddsa.import_public_key(bytes.fromhex(public_key)), "rfc8032").verify(text.encode(), bytes.fromhex(signature))
+        raw = bytes.fromhex(signature)
+        if int.from_bytes(raw[32:], "little") >= _ORDER:
+            return False
+        eddsa.new(eddsa.import_public_key(bytes.fromhex(public_key)), "rfc8032").verify(text.encode(), raw)
     except ValueError:
         return False
     return True

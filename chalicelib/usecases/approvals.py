@@ -116,7 +116,8 @@ class Approvals:
         return until_settled(decide)
 
     def reject(self, approver: Approver, withdrawal_id: str, reason: str | None) -> Withdrawal:
-        """Refuse a withdrawal: it fails and its money is available again. An admin's word or one signer's signature is enough.
+        """Refuse a withdrawal: it fails and its money is available again. An admin's word or one signer's signature is enough, but
+        for bytes that are stored as an acceptance.
 
         Rejecting again changes nothing. Raises NotFound, BusinessRule.
         """
@@ -208,7 +209,12 @@ class Approvals:
     def _rejecter(self, approver: Approver, withdrawal: Withdrawal, approval: Approval) -> str:
         if approver.signer_id is not None or approver.signature is not None:
             text = self._views(withdrawal).signing_text(withdrawal)
-            return self._signed(approver, withdrawal, approval, (rejection_text(text), text))[0].id
+            signer, signature = self._signed(approver, withdrawal, approval, (rejection_text(text), text))
+            # The bare text is published as that of both decisions, and Ed25519 signs a text with the same bytes each time: those
+            # that came as an acceptance went through other hands, and prove no second decision.
+            if approval.has(signature):
+                raise BusinessRule("signature", "is stored as an acceptance: a rejection is signed with a further line `reject`")
+            return signer.id
         if not approver.admin:
             raise BusinessRule("signature", "a rejection needs a signer's signature, or the operator's admin key")
         return approver.key_id

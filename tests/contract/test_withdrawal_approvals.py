@@ -7,11 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.ids import TenantId
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.idempotency import StoredAnswer
 from tests.support.edge import PREPARED, Edge
@@ -207,6 +209,54 @@ def test_a_rejected_one_gives_its_money_back(edge: Edge, by: str) -> None:
     assert decide(edge, "reject", made["id"], reason="again", **sent).json["data"] == record
     assert field(decide(edge, "accept", made["id"], BOB)) == "id"
     assert field(edge.call("DELETE", f"/withdrawals/{made['id']}")) == "status"
+
+
+def test_an_acceptance_is_no_rejection(edge: Edge) -> None:
+    """The bytes that a signer agreed with go through other hands: whoever keeps them can not refuse the withdrawal in its name."""
+    enable(edge, "1")
+    made = ask(edge, "4")
+    text = made["approval"]["signing_text"]
+    agreed_with = ALICE.sign(text)
+    assert decide(edge, "accept", made["id"], signer_id="alice", signature=agreed_with).status == 200
+    spelled = base64.b64encode(bytes.fromhex(agreed_with)).decode()
+    for bytes_ in (agreed_with, agreed_with.upper(), spelled, malleable(agreed_with)):
+        refused = decide(edge, "reject", made["id"], signer_id="alice", signature=bytes_)
+        assert field(refused) == "signature"
+    assert edge.call("GET", f"/withdrawals/{made['id']}").json["data"]["status"] == "pending"
+    # Another signer's bare text is a rejection still: it is published, and nobody stored those bytes as an acceptance.
+    rejected = decide(edge, "reject", made["id"], signer_id="bob", signature=BOB.sign(text))
+    assert (rejected.status, rejected.json["data"]["status"]) == (200, "failed")
+    assert field(decide(edge, "reject", made["id"], signer_id="alice", signature=agreed_with)) == "signature"
+
+
+def test_who_agreed_rejects_with_the_sixth_line(edge: Edge) -> None:
+    enable(edge, "1")
+    made = ask(edge, "4")
+    decide(edge, "accept", made["id"], ALICE)
+    text = made["approval"]["signing_text"]
+    rejected = decide(edge, "reject", made["id"], signer_id="alice", signature=ALICE.sign(f"{text}\nreject"))
+    assert (rejected.status, rejected.json["data"]["status"]) == (200, "failed")
+
+
+def test_an_acceptance_of_the_same_key_is_no_rejection_by_another_name(edge: Edge) -> None:
+    """Settings refuse a key that two signers share; a withdrawal of before that rule may have one."""
+    enable(edge, "1")
+    made = ask(edge, "4")
+    stored = edge.services.withdrawals.stored(TenantId(f"{edge.shop}:test"), made["id"])
+    approval = stored.approval
+    assert approval is not None
+    twins = tuple(replace(s, public_key=ALICE.public_key) if s.id == "bob" else s for s in approval.signers)
+    edge.services.store.commit([Save(replace(stored, approval=replace(approval, signers=twins), version=stored.version + 1))])
+    decide(edge, "accept", made["id"], ALICE)
+    again = decide(edge, "reject", made["id"], signer_id="bob", signature=ALICE.sign(made["approval"]["signing_text"]))
+    assert field(again) == "signature"
+
+
+def malleable(signature: str) -> str:
+    """The same signature with S + L in the place of S, which RFC 8032 section 5.1.7 refuses."""
+    raw = bytes.fromhex(signature)
+    order = 2**252 + 27742317777372353535851937790883648493
+    return (raw[:32] + (int.from_bytes(raw[32:], "little") + order).to_bytes(32, "little")).hex()
 
 
 def test_a_waiting_one_can_be_cancelled(edge: Edge) -> None:

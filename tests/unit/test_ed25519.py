@@ -44,6 +44,22 @@ def test_another_implementation_agrees() -> None:
         assert not verify(public, text.replace("0.5", "5"), private.sign(text.encode()).hex())
 
 
+def test_a_signature_has_one_spelling() -> None:
+    """RFC 8032 section 5.1.7: S is below the group's order L. With S = 0, S + L is the same number once more."""
+    order = 2**252 + 27742317777372353535851937790883648493
+    for key, text, signature in VECTORS:
+        raw = bytes.fromhex(signature)
+        scalar = int.from_bytes(raw[32:], "little")
+        for multiple in range(1, 16):
+            twin = scalar + multiple * order
+            if twin < 2**256:
+                assert not verify(key, text, (raw[:32] + twin.to_bytes(32, "little")).hex())
+    # R and the key are both the neutral element, so S = 0 verifies by the equation, and with it would S = L.
+    neutral = "01" + "00" * 31
+    assert verify(neutral, "any", neutral + "00" * 32)
+    assert not verify(neutral, "any", neutral + order.to_bytes(32, "little").hex())
+
+
 @pytest.mark.parametrize(
     "key",
     [

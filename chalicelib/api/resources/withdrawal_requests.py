@@ -87,6 +87,7 @@ def accept_request(ctx: Ctx, body: Decision) -> Answer:
 )  # fmt: skip
 def reject_request(ctx: Ctx, body: Decision) -> Answer:
     """The withdrawal fails (`failure_reason` begins with `rejected`) and the money is available again. An admin key, or one
-    signer's signature over `signing_text` with a further line `reject` (over the bare text is taken, too). An admin key may refuse
-    one that waits with `pending_reason: fees`, too."""
+    signer's signature over `signing_text` with a further line `reject`. Over the bare text is taken, too, but never the very bytes
+    that are stored as an acceptance (`VALIDATION_ERROR`): who agreed before needs the further line. An admin key may refuse one
+    that waits with `pending_reason: fees`, too."""
     return Answer(ctx.views.withdrawal(ctx.services.approvals.reject(_approver(ctx, body), body.id, body.reason)))
