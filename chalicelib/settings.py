@@ -158,6 +158,10 @@ class Settings:
     def queue(self, name: str) -> str:
         return f"{APP}-{self.stage}-{name}"
 
+    def ceiling_parameter(self, pool: str) -> str:
+        """The parameter of AWS Systems Manager that has the ceiling of an index pool, such as ``live:evm``."""
+        return f"/{APP}-{self.stage}/pools/{pool.replace(':', '/')}"
+
     def key_alias(self, name: str) -> str:
         return f"alias/{APP}-{self.stage}-{name}"
 

@@ -69,7 +69,13 @@ def make_catalogue(wired: Services, nodes: Mapping[str, NodeInfo] | None = None)
 
 
 def make_seed(wired: Services, kms: Any) -> None:
-    """The seed of the deposit addresses, once for ever; its xpubs, which is all that the API ever sees."""
+    """The seed of the deposit addresses, once for ever; its xpubs, which is all that the API sees; and how far indexes may go."""
+    _make_xpubs(wired, kms)
+    for realm in wired.settings.realms:
+        wired.ceilings.keep(realm)
+
+
+def _make_xpubs(wired: Services, kms: Any) -> None:
     now = wired.clock.now_ms()
     known = [wired.store.get(Xpub, realm=realm, pool=pool) for realm in wired.settings.realms for pool in POOLS]
     if all(xpub is not None for xpub in known):

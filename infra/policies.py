@@ -53,6 +53,8 @@ class Rights:
     """Tables whose indexes it reads."""
     only: Mapping[str, tuple[str | tuple[str, ...], Sequence[str]]] = field(default_factory=dict)
     """More of a table, for items alone whose partition key begins with a prefix, or one of several: table to prefix and actions."""
+    raises: bool = False
+    """Raises the ceilings of the index pools, in AWS Systems Manager and in the pools' rows."""
 
 
 COMPARES = ("kms:DescribeKey", "kms:GetKeyPolicy", "kms:ListGrants", "kms:ListResourceTags")
@@ -216,6 +218,9 @@ FUNCTIONS: dict[str, Rights] = {
         log_names=("-housekeeping",),
         lists=("work",),
         sends=("relay", *DELIVERIES, "payouts.fifo", "collections.fifo"),
+        # How far the index pools may go, nothing else of the chain.
+        only={"chain": ("pool#", ("UpdateItem",))},
+        raises=True,
     ),
 }
 
@@ -271,6 +276,11 @@ def policy(function: str, stage: str) -> dict[str, Any]:
         )
     if rights.sends:
         statements.append(_allow("Sends", ("sqs:GetQueueUrl", "sqs:SendMessage"), [_queue(settings, q) for q in rights.sends]))
+    if rights.raises:
+        # No other function: one that gives indexes out could take the guard against giving them out twice along with its tables.
+        # https://docs.aws.amazon.com/systems-manager/latest/userguide/sysman-paramstore-access.html
+        parameters = [f"arn:aws:ssm:*:*:parameter{settings.ceiling_parameter('*')}"]
+        statements.append(_allow("RaisesCeilings", ("ssm:GetParameters", "ssm:PutParameter"), parameters))
     if rights.consumes is not None:
         # What Lambda's poller does in the function's name. Source: AWSLambdaSQSQueueExecutionRole.
         actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")

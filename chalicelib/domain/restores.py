@@ -17,16 +17,19 @@ INDEXES = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """How far the search on one network is. Indexes below `next_index` were asked about, all up to `highest + gap` in the end;
-    on a network whose nodes know no addresses, blocks below `next_block` were looked through instead, up to `to_block`.
+    """How far the search on one network is. Indexes below `next_index` were asked about, in the end all below `below` and all up to
+    `highest + gap`; on a network whose nodes know no addresses, blocks below `next_block` were looked through instead, up to
+    `to_block`.
 
     `found`: how many used ones there are; where blocks are searched, how many the search itself has stored, all of them counted as
     `holding` nothing: a block tells what came, not whether it is there still.
     `highest`: the highest index that was ever used, -1 for none; `first_block`: the first block looked at that paid one of ours.
     `known`: the same of the networks that share its indexes (EVM), as far as it was found by then: an index may be far behind this
     network's own highest one only because those between went to the others.
-    `watched`: addresses below this index are watched again, used or not. Behind `highest` as many as `margin` are: they may have
-    been given out and never been paid yet.
+    `below`: addresses below this index may have been given out, whatever the chain says of them (`domain.index_pools`); 0 in
+    records from before that was known.
+    `watched`: addresses below this index are watched again, used or not. All below `below` are, and where one further up is used,
+    `margin` more behind it: they may have been given out and never been paid yet.
     """
 
     network: NetworkId
@@ -44,6 +47,7 @@ class Restore:
     first_block: int | None = None
     watched: int = 0
     never_used: bool = False
+    below: int = 0
     version: int = 1
 
     def knowing(self, known: int) -> Restore:
@@ -61,12 +65,20 @@ class Restore:
             return True
         if self.next_block is not None and self.to_block is not None:
             return self.next_block > self.to_block
-        return self.next_index > self.last_used + self.gap
+        return self.next_index >= self.end
+
+    @property
+    def end(self) -> int:
+        """The first index that nobody has to ask about."""
+        return max(self.below, self.last_used + self.gap + 1)
 
     @property
     def first_free(self) -> int:
         """The first index that may be given out again, as far as this network goes."""
-        return 0 if self.never_used else self.last_used + 1 + self.margin
+        if self.never_used:
+            return 0
+        behind = self.last_used + 1 + self.margin
+        return behind if self.last_used >= self.below or not self.below else self.below
 
     @property
     def done(self) -> bool:

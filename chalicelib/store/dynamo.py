@@ -15,13 +15,14 @@ from pynamodb.exceptions import PynamoDBException, UpdateError
 
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.ids import Realm
+from chalicelib.domain.index_pools import Indexes, IndexPool
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import AWS_CONNECTIONS, USER_AGENT, Settings
 from chalicelib.store import lists
 from chalicelib.store.models import Models
 from chalicelib.store.schema import INDEXES, beginning_of, key_of, kind_at, listed_under, partition_of, prefix_of, where_is, work_at
 from chalicelib.usecases.changes import Change, Conflict, Emit
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Exhausted, Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
 
 if TYPE_CHECKING:
@@ -189,39 +190,70 @@ class DynamoStore:
         works = [work_at(place.pk, place.sk) for place in found.places]
         return Page(works, found.places[-1].position if found.more else None)
 
-    def reserve_indexes(self, pool: str, count: int) -> int:
-        """Take `count` fresh address indexes out of `pool` for good; the first of them. Raises Unavailable."""
+    def reserve_indexes(self, pool: str, count: int) -> Indexes:
+        """Take up to `count` fresh address indexes out of `pool` for good, none at or above its ceiling.
+
+        The count may pass the ceiling by less than `count`: what is up there is never given out. A row without a ceiling gives
+        out nothing. Raises Exhausted, Unavailable.
+        """
         model = self.models.counter
         item = model(f"pool#{pool}", "-")
         try:
-            item.update(actions=[model.count_.add(count)])
+            item.update(actions=[model.count_.add(count)], condition=model.count_ < model.ceiling)
+        except UpdateError as error:
+            if error.cause_response_code == "ConditionalCheckFailedException":
+                raise Exhausted(f"no address index of {pool} may be given out: it is being restored, or not raised") from None
+            raise Unavailable("the store did not answer") from error
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
-        return int(item.count_) - count
+        taken, ceiling = int(item.count_), int(item.ceiling)
+        return Indexes(taken - count, min(taken, ceiling), max(0, ceiling - taken))
 
     def indexes_taken(self, pool: str) -> int:
         """How many indexes were taken out of `pool`, and with that the next one. Raises Unavailable."""
-        model = self.models.counter
-        try:
-            return int(model.get(f"pool#{pool}", "-", consistent_read=True).count_)
-        except model.DoesNotExist:
-            return 0
-        except (PynamoDBException, BotoCoreError) as error:
-            raise Unavailable("the store did not answer") from error
+        found = self.index_pool(pool)
+        return 0 if found is None else found.count
 
-    def move_indexes(self, pool: str, before: int, after: int) -> None:
-        """Let `pool` go on at `after`, provided that it stands at `before`. Raises Conflict, Unavailable."""
+    def index_pool(self, pool: str) -> IndexPool | None:
+        """The counter row of `pool` as it is now; None where there is none. Raises Unavailable."""
         model = self.models.counter
-        item = model(f"pool#{pool}", "-")
-        stands = model.count_ == before
         try:
-            item.update(actions=[model.count_.set(after)], condition=stands if before else stands | model.count_.does_not_exist())
-        except UpdateError as error:
-            if error.cause_response_code == "ConditionalCheckFailedException":
-                raise Conflict(None) from None
-            raise Unavailable("the store did not answer") from error
+            found = model.get(f"pool#{pool}", "-", consistent_read=True)
+        except model.DoesNotExist:
+            return None
         except (PynamoDBException, BotoCoreError) as error:
             raise Unavailable("the store did not answer") from error
+        ceiling = None if found.ceiling is None else int(found.ceiling)
+        return IndexPool(int(found.count_), ceiling, int(found.begins or 0), int(found.reopened or 0))
+
+    def change_index_pool(self, pool: str, before: IndexPool | None, after: IndexPool) -> None:
+        """Put `after` in the place of `before`, as it was read. Raises Conflict, Unavailable."""
+        # By hand: pynamodb has the whole row told back, which the rights to these rows alone do not allow.
+        wanted = {"n": after.count, "ceiling": after.ceiling, "begins": after.begins, "reopened": after.reopened}
+        values = {f":{name}": {"N": str(value)} for name, value in wanted.items() if value is not None}
+        condition = "attribute_not_exists(pk)"
+        if before is not None:
+            values |= {":was": {"N": str(before.count)}}
+            condition = "n = :was AND attribute_not_exists(ceiling)"
+            if before.ceiling is not None:
+                values |= {":below": {"N": str(before.ceiling)}}
+                condition = "n = :was AND ceiling = :below"
+        try:
+            self._call(
+                "UpdateItem",
+                {
+                    "TableName": self.models.counter.Meta.table_name,
+                    "Key": {"pk": {"S": f"pool#{pool}"}, "sk": {"S": "-"}},
+                    "UpdateExpression": "SET " + ", ".join(f"{n} = :{n}" for n, value in wanted.items() if value is not None),
+                    "ConditionExpression": condition,
+                    "ExpressionAttributeValues": values,
+                },
+            )
+        except Unavailable as error:
+            cause: Any = error.__cause__
+            if getattr(cause, "response", {}).get("Error", {}).get("Code") == "ConditionalCheckFailedException":
+                raise Conflict(None) from None
+            raise
 
     def every(self, kind: type[R], /) -> Iterator[R]:
         """All records of a kind, by a scan of its table. Raises Unavailable."""

@@ -32,9 +32,12 @@ class WorkItem(Record):
 
 
 class Counter(Record):
-    """A number that is only ever added to, but by a restore."""
+    """How many address indexes were taken out of a pool, and how far it may go: see `domain.index_pools.IndexPool`."""
 
     count_ = NumberAttribute(attr_name="n", default=0)
+    ceiling = NumberAttribute(null=True)
+    begins = NumberAttribute(null=True)
+    reopened = NumberAttribute(null=True)
 
 
 class Models:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,17 +13,18 @@ from chalicelib.domain.addresses import Address, Mode, Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_id, new_id, tenant_parts
+from chalicelib.domain.index_pools import ALARM_LEFT, pool_name
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.restores import INDEXES
 from chalicelib.usecases.changes import Also, Change, Save, nothing_more
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.keys import Deriver
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Holdings, coins_on
 from chalicelib.usecases.wallet_lookup import guard_archived
+
+log = logging.getLogger(__name__)
 
 INDEX_RANGE = 50
 """Indexes taken out of a pool at once: one write for fifty addresses, and a gap of at most fifty when a function dies."""
@@ -60,7 +62,7 @@ class Addresses:
         metadata: dict[str, Any] | None = None,
         also: Also = nothing_more,
     ) -> Address:
-        """A new deposit address. Raises InvalidParameter (single without a coin), BusinessRule (cross off EVM), Unavailable."""
+        """A new deposit address. Raises InvalidParameter (no coin), BusinessRule (cross off EVM), Exhausted, Unavailable."""
         if mode == "single" and coin is None:
             raise InvalidParameter.one("coin", None, "is required when mode is single")
         address, changes = self.prepare(tenant, network, mode, coin, label=label, metadata=metadata)
@@ -218,10 +220,10 @@ class Addresses:
         with self._lock:
             index, end = self._ranges.get((realm, pool), (0, 0))
             if index == end:
-                index = self._store.reserve_indexes(f"{realm}:{pool}", INDEX_RANGE)
-                if index >= INDEXES:
-                    raise Unavailable(f"addresses of {realm}:{pool} are being restored: none is given out meanwhile")
-                end = index + INDEX_RANGE
+                taken = self._store.reserve_indexes(pool_name(realm, pool), INDEX_RANGE)
+                if taken.left < ALARM_LEFT:
+                    log.error("ALARM %s:%s has %d address indexes left, nobody raises its ceiling", realm, pool, taken.left)
+                index, end = taken.first, taken.end
             self._ranges[realm, pool] = (index + 1, end)
             return index
 

@@ -1,17 +1,20 @@
 """Finding the deposit addresses again from the seed and the chain, after the store was lost (docs/operating.md says when).
 
 The seed gives every address there can be; which of them were used, only the chain knows. Indexes are taken in ranges of fifty by
-functions that may die, so gaps are normal: the search of a network ends only once `gap` indexes behind the highest used one are
-all unused. Networks of accounts are asked about windows of addresses. Nodes of bitcoin and litecoin know no addresses: their
-blocks are read from a height on, and compared with all addresses up to `gap` behind the highest one found so far.
+functions that may die, and most of them are never paid: any gap is normal. So the pool's ceiling, which is kept outside the store
+(`usecases.index_ceilings`), says below which index addresses may have been given out: all of those are asked about and watched,
+whatever the chain says. Behind it the search ends once `gap` indexes behind the highest used one are all unused.
+
+Networks of accounts are asked about windows of addresses. Nodes of bitcoin and litecoin know no addresses: their blocks are read
+from a height on, and compared with all those addresses.
 
 What makes it safe:
 
 1. *Nothing is given out meanwhile.* `close` puts every pool's count of used indexes past the last index there is, before the xpubs
-   are stored; `reopen` puts it above everything that any of the pool's networks was found to use, plus a margin, and refuses
-   while one of them was not searched.
-2. *All are watched again.* Used addresses are listed; unused ones up to `margin` behind the highest are archived (hidden, watched
-   for ever): they may have been given out and be paid tomorrow. All are the merchant's who was named: whose they were, the chain
+   are stored; `reopen` puts it at the ceiling, above everything that any of the pool's networks was found to use, and refuses while
+   one of them was not searched.
+2. *All are watched again.* Used addresses are listed; unused ones below the ceiling are archived (hidden, watched for ever): they
+   may have been given out and be paid tomorrow. All are the merchant's who was named: whose they were, the chain
    does not know. What the store has already (from a backup of its tables) is left alone.
 3. *Store, then pass.* A window's addresses are stored before the `Restore` record passes it. Whoever dies goes through the window
    again, and finds them there.
@@ -26,19 +29,20 @@ from typing import Any
 from chalicelib.domain.addresses import Address, Watched
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.errors import BusinessRule
-from chalicelib.domain.ids import NetworkId, Realm, TenantId, new_id
+from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_parts, new_id
+from chalicelib.domain.index_pools import IndexPool, pool_name
 from chalicelib.domain.restores import INDEXES, Restore, Usage
 from chalicelib.usecases.addresses import family_key, watched_key
 from chalicelib.usecases.changes import Change, Conflict, Save
 from chalicelib.usecases.forks import batch_blocks
 from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.usecases.index_ceilings import Ceilings
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.keys import Deriver
 from chalicelib.usecases.ports.readers import ChainReader, Usages
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 WINDOW = 500
 """Addresses asked about at once, and stored before the next ones are."""
@@ -67,20 +71,26 @@ class Restorer:
         self._derived: dict[str, tuple[int, str, str]] = {}
         self._reach = 0
 
-    def begin(self, gap: int, margin: int, from_block: int | None = None, known: int = -1) -> Restore:
+    def begin(
+        self, gap: int, margin: int, from_block: int | None = None, known: int = -1, below: int = 0, since: int | None = None
+    ) -> Restore:
         """The search as it stands, or a new one where there is none or the last one came to its end (a larger gap, later blocks).
 
-        `known`: the highest index that networks which share its indexes were found to use.
+        `known`: the highest index that networks which share its indexes were found to use. `below`: all under this index are asked
+        about and watched. `since`: a search from before the tables were put back (`PaymentSwitch.put_back`) counts for nothing.
 
         Raises BusinessRule: `from_block` is needed where blocks are searched. Unavailable.
         """
         before = self._store.get(Restore, network=self._network.id)
-        if before is not None and not before.never_used and not (going_on := before.knowing(known)).done:
-            return going_on
+        if before is not None and not before.never_used and before.started_at >= (since or 0):
+            going_on = before.knowing(known)
+            # Blocks that were looked through already were compared with no address above the ceiling of then.
+            if not going_on.done and (before.next_block is None or below <= before.below):
+                return replace(going_on, below=max(before.below, below))
         blocks = pays_from_coins(self._network)
         if blocks and from_block is None:
             raise BusinessRule("from_block", f"nodes of {self._network.slug} know no addresses: say from which block on to look")
-        made = Restore(self._network.id, gap, margin, self._clock.now_ms(), known=known)
+        made = Restore(self._network.id, gap, margin, self._clock.now_ms(), known=known, below=below)
         if blocks:
             made = replace(made, from_block=from_block, next_block=from_block, to_block=self._reader.tip())
         made = replace(made, version=1 if before is None else before.version + 1)
@@ -103,7 +113,7 @@ class Restorer:
 
     def _window(self, restore: Restore) -> Restore:
         """Ask about the next indexes."""
-        end = min(restore.next_index + WINDOW, restore.last_used + restore.gap + 1, INDEXES)
+        end = min(restore.next_index + WINDOW, restore.end, INDEXES)
         slots = self._slots(restore.next_index, end)
         told = self._asked(list(slots))
         used: dict[str, Usage] = {place: usage for place, usage in zip(slots, told, strict=True) if usage != "unused"}
@@ -125,7 +135,8 @@ class Restorer:
         return told
 
     def _blocks(self, restore: Restore) -> Restore:
-        """Look through the next blocks. All addresses behind the highest found one are known before a block is compared."""
+        """Look through the next blocks. All addresses below the ceiling, and `gap` behind the highest found one, are known before a
+        block is compared."""
         if restore.next_block is None or restore.to_block is None:
             raise LookupError(f"the search on {restore.network} is not one through blocks")
         last = min(restore.to_block, restore.next_block + batch_blocks(self._network) - 1)
@@ -135,7 +146,7 @@ class Restorer:
         paid = {t.recipient: block.number for block in reversed(blocks) for t in block.transfers}
         highest = restore.highest
         while True:
-            known = self._up_to(highest + restore.gap + 1)
+            known = self._up_to(max(restore.below, highest + restore.gap + 1))
             hits = {place: known[place] for place in paid.keys() & known.keys()}
             reached = max([highest, *(index for index, _, _ in hits.values())])
             if reached == highest:
@@ -238,27 +249,48 @@ class Restorer:
 class Pools:
     """The counts of used indexes, which are shut while addresses are restored."""
 
-    def __init__(self, store: Store, pool_of: Callable[[str], str]) -> None:
-        self._store, self._pool_of = store, pool_of
+    def __init__(self, store: Store, ceilings: Ceilings, pool_of: Callable[[str], str]) -> None:
+        self._store, self._ceilings, self._pool_of = store, ceilings, pool_of
 
     def close(self, realm: Realm, pools: Sequence[str]) -> None:
         """Let `pools` give out nothing. Raises BusinessRule where an address was given out before; Unavailable, Conflict."""
         for pool in pools:
-            name = f"{realm}:{pool}"
-            taken = self._store.indexes_taken(name)
-            if 0 < taken < INDEXES:
-                raise BusinessRule("store", f"{taken} address indexes of {name} were given out here: this is no empty store")
-            if taken == 0:
-                self._store.move_indexes(name, 0, INDEXES)
+            name = pool_name(realm, pool)
+            before = self._store.index_pool(name)
+            found = before or IndexPool()
+            if found.closed:
+                continue
+            if found.given_out:
+                raise BusinessRule(
+                    "store", f"{found.given_out} address indexes of {name} were given out here: this is no empty store"
+                )
+            self._store.change_index_pool(name, before, replace(found, count=INDEXES))
 
     def closed(self, realm: Realm, pool: str) -> bool:
-        return self._store.indexes_taken(f"{realm}:{pool}") >= INDEXES
+        found = self._store.index_pool(pool_name(realm, pool))
+        return found is not None and found.closed
+
+    def below(self, realm: Realm, pool: str, since: int | None) -> int | None:
+        """Below which index addresses of a pool may have been given out; None where nothing that outlives the tables says so.
+        `since`: when it came to be known that the tables were put back, if they were. Raises Unavailable."""
+        found = self._store.index_pool(pool_name(realm, pool))
+        if found is not None and since is not None and found.reopened >= since and not found.closed:
+            return found.begins
+        return self._ceilings.recorded(realm, pool)
 
     def missing(self, realm: Realm, pool: str) -> list[str]:
-        """The networks of a pool that were not searched to the end, which is behind what was found on any of them."""
-        known = self.last_used(realm, pool)
+        """The networks of a pool that were not searched to the end: behind what was found on any of them, and as far as any was."""
         found = self._restores(realm, pool)
-        return [slug for slug, each in found.items() if each is None or not (each.never_used or each.knowing(known).done)]
+        known = self.last_used(realm, pool)
+        below = max([0, *(each.below for each in found.values() if each is not None)])
+        return [slug for slug, each in found.items() if each is None or not _searched(each, known, below)]
+
+    def unwatched(self, network: NetworkId, since: int, begins: int) -> bool:
+        """Whether addresses of a network below index `begins` may not be watched: no search that began after `since` has ended."""
+        realm, slug = network_parts(network)
+        found = self._store.get(Restore, network=network)
+        known = self.last_used(realm, self._pool_of(slug))
+        return found is None or found.started_at < since or not _searched(found, known, begins)
 
     def last_used(self, realm: Realm, pool: str) -> int:
         """The highest index that any network of a pool was found to use, -1 for none."""
@@ -266,26 +298,24 @@ class Pools:
 
     def never_used(self, network: NetworkId, now_ms: int) -> None:
         """Note that no address was ever given out for a network: the operator's word. One that was searched stays as it is."""
-        if self._store.get(Restore, network=network) is None:
-            self._store.commit([Save(Restore(network, 0, 0, now_ms, never_used=True))])
+        before = self._store.get(Restore, network=network)
+        if before is None or before.never_used:
+            version = 1 if before is None else before.version + 1
+            self._store.commit([Save(Restore(network, 0, 0, now_ms, never_used=True, version=version))])
 
     def reopen(self, realm: Realm, pool: str) -> int:
-        """Let a pool go on above everything that was found; its next index. It never goes back, and opening it twice changes
-        nothing. Raises BusinessRule where a network of it was not searched; Unavailable."""
+        """Let a pool go on above everything that may have been given out; its next index. It never goes back. Raises BusinessRule
+        where a network of it was not searched; Unavailable."""
         if missing := self.missing(realm, pool):
             raise BusinessRule("network", f"not searched to the end yet: {', '.join(missing)}")
         free = max([0, *(found.first_free for found in self._restores(realm, pool).values() if found is not None)])
-
-        def decide() -> int:
-            before = self._store.indexes_taken(f"{realm}:{pool}")
-            if before < INDEXES and before >= free:
-                return before
-            self._store.move_indexes(f"{realm}:{pool}", before, free)
-            return free
-
-        return until_settled(decide)
+        return self._ceilings.reopen(realm, pool, free)
 
     def _restores(self, realm: Realm, pool: str) -> dict[str, Restore | None]:
         networks = [n for n in self._store.catalogue(realm).networks.values() if self._pool_of(n.slug) == pool]
         wanted: list[tuple[type[Any], dict[str, str]]] = [(Restore, {"network": n.id}) for n in networks]
         return {n.slug: found for n, found in zip(networks, self._store.get_many(wanted), strict=True)}
+
+
+def _searched(restore: Restore, known: int, below: int) -> bool:
+    return restore.never_used or (restore.knowing(known).done and restore.below >= below)

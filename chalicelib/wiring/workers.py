@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.distribution import Distributor
     from chalicelib.usecases.glimpses import Glimpses
     from chalicelib.usecases.hot_floor import HotFloor
+    from chalicelib.usecases.index_ceilings import Ceilings
     from chalicelib.usecases.loans import Loans
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.move_signing import MoveSigning
@@ -73,7 +74,15 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.custody.derive import pool_of
         from chalicelib.usecases.restoring import Pools
 
-        return Pools(self.store, pool_of)
+        return Pools(self.store, self.ceilings, pool_of)
+
+    @cached_property
+    def ceilings(self) -> Ceilings:
+        from chalicelib.custody.derive import POOLS
+        from chalicelib.store.ceilings import SsmCeilings
+        from chalicelib.usecases.index_ceilings import Ceilings
+
+        return Ceilings(self.store, SsmCeilings(self.settings, lambda: self._client("ssm")), POOLS)
 
     def range_queue(self, network: Network) -> RangeQueue | None:
         """Who helps with a backlog. A simulated chain is read as fast as our own tables: nobody has to."""

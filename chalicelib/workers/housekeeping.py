@@ -12,7 +12,7 @@ from chalicelib.wiring import services
 
 def run() -> None:
     """Tell old outbox rows, make what batches left behind, ask again for idle payouts, due deliveries and
-    jobs of redelivery.
+    jobs of redelivery, raise the ceilings of the index pools.
 
     One step's failure does not stop the next. Raises `Failures` at the end.
     """
@@ -24,6 +24,7 @@ def run() -> None:
         each.take("deliveries", wired.delivery_sweep.run)
         each.take("redeliveries", wired.redelivery_run.sweep)
         for realm in wired.settings.realms:
+            each.take(f"index pools of {realm}", partial(wired.ceilings.keep, realm))
             for network in wired.store.catalogue(realm).networks.values():
                 if network.status == "active":
                     each.take(f"batches of {network.id}", partial(_sweep_batches, network.id))

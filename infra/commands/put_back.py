@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from chalicelib.domain.catalogue import NETWORK_ORDER
 from chalicelib.domain.ids import REALMS
 from infra.commands.books import finished
-from infra.commands.common import CanNot, Command, services
+from infra.commands.common import CanNot, Command, height, services
 
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue import Network
@@ -32,11 +32,16 @@ def add(command: Command) -> None:
         default=[],
         help="a network of coins that you have put right; repeat it",
     )
+    found.add_argument(
+        "--below", type=height, metavar="N", help="all address indexes given out were below; needed where no parameter says so"
+    )
     found.add_argument("--done", action="store_true", help="compare with the chains, and end it where nothing is left")
 
 
 def after_restore(args: argparse.Namespace) -> int:
     """Find and book what the chains did after the second that the tables were put back to. Exit code 1 while something is left."""
+    from chalicelib.custody.derive import pool_of
+    from chalicelib.domain.errors import BusinessRule
     from chalicelib.usecases.hot_coins import pays_from_coins
     from chalicelib.usecases.realm_time import in_realm
 
@@ -45,10 +50,20 @@ def after_restore(args: argparse.Namespace) -> int:
         raise CanNot(f"the stage {wired.settings.stage} has no realm {args.realm}")
     begins = dict(_begin(text) for text in args.from_block)
     since = wired.switches.begin_restore(args.realm)
+    try:
+        begins = wired.ceilings.put_back(args.realm, since, args.below)
+    except BusinessRule as error:
+        raise CanNot(f"{error}: --below N") from error
     active = [n for n in wired.catalogue(args.realm).networks.values() if n.status == "active"]
     left: list[str] = []
     for network in active:
         with in_realm(network.realm):
+            if wired.pools.unwatched(network.id, since, begins.get(pool_of(network.slug), 0)):
+                left.append(
+                    f"{network.slug}: addresses given out after that second are not watched: "
+                    f"restore --realm {args.realm} --network {network.slug} --merchant …"
+                )
+                continue
             if pays_from_coins(network):
                 if network.slug not in args.by_hand:
                     left.append(f"{network.slug}: a network of coins: put it right by hand, then say --by-hand {network.slug}")

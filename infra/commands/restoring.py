@@ -6,12 +6,13 @@ import argparse
 import getpass
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.domain.catalogue import NETWORK_ORDER
-from chalicelib.domain.ids import REALMS, MerchantId, network_id, tenant_id
+from chalicelib.domain.ids import REALMS, MerchantId, Realm, network_id, tenant_id
 from infra.commands.common import CanNot, Command, height, network_of, say, services
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from chalicelib.wiring import Services
 
 GAP = 1_000
+"""Behind the ceiling of the pool, or behind the highest used index where that is further up."""
 GAP_IN_BLOCKS = 20_000
 """Where blocks are compared, a wider gap costs nothing but deriving the addresses: a second for each 20,000."""
 MARGIN = 1_000
@@ -44,7 +46,12 @@ def add(command: Command) -> None:
     found.add_argument("--network", action="append", choices=NETWORK_ORDER, help="again for more; by default every active one")
     found.add_argument("--from-block", type=height, metavar="N", help="live bitcoin and litecoin: the first block to look through")
     found.add_argument("--gap", type=_many, metavar="N", help=f"unused indexes that end a search; {GAP} (blocks: {GAP_IN_BLOCKS})")
-    found.add_argument("--margin", type=_many, default=MARGIN, metavar="N", help="indexes behind the highest that are kept free")
+    found.add_argument(
+        "--margin", type=_many, default=MARGIN, metavar="N", help="indexes kept free behind one used above the ceiling"
+    )
+    found.add_argument(
+        "--below", type=_many, metavar="N", help="all indexes given out were below; needed where no parameter says so"
+    )
     found.add_argument(
         "--never-used", action="append", choices=NETWORK_ORDER, default=[], help="it never had an address; repeat it"
     )
@@ -154,23 +161,36 @@ def restore(args: argparse.Namespace) -> int:
     wired, owner = services(), MerchantId(args.merchant)
     if wired.store.get(Merchant, id=owner) is None:
         raise CanNot(f"there is no merchant {owner}")
-    known = wired.store.catalogue(args.realm).networks
+    known, since = wired.store.catalogue(args.realm).networks, wired.switches.state(args.realm).put_back
     slugs = args.network or [slug for slug in known if known[slug].status == "active" and slug not in args.never_used]
     networks = [network_of(wired, args.realm, slug) for slug in slugs]
     try:
+        below = {pool: _below(wired, args.realm, pool, args.below, since) for pool in sorted({pool_of(slug) for slug in slugs})}
         restorers = [wired.restorer(network, tenant_id(owner, args.realm)) for network in networks]
         for slug in args.never_used:
-            wired.pools.never_used(network_id(args.realm, slug), wired.clock.now_ms())
+            wired.pools.never_used(network_id(args.realm, slug), wired.clock_of(args.realm).now_ms())
         begun = []
         for network, restorer in zip(networks, restorers, strict=True):
-            last = wired.pools.last_used(args.realm, pool_of(network.slug))
-            begun.append(restorer.begin(args.gap or _gap(network), args.margin, args.from_block, last))
+            pool = pool_of(network.slug)
+            last, gap = wired.pools.last_used(args.realm, pool), args.gap or _gap(network)
+            begun.append(restorer.begin(gap, args.margin, args.from_block, last, below[pool], since))
         found = _searched(wired, args.realm, restorers, begun)
     except (BusinessRule, LookupError) as error:
         raise CanNot(str(error)) from error
     pools = {pool: _opened(wired, args.realm, pool) for pool in POOLS if pool in {pool_of(s) for s in [*slugs, *args.never_used]}}
     say({"networks": [_told(each) for each in found], "pools": pools})
     return 0
+
+
+def _below(wired: Services, realm: Realm, pool: str, typed: int | None, since: int | None) -> int:
+    """Below which index addresses of a pool may have been given out. Raises CanNot where nobody knows."""
+    said = wired.pools.below(realm, pool, since)
+    parameter = wired.settings.ceiling_parameter(f"{realm}:{pool}")
+    if said is None and typed is None:
+        raise CanNot(f"the parameter {parameter} is not there: say by --below N that all addresses given out were below index N")
+    if typed is not None and said is not None and typed < said:
+        raise CanNot(f"--below {typed}: addresses up to index {said} may have been given out, the parameter {parameter} says so")
+    return max(said or 0, typed or 0)
 
 
 def _gap(network: Network) -> int:
@@ -186,14 +206,25 @@ def _searched(wired: Services, realm: Any, restorers: Sequence[Restorer], begun:
         for at, (restorer, restore) in enumerate(zip(restorers, found, strict=True)):
             for after in restorer.steps(restore):
                 found[at] = after
+                _progress(after)
         known = [restore.knowing(wired.pools.last_used(realm, pool_of(restore.network))) for restore in found]
         if all(restore.done for restore in known):
             return found
         found = known
 
 
+def _progress(restore: Restore) -> None:
+    """One line for each step, beside the answer: a search of a hundred thousand addresses takes an hour."""
+    if restore.to_block is not None and not restore.searched:
+        at = f"block {(restore.next_block or 1) - 1} of {restore.to_block}"
+    else:
+        at = f"index {restore.next_index} of {restore.end}" if not restore.searched else "searched"
+    print(f"{restore.network}: {at}, {restore.found} found, watched up to {restore.watched}", file=sys.stderr)
+
+
 def _told(restore: Restore) -> dict[str, Any]:
     answer = {"network": restore.network, "found": restore.found, "highest_index": restore.highest, "watched": restore.watched}
+    answer["below"] = restore.below
     if restore.to_block is None:
         return {**answer, "holding": restore.holding}
     return {**answer, "first_block": restore.first_block, "from_block": restore.from_block, "to_block": restore.to_block}

@@ -22,6 +22,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID, MockAWS
 from moto.dynamodb.models import dynamodb_backends
 from moto.kms.models import kms_backends
 from moto.sqs.models import Message, Queue, sqs_backends
+from moto.ssm.models import ssm_backends
 
 from chalicelib.settings import Settings
 from infra.local import repairs
@@ -43,12 +44,13 @@ _MISLEADING = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_WEB_ID
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the tables, queues and keys held. Good for any number of restores while the same stack runs."""
+    """What the tables, queues, keys and parameters held. Good for any number of restores while the same stack runs."""
 
     rows: dict[str, tuple[Any, ...]]
     tokens: dict[str, Any]
     queues: dict[str, tuple[list[dict[str, Any]], set[int], set[str]]]
     keys: dict[str, tuple[Any, dict[str, Any]]]
+    parameters: dict[str, list[Any]]
 
 
 @dataclass
@@ -66,18 +68,21 @@ class LocalAws:
     def snapshot(self) -> Snapshot:
         """Remember the data of every table and queue and the set of keys: a few milliseconds, nothing is copied deeply."""
         with LOCK:
-            dynamodb, sqs, kms = _backends()
+            dynamodb, sqs, kms, parameters = _backends()
             return Snapshot(
                 rows={name: rows_of(table).freeze() for name, table in dynamodb.tables.items()},
                 tokens=dict(request_tokens(dynamodb)),
                 queues={name: _freeze_queue(queue) for name, queue in sqs.queues.items()},
                 keys={key_id: (key, dict(key.aliases)) for key_id, key in kms.keys.items()},
+                parameters={name: list(history) for name, history in parameters.items()},
             )
 
     def restore(self, token: Snapshot) -> None:
         """Make the data what it was at `snapshot`; tables and queues made since are gone. Only changed tables cost anything."""
         with LOCK:
-            dynamodb, sqs, kms = _backends()
+            dynamodb, sqs, kms, parameters = _backends()
+            parameters.clear()
+            parameters.update({name: list(history) for name, history in token.parameters.items()})
             for made, known in ((dynamodb.tables, token.rows), (sqs.queues, token.queues)):
                 for name in made.keys() - known.keys():
                     del made[name]
@@ -175,11 +180,12 @@ def _in_use() -> list[Any]:
     return BackendDict._instances  # type: ignore[misc]
 
 
-def _backends() -> tuple[Any, Any, Any]:
+def _backends() -> tuple[Any, Any, Any, Any]:
     return (
         dynamodb_backends[DEFAULT_ACCOUNT_ID][REGION],
         sqs_backends[DEFAULT_ACCOUNT_ID][REGION],
         kms_backends[DEFAULT_ACCOUNT_ID][REGION],
+        ssm_backends[DEFAULT_ACCOUNT_ID][REGION]._parameters,
     )
 
 

@@ -10,14 +10,19 @@ import boto3
 import pytest
 
 from chalicelib import wiring
+from chalicelib.domain.addresses import Watched
+from chalicelib.domain.index_pools import STEP, IndexPool
+from chalicelib.domain.merchants import Merchant
 from chalicelib.domain.switch import PaymentSwitch
 from chalicelib.usecases.audit import audit
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.contract.test_collection import go, moves, pay, settings, settle
+from tests.support.index_pools import forget, recorded, row, shrink
 from tests.support.shop import ETHER, Shop
 from tests.support.treasury import same
 
+CEILING = 150
 ELSEWHERE = ("-sandbox", "-custody", "-tenants")
 
 
@@ -58,6 +63,14 @@ def command(*words: str) -> int:
     return main(["--stage", "local", "after-restore", "--realm", "test", *words])
 
 
+def watch_again() -> None:
+    """What was given out after the second is watched again, which comes before everything else."""
+    assert command() == 1
+    owner = next(iter(services().store.every(Merchant))).id
+    wiring.forget()
+    assert main(["--stage", "local", "restore", "--realm", "test", "--merchant", owner, "--gap", "5"]) == 0
+
+
 def over(*words: str) -> None:
     """Everything is deep enough, and the restore ends."""
     assert command("--done", *words) == 0
@@ -67,9 +80,45 @@ def over(*words: str) -> None:
 
 @pytest.fixture
 def shop(stack) -> Shop:
+    shrink(CEILING)
     found = Shop(stack)
     found.turn()
     return found
+
+
+def test_an_address_of_after_the_second_is_nobody_elses(shop: Shop, capsys: pytest.CaptureFixture[str]):
+    """The row counts from before again, and its ceiling is the same: what is recorded outside the tables is above both."""
+    first = shop.invoice("1", "usdt")["address"]
+    before, count = kept(), row("evm").count
+    wiring.forget()  # another process: it takes a range of its own
+    late = [shop.invoice("1", "usdt")["address"] for _ in range(2)]
+    shop.pay(late[-1], "1", "usdt")
+    assert row("evm").count == 2 * count
+    put_back(before)
+    assert row("evm").count == count
+    assert command() == 1
+    told = capsys.readouterr().out
+    assert "ethereum: addresses given out after that second are not watched: restore --realm test --network ethereum" in told
+    assert row("evm") == IndexPool(CEILING, CEILING + STEP, CEILING, reopened=row("evm").reopened)
+    assert recorded("evm") == CEILING + STEP
+    watch_again()
+    known = {w.address for w in services().store.every(Watched) if w.realm == "test" and w.family == "evm" and w.role == "user"}
+    assert {each.lower() for each in (first, *late)} <= known
+    assert row("evm").count == CEILING  # neither again skipped it further
+    assert shop.invoice("1", "usdt")["address"].lower() not in known
+    capsys.readouterr()
+    assert command() == 0, capsys.readouterr().out
+
+
+def test_without_the_parameter_it_stops(shop: Shop, capsys: pytest.CaptureFixture[str]):
+    put_back(kept())
+    forget("tron")
+    assert command() == 1
+    assert "test:tron has no recorded ceiling" in capsys.readouterr().err
+    assert row("tron").reopened == 0
+    assert command("--below", str(CEILING)) == 1
+    assert "tron: addresses given out" in capsys.readouterr().out
+    assert row("tron").count == CEILING
 
 
 def test_a_withdrawal_that_was_paid_after_the_second_is_not_paid_again(shop: Shop, capsys: pytest.CaptureFixture[str]):
@@ -82,6 +131,7 @@ def test_a_withdrawal_that_was_paid_after_the_second_is_not_paid_again(shop: Sho
     shop.turn()
     assert shop.paid() == 15 * ETHER // 10
     put_back(before)
+    watch_again()
     assert command("--done") == 1  # nothing of it is deep yet
     assert "nothing asked for" in capsys.readouterr().out
     assert shop.withdrawal(paid)["status"] == "confirmed"
@@ -111,6 +161,7 @@ def test_what_went_between_our_own_places_is_credited_to_nobody(shop: Shop):
     shop.turn()
     assert shop.balance("eth") != eth
     shop.mine(70)
+    watch_again()
     over("--from-block", f"ethereum:{stood}")
     assert shop.balance("eth") == eth
     assert same(shop, address, "usdt") == 0

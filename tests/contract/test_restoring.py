@@ -22,6 +22,7 @@ from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, account_xpubs
 from chalicelib.domain.addresses import Address, Watched, Xpub
 from chalicelib.domain.ids import MerchantId, tenant_id
+from chalicelib.domain.index_pools import STEP
 from chalicelib.domain.restores import INDEXES, Restore
 from chalicelib.usecases import restoring as module
 from chalicelib.usecases.audit import audit
@@ -29,10 +30,12 @@ from chalicelib.usecases.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
 from infra.cli import main
+from tests.support.index_pools import forget, parameter, recorded, row, shrink
 from tests.support.lost import lose_the_store
 from tests.support.stack import Stack
 
 GAP = ("--gap", "160", "--margin", "20")
+CEILING = 250
 
 
 class Operator:
@@ -85,6 +88,7 @@ def watched_of(pool: str) -> dict[str, Watched]:
 
 def test_every_address_is_found_and_none_is_given_out_twice(stack: Stack, operator: Operator, tmp_path: Path) -> None:
     backup = tmp_path / "seed.json"
+    shrink(CEILING)
     assert operator("seed-backup", str(backup)) == 0, operator.sorry
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     first, unpaid = make(stack)["address"], make(stack)["address"]
@@ -104,7 +108,9 @@ def test_every_address_is_found_and_none_is_given_out_twice(stack: Stack, operat
     key = operator.json("key", owner, "--realm", "test", "--level", "admin")["key"]
     make(stack, key=key, status=500)  # nothing is given out before the old ones are known
     told = operator.json("restore", "--realm", "test", "--merchant", owner, *GAP)
-    assert told["pools"]["evm"] == {"given_out": True, "next_index": 160 + 1 + 20}
+    assert told["pools"]["evm"] == {"given_out": True, "next_index": CEILING}
+    assert recorded("evm") == CEILING + STEP
+    assert "test:polygon: index 250 of 321" in operator.sorry  # it goes on behind what was found, and says how far it is
     found = {row["network"]: (row["found"], row["highest_index"], row["holding"]) for row in told["networks"]}
     assert found["test:polygon"] == (1, 160, 1)
     assert found["test:ethereum"] == (1, 0, 1)
@@ -118,7 +124,7 @@ def test_every_address_is_found_and_none_is_given_out_twice(stack: Stack, operat
     hidden = stack.call("GET", f"/v1/addresses/{unpaid}", key).json
     assert hidden["archived"] is True
     evm = watched_of("evm")
-    assert len(evm) == 181
+    assert len(evm) == CEILING
     assert {row.networks for row in evm.values()} == {("ethereum", "bsc", "polygon", "arbitrum", "fantom")}
 
     fresh = make(stack, key=key)["address"]
@@ -140,11 +146,54 @@ def test_every_address_is_found_and_none_is_given_out_twice(stack: Stack, operat
     }  # fmt: skip
     assert audit(services().store) == []
 
-    # Once more changes nothing: a pool never goes back, an address is stored once.
-    taken = services().store.indexes_taken("test:evm")
+    # Once more finds nothing new: an address is stored once, and a pool never goes back.
+    shrink(CEILING + 50, "evm")
     again = operator.json("restore", "--realm", "test", "--merchant", owner, "--network", "ethereum", *GAP)
-    assert again["pools"]["evm"]["next_index"] == taken
-    assert len(watched_of("evm")) == 182
+    assert "ethereum" not in again["pools"]["evm"]["not_searched"]  # the others were not searched so far up
+    assert services().store.indexes_taken("test:evm") == CEILING + 50
+    assert len(watched_of("evm")) == CEILING + 50
+
+
+def test_a_paid_address_behind_many_unpaid_ones_stays_its_own(stack: Stack, operator: Operator, tmp_path: Path) -> None:
+    """2,100 unpaid addresses are two minutes of one key, and gap and margin are 1,000: here a tenth of each."""
+    backup = tmp_path / "seed.json"
+    shrink(300)
+    assert operator("seed-backup", str(backup)) == 0, operator.sorry
+    skip("evm", 210)
+    paid = make(stack)["address"]
+    pay("ethereum", "usdt", paid)
+
+    lose_the_store()
+    assert operator("seed-restore", str(backup)) == 0, operator.sorry
+    owner = operator.json("merchant", "The operator")["merchant"]
+    told = operator.json("restore", "--realm", "test", "--merchant", owner, "--gap", "100", "--margin", "100")
+    key = operator.json("key", owner, "--realm", "test", "--level", "client", "--permissions", "full")["key"]
+    skip("evm", max(0, 210 - told["pools"]["evm"]["next_index"]))
+    assert make(stack, key=key)["address"] != paid
+    assert paid.lower() in watched_of("evm")
+    assert {n["network"]: n["found"] for n in told["networks"]}["test:ethereum"] == 1
+
+
+def test_without_the_parameter_nobody_guesses(stack: Stack, operator: Operator, tmp_path: Path) -> None:
+    backup = tmp_path / "seed.json"
+    assert operator("seed-backup", str(backup)) == 0, operator.sorry
+    lose_the_store()
+    for pool in ("evm", "bitcoin", "litecoin", "tron"):
+        forget(pool)
+    assert operator("seed-restore", str(backup)) == 0, operator.sorry
+    owner = operator.json("merchant", "The operator")["merchant"]
+    words = ("restore", "--realm", "test", "--merchant", owner, "--network", "tron")
+    assert operator(*words) == 1
+    assert parameter("tron") in operator.sorry
+    assert "--below N" in operator.sorry
+    assert row("tron").closed
+    told = operator.json(*words, "--below", "120", "--gap", "5")
+    assert told["pools"]["tron"] == {"given_out": True, "next_index": 120}
+    assert recorded("tron") == 120 + STEP
+    assert len(watched_of("tron")) == 120
+    # What the parameter says is not talked down.
+    assert operator(*words, "--below", "60") == 1
+    assert str(120 + STEP) in operator.sorry
 
 
 def test_a_restore_that_dies_goes_on_where_it_was(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,13 +240,14 @@ def test_a_restore_that_dies_goes_on_where_it_was(stack: Stack, monkeypatch: pyt
 def _forget(rows: list[Watched]) -> None:
     import boto3
 
-    for row in rows:
-        key = {"pk": {"S": f"watch#{row.realm}#{row.family}#{row.address}"}, "sk": {"S": "-"}}
+    for each in rows:
+        key = {"pk": {"S": f"watch#{each.realm}#{each.family}#{each.address}"}, "sk": {"S": "-"}}
         boto3.client("dynamodb").delete_item(TableName="gateway-local-chain", Key=key)
 
 
 def test_what_another_network_finds_later_is_listed(stack: Stack, operator: Operator) -> None:
     """The first network hides it as never paid; the second one knows better."""
+    shrink(60)
     address = make(stack)["address"]
     pay("polygon", "matic", address)
     _forget([row for row in services().store.every(Watched) if row.role == "user"])
@@ -214,13 +264,13 @@ def test_what_another_network_finds_later_is_listed(stack: Stack, operator: Oper
         told = operator.json("restore", "--realm", "test", "--merchant", owner, "--network", slug, "--gap", "5", "--margin", "3")
         assert state() == expected
         assert told["pools"]["evm"]["given_out"] is False
-    # Ethereum was searched five indexes behind nothing: now it has to be five behind the one that polygon knows.
-    assert "ethereum" in told["pools"]["evm"]["not_searched"]
+    # Both were searched as far as addresses were given out.
+    assert told["pools"]["evm"]["not_searched"] == ["bsc", "arbitrum", "fantom"]
     told = operator.json(
         *("restore", "--realm", "test", "--merchant", owner, "--network", "bsc", "--network", "ethereum", "--gap", "5"),
         *("--margin", "3", "--never-used", "fantom", "--never-used", "arbitrum"),
     )
-    assert told["pools"]["evm"] == {"given_out": True, "next_index": 50}  # it never goes back
+    assert told["pools"]["evm"] == {"given_out": True, "next_index": 60}
 
 
 def test_the_seed_leaves_the_stage_only_encrypted(stack: Stack, operator: Operator, tmp_path: Path) -> None:
@@ -282,6 +332,7 @@ def test_a_seed_is_restored_into_an_empty_store_only(stack: Stack, operator: Ope
 
 
 def test_what_can_not_be_restored_is_said(stack: Stack, operator: Operator, tmp_path: Path) -> None:
+    shrink(50)
     owner = operator.json("merchant", "The operator")["merchant"]
     assert operator("restore", "--realm", "test", "--merchant", "mch_nobody") == 1
     assert operator("restore", "--realm", "live", "--merchant", owner, "--network", "bitcoin") == 1
@@ -291,4 +342,4 @@ def test_what_can_not_be_restored_is_said(stack: Stack, operator: Operator, tmp_
     store = services().store
     store.commit([Save(Restore(services().catalogue("test").networks["tron"].id, 10, 5, 1))])
     told = operator.json("restore", "--realm", "test", "--merchant", owner, "--network", "tron", "--gap", "7")
-    assert told["networks"][0]["watched"] == 5  # an unfinished search goes on as it was begun
+    assert told["networks"][0]["watched"] == 50  # an unfinished search of before there were ceilings goes on, as far as the others

@@ -50,6 +50,10 @@ def needed(service: str, operation: str, sent: dict[str, Any]) -> set[tuple[str,
         return {(f"sqs:{operation}", f"arn:aws:sqs:r:1:{queue}")}
     if service == "sts":
         return set()  # GetCallerIdentity: https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
+    if service == "ssm":
+        # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awssystemsmanager.html
+        names = sent["Names"] if "Names" in sent else [sent["Name"]]
+        return {(f"ssm:{operation}", f"arn:aws:ssm:r:1:parameter{name}") for name in names}
     if service == "kms":
         if operation == "CreateKey":
             return {("kms:CreateKey", "*"), ("kms:TagResource", "arn:aws:kms:r:1:key/k")}

@@ -338,6 +338,24 @@ def test_no_function_puts_anything_among_the_messages_that_functions_failed_on(s
     assert dead == {("deliver", DEAD_DELIVERIES), ("deliver_slow", DEAD_DELIVERIES)}
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_housekeeping_alone_raises_ceilings(stage: str) -> None:
+    """Who gives address indexes out can raise no ceiling outside the tables: one that could would undo what guards them."""
+    may = {
+        (function, action, arn)
+        for function in FUNCTIONS
+        for statement in statements(function, stage)
+        for action in statement["Action"]
+        for arn in statement["Resource"]
+        if action.startswith("ssm:")
+    }
+    mine = f"arn:aws:ssm:*:*:parameter/gateway-{stage}/pools/*"
+    assert may == {("housekeeping", action, mine) for action in ("ssm:GetParameters", "ssm:PutParameter")}
+    (rows,) = [s for s in statements("housekeeping", stage) if s["Sid"] == "OnlyChain"]
+    assert rows["Action"] == ["dynamodb:UpdateItem"]
+    assert rows["Condition"]["ForAllValues:StringLike"] == {"dynamodb:LeadingKeys": ["pool#*"]}
+
+
 def test_settings_accept_every_stages_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WEBHOOKS_ALLOW_PRIVATE")  # which the tests have
     for stage, of_stage in config()["stages"].items():

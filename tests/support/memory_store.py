@@ -193,7 +193,7 @@ class MemoryStore:
         inside = there[first : min(behind, first + limit)]
         return Page([work for _, work in inside], inside[-1][0] if behind > first + limit else None)
 
-    def reserve_indexes(self, pool: str, count: int) -> int:
+    def reserve_indexes(self, pool: str, count: int) -> Any:
         raise AssertionError("not for webhooks")
 
     def catalogue(self, realm: str, fresh: bool = False) -> Any:

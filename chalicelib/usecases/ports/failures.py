@@ -7,6 +7,10 @@ class Unavailable(Exception):
     """A node, a queue or a key service did not answer, or answered nonsense. Nothing is known; try again later."""
 
 
+class Exhausted(Unavailable):
+    """A pool of address indexes has none that may be given out: it is being restored, or nobody has raised its ceiling."""
+
+
 class Halted(Exception):
     """Crediting on this network has stopped until an operator takes it up again."""
 

@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from chalicelib.domain.catalogue import Catalogue
 from chalicelib.domain.ids import Realm
+from chalicelib.domain.index_pools import Indexes, IndexPool
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.usecases.changes import Change
 
@@ -137,16 +138,21 @@ class Store(Protocol):
         the commit."""
         ...
 
-    def reserve_indexes(self, pool: str, count: int) -> int:
-        """Take `count` fresh address indexes out of `pool` for good; the first of them."""
+    def reserve_indexes(self, pool: str, count: int) -> Indexes:
+        """Take up to `count` fresh address indexes out of `pool` for good, none of them at or above its ceiling. One conditional
+        write. Raises Exhausted."""
         ...
 
     def indexes_taken(self, pool: str) -> int:
         """How many indexes were taken out of `pool`, and with that the next one."""
         ...
 
-    def move_indexes(self, pool: str, before: int, after: int) -> None:
-        """Let `pool` go on at `after`, provided that it stands at `before`: for a restore. Raises Conflict."""
+    def index_pool(self, pool: str) -> IndexPool | None:
+        """The counter row of `pool` as it is now; None where there is none."""
+        ...
+
+    def change_index_pool(self, pool: str, before: IndexPool | None, after: IndexPool) -> None:
+        """Put `after` in the place of `before`, as it was read: for housekeeping and restores. Raises Conflict."""
         ...
 
     def every(self, kind: type[R], /) -> Iterator[R]:
