@@ -286,6 +286,10 @@ class SeveralReaders:
         """As one reader (EVM only). Whoever contradicts itself is left alone, and the next one is asked."""
         return self._first(lambda reader: reader.audited(block, contracts))  # type: ignore[attr-defined]
 
+    def first_logs(self, block: Block, txids: Sequence[str]) -> dict[str, int]:
+        """As one reader (EVM only)."""
+        return self._first(lambda reader: reader.first_logs(block, txids))  # type: ignore[attr-defined]
+
     def agreed(self, block: Block, transfers: Sequence[Transfer]) -> bool:
         """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Never raises for a node's fault: whoever
         does not answer, or has not got so far, does not count; one that contradicts is told in the log."""

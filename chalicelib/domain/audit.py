@@ -200,7 +200,7 @@ def _credited_once(books: Books) -> Iterable[str]:
             ref = entry.ref["deposit"]
             credited[ref] += 1 if entry.kind == "deposit_credited" else -1
             standing[ref].update({key: units for key, units in entry.deltas(Book.WHERE).items() if key[0] != OUTSIDE})
-    places = Counter(f"{d.network} {d.txid} {d.position}" for d in books.deposits)
+    places = Counter(f"{d.network} {d.txid} {d.position}" for d in books.deposits if d.status != "orphaned")
     for place, count in places.items():
         if count > 1:
             yield f"{place} is {count} deposits"

@@ -14,7 +14,7 @@ from chalicelib.domain.ids import NetworkId, TenantId
 class Transfer(NamedTuple):
     """One movement in a block that may be for us. Not yet proven: a native one may belong to a failed transaction.
 
-    `position` is "native" for a value transfer, "log:<n>" for the n-th log of the block, "out:<n>" for an output,
+    `position` is "native" for a value transfer, "log:<n>" for the n-th log of the block (`domain.claims`), "out:<n>" for an output,
     "trace:<recipient>:<n>" for the n-th time that a contract sent native coins to it in this transaction,
     "balance:<block>:<address>" for what nobody saw coming, whose `txid` is the block's hash.
     On Tron "log:<n>" is the n-th log of the transaction, and "int:<n>" its n-th internal transaction: TRX that a contract sent.
@@ -165,6 +165,26 @@ class BlockDeposits:
     hash: str
     deposits: tuple[str, ...]
     part: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DepositBlock:
+    """A block that holds deposits, found by its height: written with the first part of its list. A block that fell out keeps it."""
+
+    network: NetworkId
+    number: int
+    hash: str
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """That the records of a network were brought to the form that `name` stands for. `at` in milliseconds since 1970."""
+
+    network: NetworkId
+    name: str
+    at: int
     version: int = 1
 
 

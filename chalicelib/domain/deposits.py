@@ -18,7 +18,7 @@ WAITS_IN_TIME_MS = 24 * 3600 * 1000
 
 
 def deposit_id(network: NetworkId, txid: str, position: str) -> str:
-    """The one id of a movement on a chain (money rule 2). `position` is that of `domain.chain.Transfer`."""
+    """The one id of a movement on a chain (money rule 2). `position`, as `Transfer` has it, is where it was seen first."""
     return derived_id("tx", network, txid, position)
 
 

@@ -49,6 +49,11 @@ def _part(record: Any) -> str:
     return f"{part:06d}" if part else "-"
 
 
+def _height(record: Any) -> str:
+    """Blocks in the order of their heights."""
+    return f"{int(record.number):015d}#{record.hash}"
+
+
 INDEXES: dict[tuple[str, str], Index] = {
     **{(family, "time"): Index("records", "listing", "list_pk", "sk") for family in ("inv", "wd", "addr")},
     **{(family, "status"): Index("records", "by_status", "status_pk", "sk") for family in ("inv", "wd")},
@@ -248,6 +253,9 @@ RECORDS: dict[str, Kind] = {
     "DifferencesPart": Kind("chain", lambda r: f"differing#{r.network}#{r.generation}", lambda r: f"{int(r.part):05d}"),
     "Sighting": Kind("chain", lambda r: f"sighting#{r.network}#{r.subject}"),
     "BlockDeposits": Kind("chain", lambda r: f"block#{r.network}#{r.hash}", _part),
+    "DepositBlock": Kind("chain", lambda r: f"blocks#{r.network}", _height),
+    "Migrated": Kind("chain", lambda r: f"migrated#{r.network}", lambda r: r.name),
+    "LogClaim": Kind("chain", lambda r: f"logs#{r.network}#{r.txid}"),
     "ScanRange": Kind("chain", lambda r: f"range#{r.network}", lambda r: r.name),
     "Restore": Kind("chain", lambda r: f"restore#{r.network}"),
     "Rescan": Kind("chain", lambda r: f"rescan#{r.network}", lambda r: r.id),

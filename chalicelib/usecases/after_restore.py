@@ -25,7 +25,6 @@ from chalicelib.domain.addresses import Address, Wallet, Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.coins_held import OwnTransaction
-from chalicelib.domain.deposits import deposit_id
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
@@ -35,6 +34,7 @@ from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.deposit_claims import Claims
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.forks import batch_blocks
 from chalicelib.usecases.matching import Matcher
@@ -71,6 +71,7 @@ class AfterRestore:
         self._network, self._reader, self._payer = network, reader, payer
         self._store, self._rules, self._deposits, self._clock = store, rules, deposits, clock
         self._matcher = Matcher(network, store, rules)
+        self._claims = Claims(network, reader, store)
         self._known: set[str] = set()
         self._payable: list[Withdrawal] = []
         self._movable: list[Move] = []
@@ -152,8 +153,7 @@ class AfterRestore:
             move = self._planned(t) or self._found(t, wallets) if proven else self._planned(t)
             if move is not None:
                 self._moves(move, t, fee)
-                for each in moved:
-                    deposit = deposit_id(self._network.id, txid, each.position)
+                for deposit in self._claims.ids(block, proven):
                     self._deposits.orphan(self._network, deposit, block.hash, block.number)
                 log.warning("%s: %s was %s %s", self._network.id, txid, move.kind, move.id)
                 return []

@@ -2,7 +2,7 @@
 
 A stranger decides how many there are, and an item of the table ends at 400 KB: the list is in parts, filled one after the other.
 The part behind a full one may exist, the one behind any other does not. The first part lies where the whole list lay before
-there were parts, and may be longer than they are now.
+there were parts, and may be longer than they are now. With it goes a row that tells the block by its height (`DepositBlock`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from chalicelib.domain.chain import BlockDeposits
+from chalicelib.domain.chain import BlockDeposits, DepositBlock
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
@@ -20,20 +20,28 @@ MOST = 2_000
 """Ids in one part, each of some thirty bytes."""
 
 
-def list_deposits(store: Store, network: NetworkId, block_hash: str, ids: Sequence[str]) -> None:
-    """Put `ids` on the block's list, where they are not on it yet. Raises Conflict, Unavailable."""
+def list_deposits(store: Store, network: NetworkId, number: int, block_hash: str, ids: Sequence[str]) -> None:
+    """Put `ids` on the list of the block `number`, where they are not on it yet. Raises Conflict, Unavailable."""
+    key = {"network": str(network), "hash": block_hash}
 
     def decide() -> None:
-        listed = _parts_behind(store, network, block_hash, None)
+        first, row = store.get_many([(BlockDeposits, key), (DepositBlock, {**key, "number": str(number)})])
+        listed = [] if first is None else [first, *_parts_behind(store, network, block_hash, first)]
         known = {deposit for part in listed for deposit in part.deposits}
         missing = [deposit for deposit in dict.fromkeys(ids) if deposit not in known]
+        changes: list[Change] = [] if row is not None else [Save(DepositBlock(network, number, block_hash))]
         if missing and listed and len(listed[-1].deposits) < MOST:
             last = listed[-1]
             room = MOST - len(last.deposits)
-            store.commit([Save(replace(last, deposits=(*last.deposits, *missing[:room]), version=last.version + 1))])
+            changes.append(Save(replace(last, deposits=(*last.deposits, *missing[:room]), version=last.version + 1)))
             missing = missing[room:]
         for place, start in enumerate(range(0, len(missing), MOST), len(listed)):
-            store.commit([Save(BlockDeposits(network, block_hash, tuple(missing[start : start + MOST]), place))])
+            if start:
+                store.commit(changes)
+                changes = []
+            changes.append(Save(BlockDeposits(network, block_hash, tuple(missing[start : start + MOST]), place)))
+        if changes:
+            store.commit(changes)
 
     until_settled(decide)
 

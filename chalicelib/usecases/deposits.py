@@ -42,6 +42,7 @@ from chalicelib.usecases.judging import Judge, anew, same_payment
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views, views_now
@@ -77,14 +78,17 @@ class Deposits:
         epoch: int,
         claim: Claim | None = None,
         tip: int = 0,
+        id_: str | None = None,
     ) -> str:
         """Record a movement to us, proven to have happened in `block` of a chain that is `tip` high, or higher; the deposit's id.
+
+        `id_` is the one that its transaction's claim gives it, see `usecases/deposit_claims.py`; by default that of its position.
 
         Commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing. What was found in a
         balance comes with its `claim`, is recorded only while that holds, and at the first conflict not at all.
         Raises Conflict, Unavailable.
         """
-        key = deposit_id(network.id, transfer.txid, transfer.position)
+        key = id_ or deposit_id(network.id, transfer.txid, transfer.position)
         tip = max(tip, block.number)
 
         def counts(deposit: Deposit, previous: str | None = None) -> None:
@@ -96,11 +100,16 @@ class Deposits:
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
-            seen = self._seen(network, coin, transfer, watched, block)
+            seen = replace(self._seen(network, coin, transfer, watched, block), id=key)
             if known is None:
                 counts(self._judge.judged(network, coin, seen))
             elif known.block_hash == block.hash and known.status != "orphaned":
-                pass  # that very one
+                if known.position != seen.position:
+                    log.error(
+                        "ALARM %s: %s is in block %d as %s and as %s", network.id, key, block.number, known.position, seen.position
+                    )
+                    raise Unavailable(f"{network.id}: nodes number the logs of block {block.number} differently")
+                # that very one
             elif known.status == "confirmed":
                 if not same_payment(known, seen):
                     # Deeper than reorganisations are followed: what is credited is not taken back on one node's word.
@@ -113,10 +122,10 @@ class Deposits:
                     known = self._orphan(network, known, tip, epoch)
                 counts(self._judge.judged(network, coin, anew(known, seen)), _to_its_owner(known, seen))
             elif known.status == "orphaned":
-                back = replace(known, status="pending", flags=self._judge.flags(network, known))
+                back = replace(known, status="pending", flags=self._judge.flags(network, known), position=seen.position)
                 counts(_in_block(back, block), known.status)
             else:
-                self._moved(network, known, block, tip, epoch)
+                self._moved(network, known, replace(known, position=seen.position), block, tip, epoch)
             return key
 
         return until_settled(decide) if claim is None else decide()
@@ -182,11 +191,11 @@ class Deposits:
         cursor = self._store.get(Cursor, network=network.id)
         return cursor is not None and cursor.recent.get(str(deposit.block_number)) == deposit.block_hash
 
-    def _moved(self, network: Network, known: Deposit, block: Block, tip: int, epoch: int) -> None:
+    def _moved(self, network: Network, known: Deposit, there: Deposit, block: Block, tip: int, epoch: int) -> None:
         """It was seen before it was in a block; or its old block is gone and nobody told us before the new one came. The place
         changes, and with the block's time perhaps whether it came in time. Its owner knows of it already."""
         invoice = self._book.invoice(known.tenant, known.invoice_id)
-        moved = _in_block(known, block)
+        moved = _in_block(there, block)
         moved = replace(moved, late=is_late(moved, invoice))
         news = News(self._clock.now_ms())
         changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch)]

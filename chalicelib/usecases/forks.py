@@ -17,6 +17,8 @@ from chalicelib.domain.deposits import Deposit
 from chalicelib.usecases.block_lists import deposits_of
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.crowds import AT_LEAST
+from chalicelib.usecases.deep_forks import DeepForks, Fallen
+from chalicelib.usecases.deposit_blocks import ensure_rows
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
@@ -49,21 +51,36 @@ class Forks:
         return Cursor(self._network.id, at.number, at.hash, at.time, tip, now, recent=recent, noted_from=at.number + 1)
 
     def resume(self, cursor: Cursor, from_block: int | None) -> Cursor:
-        """Take a halted network up again, by an operator's decision: everything that the cursor remembers is orphaned, and
-        scanned again behind `from_block` (by default the block before the oldest remembered one), so that what is still in
-        the chain is credited again, once.
+        """Take a halted network up again, by an operator's decision: everything that the cursor remembers is orphaned, and what
+        stands on blocks below that the chain no longer has. All is scanned again behind `from_block`, so that what is still in
+        the chain is credited again, once. By default that is the highest block with deposits that the chain still has: nobody
+        knows where above it the branches part. Where there is none, it is as deep again as reorganisations are followed.
 
-        Raises ValueError when the network is not halted, Unavailable, Conflict.
+        The network stays halted until the cursor is saved: who dies before leaves what the next one goes on with. Raises
+        ValueError when it is not halted, or when `from_block` would leave out blocks that are taken back, Unavailable, Conflict.
         """
         if cursor.halted is None:
             raise ValueError(f"{self._network.id} is not halted")
-        self._orphan_all(cursor.recent.values(), cursor.tip)
-        oldest = min(int(number) for number in cursor.recent)
-        number = max(0, oldest - 1) if from_block is None else from_block
-        fresh = self.standing_at(number, self._reader.tip())
+        ensure_rows(self._store, self._network, self._clock)
+        fallen = DeepForks(self._network, self._reader, self._store).fallen()
+        fresh = self.standing_at(self._behind(cursor, fallen, from_block), self._reader.tip())
+        for block in fallen.gone:
+            log.warning("%s: block %d fell out, and what it held with it", self._network.id, block.number)
+        self._orphan_all([*cursor.recent.values(), *(block.hash for block in fallen.gone)], cursor.tip)
         after = replace(fresh, epoch=cursor.epoch + 1, ranges_to=cursor.ranges_to, version=cursor.version + 1)
         self._store.commit([Save(after)])
         return after
+
+    def _behind(self, cursor: Cursor, fallen: Fallen, from_block: int | None) -> int:
+        """The block that the scan goes on behind. Raises ValueError."""
+        oldest = min(int(number) for number in cursor.recent)
+        most = fallen.below(oldest)
+        if from_block is None:
+            return max(0, most - self._network.reorg_depth) if fallen.standing is None else min(most, fallen.standing)
+        if from_block > most:
+            lowest = "oldest that is remembered" if most == max(0, oldest - 1) else "lowest whose deposits fell out"
+            raise ValueError(f"--from-block {from_block} is too high: at most {most}, the block before the {lowest}")
+        return from_block
 
     def follow(self, cursor: Cursor, more: Callable[[], bool] = lambda: True) -> Cursor:
         """Find the last block that both chains have, and go back there. Raises as `rewind` does."""

@@ -12,8 +12,9 @@ from fractions import Fraction
 
 from chalicelib.domain.catalogue import AUDIT_USD, Coin, Network
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.rates import Rates, RatesOf
+from chalicelib.usecases.deposit_claims import Claims
 from chalicelib.usecases.matching import Matcher
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -77,15 +78,16 @@ class LargePayments:
         if hash_ in self._audited_blocks or not isinstance(self._reader, Auditor):
             return True
         matcher = Matcher(self._network, self._store, self._rules)
+        block = Block(number, hash_, "", deposit.block_time, [])
         try:
-            there = self._reader.audited(Block(number, hash_, "", deposit.block_time, []), matcher.contracts().keys())
+            there = self._reader.audited(block, matcher.contracts().keys())
+            watched = matcher.ours(there)
+            ours = [t for t in there if t.amount and t.recipient in watched and watched[t.recipient].tenant is not None]
+            ids = Claims(self._network, self._reader, self._store).ids(block, ours)
         except Unavailable as error:
             log.warning("%s: %s waits until the receipts of its block are read: %s", self._network.id, deposit.id, error)
             return False
-        watched = matcher.ours(there)
-        ours = [t for t in there if t.amount and t.recipient in watched and watched[t.recipient].tenant is not None]
-        keys = [(Deposit, {"id": deposit_id(self._network.id, t.txid, t.position)}) for t in ours]
-        missed = sum(found is None for found in self._store.get_many(keys))
+        missed = sum(found is None for found in self._store.get_many([(Deposit, {"id": id_}) for id_ in ids]))
         if missed:
             log.error("ALARM %s: %d payments to us in block %d were not read when it was scanned", self._network.id, missed, number)
         self._audited_blocks.add(hash_)

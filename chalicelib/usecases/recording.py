@@ -16,6 +16,7 @@ from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.usecases.block_lists import list_deposits
 from chalicelib.usecases.booked import Claim
 from chalicelib.usecases.crowds import AT_LEAST, in_turn, shared_out
+from chalicelib.usecases.deposit_claims import Claims
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.matching import Matcher
 from chalicelib.usecases.own_transactions import from_others
@@ -41,6 +42,7 @@ class Recorder:
         self._network, self._reader, self._store, self._deposits = network, reader, store, deposits
         self._matcher = Matcher(network, store, rules)
         self._noting = Noting(network, store, rules)
+        self._claims = Claims(network, reader, store)
 
     def contracts(self) -> dict[str, Coin]:
         """The tokens of the network by the storage form of their contracts."""
@@ -97,11 +99,7 @@ class Recorder:
             (Deposit, {"id": deposit_id(self._network.id, t.txid, t.position)}) for t in mine
         ]
         stored = self._store.get_many(keys)
-        return [
-            t
-            for t, known in zip(mine, stored, strict=True)
-            if known is None or known.status == "orphaned" or known.block_hash != block.hash
-        ]
+        return [t for t, known in zip(mine, stored, strict=True) if not _stored_as(known, t, block)]
 
     def _store_block(
         self,
@@ -121,13 +119,29 @@ class Recorder:
             return True
         # The list first: whoever drops the block finds everything that may have been stored of it, also where we die half-way
         # and somebody else credits what we did store.
-        list_deposits(self._store, self._network.id, block.hash, [deposit_id(self._network.id, t.txid, t.position) for t in proven])
-        for t in proven:
+        ids = self._claims.ids(block, proven)
+        list_deposits(self._store, self._network.id, block.number, block.hash, ids)
+        for t, id_ in self._not_stored(block, proven, ids):
             if not may_begin():
                 return False
             coin = native if t.contract is None else contracts[t.contract]
-            self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch, claim, tip)
+            self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch, claim, tip, id_)
         return True
+
+    def _not_stored(self, block: Block, proven: list[Transfer], ids: list[str]) -> list[tuple[Transfer, str]]:
+        """Without those that are stored as being in this very block, where it is worth looking."""
+        both = list(zip(proven, ids, strict=True))
+        if len(both) <= _FEW:
+            return both
+        stored = self._store.get_many([(Deposit, {"id": id_}) for id_ in ids])
+        return [each for each, known in zip(both, stored, strict=True) if not _stored_as(known, each[0], block)]
+
+
+def _stored_as(known: Deposit | None, transfer: Transfer, block: Block) -> bool:
+    """Whether `known` is `transfer` in this very block: what a claim gave the id of another log stands at another position."""
+    if known is None or known.status == "orphaned":
+        return False
+    return (known.block_hash, known.position) == (block.hash, transfer.position)
 
 
 def _received(blocks: Sequence[Block]) -> Iterator[Transfer | Reward]:

@@ -27,7 +27,10 @@ def add(command: Command) -> None:
     again.add_argument("slug", choices=NETWORK_ORDER)
     again.add_argument("--realm", choices=REALMS, default="live")
     again.add_argument(
-        "--from-block", type=height, metavar="N", help="scan again what follows this block; by default all that is remembered"
+        "--from-block",
+        type=height,
+        metavar="N",
+        help="scan again what follows this block; by default the highest with deposits that the chain still has",
     )
 
 
@@ -91,12 +94,12 @@ def book_balances(args: argparse.Namespace) -> int:
 
 
 def resume(args: argparse.Namespace) -> int:
-    """Take up a network again that halted on a deep reorganisation. Scans again from behind the block given."""
+    """Take up a network again that halted on a deep reorganisation. Takes back what the chain no longer has, and scans again."""
     wired = services()
     scanner = scanner_of(wired, network_of(wired, args.realm, args.slug))
     try:
         cursor = scanner.resume(args.from_block)
-    except ValueError as error:  # it is not halted
+    except ValueError as error:  # it is not halted, or the block is too high
         raise CanNot(str(error)) from error
     print(f"{args.realm}:{args.slug} goes on behind block {cursor.number}")
     return 0

@@ -234,10 +234,15 @@ def halted(cli: Cli) -> Callable[[], Cursor]:
 
 def test_a_halted_network_is_taken_up_again(cli: Cli, halted: Callable[[], Cursor]) -> None:
     before = halted()
-    assert cli("resume", "ethereum", "--realm", "test", "--from-block", "3") == 0
-    assert cli.out == "test:ethereum goes on behind block 3\n"
+    oldest = min(map(int, before.recent))
+    refused = cli.refused("resume", "ethereum", "--realm", "test", "--from-block", str(oldest + 1))
+    most = max(0, oldest - 1)
+    assert refused == f"--from-block {oldest + 1} is too high: at most {most}, the block before the oldest that is remembered"
+    assert halted() == before
+    assert cli("resume", "ethereum", "--realm", "test", "--from-block", str(most)) == 0
+    assert cli.out == f"test:ethereum goes on behind block {most}\n"
     after = halted()
-    assert (after.halted, after.number, after.epoch) == (None, 3, before.epoch + 1)
+    assert (after.halted, after.number, after.epoch) == (None, most, before.epoch + 1)
     assert "not halted" in cli.refused("resume", "ethereum", "--realm", "test")
 
 

@@ -171,9 +171,9 @@ def test_a_list_that_an_item_does_not_hold_is_in_parts(shop: Shop, monkeypatch: 
     ids = [derived_id("tx", str(n)) for n in range(14_000)]
     assert sum(len(key) for key in ids) > 400_000
     store.commit([Save(BlockDeposits(NETWORK, "aa" * 32, tuple(ids[:3_000])))])
-    list_deposits(store, NETWORK, "aa" * 32, ids)
-    list_deposits(store, NETWORK, "aa" * 32, ids[5_000:9_000])
-    list_deposits(store, NETWORK, "bb" * 32, ids[:5])
+    list_deposits(store, NETWORK, 7, "aa" * 32, ids)
+    list_deposits(store, NETWORK, 7, "aa" * 32, ids[5_000:9_000])
+    list_deposits(store, NETWORK, 8, "bb" * 32, ids[:5])
     listed = list(deposits_of(store, NETWORK, ["aa" * 32, "bb" * 32, "cc" * 32]))
     assert [(hash_[:2], len(part)) for hash_, part in listed] == [("aa", 3_000), *[("aa", 2_000)] * 5, ("aa", 1_000), ("bb", 5)]
     assert [key for hash_, part in listed for key in part if hash_ == "aa" * 32] == ids

@@ -15,9 +15,11 @@ from types import MappingProxyType
 from typing import Any
 
 from chalicelib.domain.addresses import Address, Wallet, Watched
+from chalicelib.domain.claims import LogClaim
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.collecting import Collecting, Collection, Distribution
 from chalicelib.domain.deliveries import Delivery
+from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants import Tally
@@ -50,6 +52,8 @@ KEYS: dict[type, tuple[str, ...]] = {
     Distribution: ("network", "address", "asset"),
     Move: ("network", "id"),
     CoinMove: ("network", "id"),
+    Deposit: ("id",),
+    LogClaim: ("network", "txid"),
 }
 
 

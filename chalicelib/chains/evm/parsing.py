@@ -192,8 +192,7 @@ def happened(transfer: Transfer, receipt: Any, block: Block) -> bool:
 
     Raises Garbled where the receipt is of another transaction or another block: then nothing is known of this one.
     """
-    _check(member(receipt, "transactionHash", "a receipt") == transfer.txid, "a receipt is of another transaction")
-    _check(receipt.get("blockHash") == block.hash, "a receipt is of another block")
+    check_receipt(receipt, transfer.txid, block)
     if quantity(receipt.get("status"), "a receipt's status") != 1:
         return False
     if transfer.contract is None:
@@ -213,6 +212,22 @@ def happened(transfer: Transfer, receipt: Any, block: Block) -> bool:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             raise Garbled("a receipt's log lacks a field") from None
     return False
+
+
+def check_receipt(receipt: Any, txid: str, block: Block) -> None:
+    """Raise Garbled unless `receipt` is of that very transaction in that very block."""
+    _check(member(receipt, "transactionHash", "a receipt") == txid, "a receipt is of another transaction")
+    _check(receipt.get("blockHash") == block.hash, "a receipt is of another block")
+
+
+def first_log(receipt: Any) -> int:
+    """The number in the block of a transaction's first log, by its receipt. Raises Garbled where one between others is missing."""
+    logs = member(receipt, "logs", "a receipt")
+    if not isinstance(logs, list) or not logs:
+        raise Garbled("a receipt has no logs")
+    numbers = sorted(quantity(member(log, "logIndex", "a log"), "a log's index") for log in logs)
+    _check(numbers == list(range(numbers[0], numbers[0] + len(numbers))), "the logs of a receipt do not follow one another")
+    return numbers[0]
 
 
 def check_native(transaction: Any, transfer: Transfer) -> None:

@@ -14,7 +14,7 @@ from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.evm.balances import FEW, MOST_TOGETHER, many_balances, many_token_balances, told_balances
 from chalicelib.chains.evm.frames import POSITION
 from chalicelib.chains.evm.logs import LogReader, hash_in
-from chalicelib.chains.evm.parsing import check_native, happened, moved_tokens, parse_block, parse_header
+from chalicelib.chains.evm.parsing import check_native, check_receipt, first_log, happened, moved_tokens, parse_block, parse_header
 from chalicelib.chains.evm.quantities import Contradicted, data, hash32, quantity
 from chalicelib.chains.evm.tracing import Tracer
 from chalicelib.chains.evm.usage import usage
@@ -39,6 +39,7 @@ class EvmReader:
         self._rpc = rpc
         self._logs = LogReader(network.slug, rpc) if logs is None else logs
         self._tracer = None if network.tracing == "off" else Tracer(network.slug, rpc, must=network.tracing == "on")
+        self._proven_logs: tuple[str, dict[str, int]] = ("", {})
 
     def tip(self) -> int:
         """Number of the newest block."""
@@ -99,6 +100,8 @@ class EvmReader:
                 raise Garbled("the node has no receipt for a transaction of a block that it told")
             receipts = dict(zip(txids, answers, strict=True))
             there = [transfer for transfer in transfers if happened(transfer, receipts[transfer.txid], block)]
+            # Whoever has them proven asks for their order next.
+            self._proven_logs = block.hash, {t.txid: first_log(receipts[t.txid]) for t in there if t.contract is not None}
             inside = [transfer for transfer in there if transfer.position.startswith(POSITION)]
             if not inside:
                 return there
@@ -107,6 +110,20 @@ class EvmReader:
             return [transfer for transfer in there if transfer not in lacking]
 
         return self._sure(prove) if transfers else []
+
+    def first_logs(self, block: Block, txids: Sequence[str]) -> dict[str, int]:
+        """The number in `block` of the first log of each of these transactions, by their receipts: they are in it and have logs."""
+        hash_, known = self._proven_logs
+        if hash_ == block.hash and known.keys() >= {*txids}:
+            return {txid: known[txid] for txid in txids}
+
+        def ask() -> dict[str, int]:
+            receipts = self._rpc.batch([("eth_getTransactionReceipt", [txid]) for txid in txids])
+            for txid, receipt in zip(txids, receipts, strict=True):
+                check_receipt(receipt, txid, block)
+            return {txid: first_log(receipt) for txid, receipt in zip(txids, receipts, strict=True)}
+
+        return self._sure(ask) if txids else {}
 
     def audited(self, block: Block, contracts: Collection[str]) -> list[Transfer]:
         """The token transfers of `contracts` in `block`, by the receipts of all its transactions; its logs say the same."""

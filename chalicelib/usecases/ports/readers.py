@@ -86,6 +86,18 @@ class Auditor(Protocol):
 
 
 @runtime_checkable
+class LogOrder(Protocol):
+    """A reader of a network that numbers logs across the block (EVM)."""
+
+    def first_logs(self, block: Block, txids: Sequence[str]) -> dict[str, int]:
+        """The number in `block` of the first log of each of these transactions, which are in it and have logs.
+
+        Raises Unavailable.
+        """
+        ...
+
+
+@runtime_checkable
 class Balances(Protocol):
     """A reader whose nodes know what addresses had at a block."""
 

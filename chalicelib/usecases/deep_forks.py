@@ -1,0 +1,78 @@
+"""What a reorganisation took that went deeper than a cursor remembers: found when an operator takes the network up again.
+
+The blocks that hold deposits are asked for from the highest one down, until the chain still has one: all blocks below it are the
+chain's, since each names the one before it. Nothing is changed here, so that it can be asked again after whatever went wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block, DepositBlock
+from chalicelib.domain.deposits import Deposit
+from chalicelib.usecases.block_lists import deposits_of
+from chalicelib.usecases.deposit_blocks import highest_first
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import ChainReader, Witness
+from chalicelib.usecases.ports.store import Store
+
+
+class Fallen(NamedTuple):
+    """`gone` are the blocks that the chain no longer has and whose deposits stand still, highest first. `standing` is the height
+    of the highest block with deposits that it has; None where it has none."""
+
+    gone: tuple[DepositBlock, ...]
+    standing: int | None
+
+    def below(self, oldest: int) -> int:
+        """The highest block that the scan may go on behind, where it remembers `oldest` and those above: the rest is taken back."""
+        return max(0, min([oldest, *(block.number for block in self.gone)]) - 1)
+
+
+class DeepForks:
+    def __init__(self, network: Network, reader: ChainReader, store: Store) -> None:
+        self._network, self._reader, self._store = network, reader, store
+
+    def fallen(self) -> Fallen:
+        """Raises Unavailable: also where the node has no block yet at a height where deposits are, and where the network has
+        several nodes and no two of them have another block in the place of the lowest that is gone."""
+        gone: list[DepositBlock] = []
+        standing: int | None = None
+        height, there = -1, ""
+        for block in highest_first(self._store, self._network):
+            if standing is not None and block.number < standing:
+                break
+            if block.number != height:
+                height, there = block.number, self._hash(block.number)
+            if there == block.hash:
+                standing = height
+            elif self._holds(block):
+                gone.append(block)
+        self._vouched(gone)
+        return Fallen(tuple(gone), standing)
+
+    def _hash(self, number: int) -> str:
+        found = self._reader.block_hash(number)
+        if found is None:
+            raise Unavailable(f"the node of {self._network.id} does not know block {number}, where deposits were: not yet, perhaps")
+        return found
+
+    def _holds(self, block: DepositBlock) -> bool:
+        """Whether deposits stand on it."""
+        for _, listed in deposits_of(self._store, self._network.id, [block.hash]):
+            wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": id_}) for id_ in listed]
+            found = self._store.get_many(wanted)
+            if any(d is not None and d.status != "orphaned" and d.block_hash == block.hash for d in found):
+                return True
+        return False
+
+    def _vouched(self, gone: Sequence[DepositBlock]) -> None:
+        """Money is taken back on no single node's word where there are several: another block in the place of the lowest one that
+        is gone means other blocks all the way up."""
+        if gone and isinstance(self._reader, Witness):
+            number = gone[-1].number
+            there = Block(number, self._hash(number), "", 0, [])
+            if there.hash == gone[-1].hash or not self._reader.agreed(there, []):
+                raise Unavailable(f"{self._network.id}: no two nodes have the same block {number} in the place of the one scanned")

@@ -1,0 +1,69 @@
+"""Which blocks hold deposits, by height: the way from the highest one down, without a scan.
+
+A block's row is written with its list (`usecases/block_lists.py`). Blocks that were recorded before there were rows get theirs from
+the deposits themselves: once for each network, by `migrate` or by the first `resume`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import DepositBlock, Migrated
+from chalicelib.domain.deposits import Deposit
+from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+
+log = logging.getLogger(__name__)
+
+ROWS = "deposit_blocks"
+"""`Migrated.name` once every block of a network has its row."""
+_PAGE = 100
+
+
+def highest_first(store: Store, network: Network) -> Iterator[DepositBlock]:
+    """Every block of `network` that holds deposits, or held some before it fell out. Raises Unavailable."""
+    after: str | None = None
+    while True:
+        page = store.page(DepositBlock, limit=_PAGE, newest_first=True, after=after, network=network.id)
+        yield from page.items
+        after = page.next
+        if after is None:
+            return
+
+
+def ensure_rows(store: Store, network: Network, clock: Clock) -> None:
+    """Have every block of `network` that holds deposits told by its height. Scans all deposits the first time.
+
+    Raises Unavailable.
+    """
+    if store.get(Migrated, network=network.id, name=ROWS) is None:
+        add_rows(store, network, store.every(Deposit), clock)
+
+
+def add_rows(store: Store, network: Network, deposits: Iterator[Deposit], clock: Clock) -> int:
+    """The same from `deposits`, all that there are, of whatever network; how many rows were missing. Raises Unavailable."""
+    seen: set[tuple[int, str]] = set()
+    added = 0
+    for deposit in deposits:
+        if deposit.network != network.id or deposit.block_number is None or deposit.block in seen:
+            continue
+        seen.add(deposit.block)
+        number, hash_ = deposit.block
+        if store.get(DepositBlock, network=network.id, number=str(number), hash=hash_) is None:
+            added += _saved(store, DepositBlock(network.id, number, hash_))
+    if store.get(Migrated, network=network.id, name=ROWS) is None:
+        _saved(store, Migrated(network.id, ROWS, clock.now_ms()))
+    return added
+
+
+def _saved(store: Store, record: DepositBlock | Migrated) -> bool:
+    """Whether it was not there."""
+    try:
+        store.commit([Save(record)])
+    except Conflict:
+        log.info("somebody else has written %s first", record)
+        return False
+    return True
