@@ -17,13 +17,14 @@ from chalicelib.custody.seed import SEED_ID, account_xpubs, create_seed, seal_se
 from chalicelib.custody.wallets import new_kms_wallet
 from chalicelib.domain import demo
 from chalicelib.domain.addresses import Wallet, Watched, Xpub
-from chalicelib.domain.catalogue import Coin, Network, default_coins, default_networks
-from chalicelib.domain.ids import MerchantId, Realm, new_id
+from chalicelib.domain.catalogue import NETWORK_ORDER, Coin, Network, corrected, default_coins, default_networks
+from chalicelib.domain.ids import MerchantId, Realm, network_id, new_id
 from chalicelib.domain.merchants import PRESETS, Level, Merchant
 from chalicelib.settings import Settings
 from chalicelib.usecases.access import issue_key
 from chalicelib.usecases.addresses import family_key, watched_key
 from chalicelib.usecases.changes import Change, Conflict, Save
+from chalicelib.usecases.trying import until_settled
 from chalicelib.wiring import Services, services
 
 
@@ -66,6 +67,26 @@ def make_catalogue(wired: Services, nodes: Mapping[str, NodeInfo] | None = None)
             for record in part:
                 _absent(wired, [Save(record)])
     wired.store.forget_catalogue()
+    correct_networks(wired)
+
+
+def correct_networks(wired: Services) -> list[str]:
+    """Give stored networks the block times of today where they have those of before; which ones. Twice changes nothing."""
+    found = []
+    for realm in wired.settings.realms:
+        for slug in NETWORK_ORDER:
+
+            def decide(realm: Realm = realm, slug: str = slug) -> bool:
+                stored = wired.store.get(Network, id=network_id(realm, slug))
+                after = None if stored is None else corrected(stored)
+                if after is not None:
+                    wired.store.commit([Save(after)])
+                return after is not None
+
+            if until_settled(decide):
+                found.append(network_id(realm, slug))
+    wired.store.forget_catalogue()
+    return [str(each) for each in found]
 
 
 def make_seed(wired: Services, kms: Any) -> None:

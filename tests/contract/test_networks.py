@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.networks import Networks
 from chalicelib.usecases.node_urls import may_be_a_node
+from infra.bootstrap import correct_networks, make_catalogue
 from tests.support.edge import PREPARED, Edge
 
 SECRET = "https://user:hunter2@node.example/v3/abcdef"
@@ -48,6 +50,19 @@ def test_networks_are_listed_in_the_order_of_the_catalogue(edge):
     assert len(edge.call("GET", "/networks?limit=3").json) == 3
     assert edge.call("GET", "/networks", key="live").json[1]["isTestnet"] is False
     assert edge.call("GET", "/networks", key="live").json[1]["status"] == "inactive"
+
+
+def test_preparing_a_stage_again_corrects_block_times_of_before(edge):
+    store = edge.services.store
+    for realm in ("live", "test"):
+        before = store.get(Network, id=f"{realm}:bsc")
+        store.commit([Save(replace(before, block_time=3, agreement_usd=77, version=before.version + 1))])
+    make_catalogue(edge.services)
+    for realm in ("live", "test"):
+        after = store.get(Network, id=f"{realm}:bsc")
+        assert (after.block_time, after.agreement_usd, after.version) == (0.45, 77, before.version + 2)
+    assert edge.call("GET", "/v1/networks/bsc").json["blockTime"] == 0.45
+    assert correct_networks(edge.services) == []
 
 
 def test_one_network_shows_its_configuration_and_urls_to_admins_alone(edge):

@@ -57,7 +57,7 @@ class SandboxReorg(Request):
         Field(
             ge=1,
             le=2 * MOST_CONFIRMATIONS,
-            description="At most twice the network's confirmations, or 64 where that is more; polygon: 256.",
+            description="At most twice the network's confirmations, or 64 where that is more; bsc and polygon: 256.",
             examples=[3],
         ),
     ]

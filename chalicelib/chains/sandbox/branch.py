@@ -19,7 +19,7 @@ from chalicelib.domain.ids import NetworkId
 GENESIS_MS = 1_735_689_600_000
 """Time of block 0 (1 January 2025 UTC), in milliseconds since 1970: the same before and after the chain's first write."""
 MAX_DEPTH = 300
-"""Blocks that a reorganisation can drop. Deeper than any network is followed (polygon: 256), so that halting can be rehearsed."""
+"""Blocks that a reorganisation can drop. Deeper than any network is followed (256), so that halting can be rehearsed."""
 
 Fork = tuple[int, str]
 
