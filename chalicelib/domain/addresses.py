@@ -50,7 +50,8 @@ class Address:
 class Watched:
     """What the scanner has to know of an address, found by realm, family and address. Never deleted: watched for ever.
 
-    `tenant` is None for the operator's wallets.
+    `tenant` is None for the operator's wallets. `returned` are networks on which a payment to it is the operator's to send back
+    (`domain.strays`): what came there has to be looked up, whether the address is watched there or not.
     """
 
     realm: Realm
@@ -61,7 +62,12 @@ class Watched:
     tenant: TenantId | None = None
     address_id: str | None = None
     invoice_id: str | None = None
+    returned: tuple[str, ...] = ()
     version: int = 1
+
+    def holds_on(self, slug: str) -> bool:
+        """Whether the ledger may know of coins that lie at it on the network `slug`."""
+        return slug in self.networks or slug in self.returned
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,11 @@ class Deposit:
         return BELOW_MINIMUM in self.flags
 
     @property
+    def returned(self) -> bool:
+        """It came to another merchant's address on the wrong network, and is the operator's merchant's to send back."""
+        return self.tenant is not None and self.address_id is None
+
+    @property
     def small(self) -> bool:
         """It came to a merchant's address and was too little: where it lies it stays."""
         return self.below_minimum and self.tenant is not None

@@ -59,11 +59,11 @@ INDEXES: dict[tuple[str, str], Index] = {
     **{(family, "status"): Index("records", "by_status", "status_pk", "sk") for family in ("inv", "wd")},
     **{(family, "asset"): Index("records", "by_asset", "asset_pk", "sk") for family in ("inv", "wd", "addr")},
     ("wd", "pending"): Index("records", "pending", "pending_pk", "sk"),
-    **{(family, "time"): Index("records", "timeline", "time_pk", "time_sk") for family in ("tx", "apr", "wl", "col")},
-    **{(family, "status"): Index("records", "tx_by_status", "tx_status_pk", "time_sk") for family in ("tx", "col")},
+    **{(family, "time"): Index("records", "timeline", "time_pk", "time_sk") for family in ("tx", "apr", "wl", "col", "stray")},
+    **{(family, "status"): Index("records", "tx_by_status", "tx_status_pk", "time_sk") for family in ("tx", "col", "stray")},
     **{(family, "asset"): Index("records", "tx_by_asset", "tx_asset_pk", "time_sk") for family in ("tx", "col")},
-    **{(family, "address"): Index("records", "tx_by_address", "tx_address_pk", "time_sk") for family in ("tx", "col")},
-    ("tx", "hash"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
+    **{(family, "address"): Index("records", "tx_by_address", "tx_address_pk", "time_sk") for family in ("tx", "col", "stray")},
+    **{(family, "hash"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk") for family in ("tx", "stray")},
     # Whose invoice it is, by its id alone: for who pays it, who has no key.
     ("inv", "id"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
     # Withdrawals by where they go. Deposits by their hash in a realm, whosever they are: for the operator; they are few and
@@ -163,6 +163,17 @@ def _collection_lists(r: Any) -> dict[str, str | None]:
     }
 
 
+def _stray_lists(r: Any) -> dict[str, str | None]:
+    """In the operator's lists, by realm."""
+    return {
+        "time_pk": listed_under("stray", r.realm),
+        "tx_status_pk": listed_under("stray", r.realm, r.status),
+        "tx_address_pk": listed_under("stray", r.realm, r.address),
+        "tx_hash_pk": listed_under("stray", r.realm, r.txid),
+        "time_sk": place_in_time(r.created_at, r.id),
+    }
+
+
 def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str, str | None]:
     return {
         "time_pk": listed_under("tx", r.tenant),
@@ -230,6 +241,7 @@ RECORDS: dict[str, Kind] = {
     "CoinMove": Kind("records", lambda r: f"coinmove#{r.network}", lambda r: r.id, _coin_move_lists, module="coin_moves"),
     "Collection": Kind("records", lambda r: f"col#{r.id}", indexed=_collection_lists, pages=("col", "realm"), module="collecting"),
     "Collecting": Kind("records", lambda r: f"colopen#{r.network}#{r.address}"),
+    "StrayPayment": Kind("records", lambda r: f"stray#{r.id}", indexed=_stray_lists, pages=("stray", "realm"), module="strays"),
     "Distribution": Kind("records", lambda r: f"dist#{r.network}#{r.address}", lambda r: r.asset),
     "Balance": Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
     "WalletBalance": Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),

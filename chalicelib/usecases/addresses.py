@@ -49,7 +49,7 @@ class Addresses:
         self._store, self._deriver, self._rules, self._clock, self._pool_of = store, deriver, rules, clock, pool_of
         self._ranges: dict[tuple[Realm, str], tuple[int, int]] = {}
         self._lock = threading.Lock()
-        # By how a merchant named it. Only what never changes of an address is used: its id, its spelling, its networks.
+        # By how a merchant named it. Of an address its id and its spelling never change, its networks may become more.
         self._seen: dict[tuple[TenantId, str], Address] = {}
 
     def create(
@@ -123,8 +123,12 @@ class Addresses:
         known = self._seen.get((tenant, id_or_address))
         if known is not None:
             found, *balances = self._store.get_many([(Address, {"tenant": tenant, "id": known.id}), *self._balances_of(known)])
-            if found is not None:
+            if found is not None and found.networks == known.networks:
                 return found, _by_asset(balances)
+            if found is not None:
+                # A payment on another network was credited: since then it receives there, too.
+                self._remember(found, id_or_address)
+                return found, self.holdings_of([found])[0]
         if id_or_address.startswith("addr_"):
             return self._by_id(tenant, id_or_address, id_or_address)
         return self._by_text(tenant, id_or_address)

@@ -290,7 +290,7 @@ class AfterRestore:
     def _watched(self, form: str) -> Watched | None:
         kind, key = watched_key(self._network, form)
         found: Watched | None = self._store.get(kind, **key)
-        return found if found is not None and self._network.slug in found.networks else None
+        return found if found is not None and found.holds_on(self._network.slug) else None
 
     def _kind(self, t: Transfer, source: Watched, recipient: Watched, wallets: dict[str, tuple[Wallet, bool]]) -> MoveKind | None:
         if t.sender == t.recipient:

@@ -187,15 +187,13 @@ class BalanceBooker:
             return None
 
     def _mine(self, found: Iterable[Watched]) -> Iterable[Watched]:
-        """Merchants' addresses that receive on this network."""
+        """Merchants' addresses that receive on this network. Not those to which a payment was returned here: what lies there may be
+        that one, which is not their merchant's, and not be recorded yet."""
         network = self._network
         family = family_key(network)
         for watched in found:
-            if (watched.realm, watched.family, watched.role) == (
-                network.realm,
-                family,
-                "user",
-            ) and network.slug in watched.networks:
+            mine = (watched.realm, watched.family, watched.role) == (network.realm, family, "user")
+            if mine and network.slug in watched.networks and network.slug not in watched.returned:
                 yield watched
 
     def _known(self, addresses: Sequence[str]) -> dict[str, WalletBalance]:

@@ -23,9 +23,10 @@ class Judge:
     def judged(self, network: Network, coin: Coin, deposit: Deposit) -> Deposit:
         """`deposit`, which nobody has judged yet, with its flags; for no invoice where it is too little.
 
-        At the address of an invoice that is open now every amount is the merchant's: a price may be paid in parts.
+        At the address of an invoice that is open now every amount is the merchant's: a price may be paid in parts. What is returned
+        goes back whole, however little it is.
         """
-        small = deposit.tenant is not None and deposit.amount < self._minimum(network, coin)
+        small = deposit.tenant is not None and not deposit.returned and deposit.amount < self._minimum(network, coin)
         if small and not self._for_open_invoice(deposit):
             deposit = replace(deposit, invoice_id=None, flags=(*deposit.flags, BELOW_MINIMUM))
         return replace(deposit, flags=self.flags(network, deposit))

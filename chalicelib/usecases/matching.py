@@ -34,19 +34,31 @@ class Matcher:
     def native(self) -> Coin:
         return self._store.catalogue(self._network.realm).native(self._network.slug)
 
-    def ours(self, transfers: Iterable[Transfer | Reward]) -> dict[str, Watched]:
+    def ours(self, transfers: Iterable[Transfer | Reward], returned: bool = False) -> dict[str, Watched]:
         """The watched addresses among all recipients, by batch reads: the cost does not depend on how many are watched.
 
         Strongly consistent, and nothing is remembered of those that are not watched: an address is watched from the commit that
-        gives it out, and a payment to it may be in the very next block.
+        gives it out, and a payment to it may be in the very next block. With `returned` also those that are not watched here, and
+        to which a payment was returned here: each payment to them has to be looked up (`returned_payments.owner_of`).
         """
-        recipients = sorted({t.recipient for t in transfers})
+        moved, slug = list(transfers), self._network.slug
+        recipients = sorted({t.recipient for t in moved})
         found = self._store.get_many([watched_key(self._network, address) for address in recipients])
         ours = {address: watched for address, watched in zip(recipients, found, strict=True) if watched is not None}
         for address, watched in ours.items():
-            if self._network.slug not in watched.networks:
-                log.error("ALARM %s: a payment to %s, which receives on %s", self._network.id, address, ", ".join(watched.networks))
-        return {address: watched for address, watched in ours.items() if self._network.slug in watched.networks}
+            if not watched.holds_on(slug):
+                self.astray(next(t for t in moved if t.recipient == address), watched)
+        return {a: watched for a, watched in ours.items() if slug in watched.networks or (returned and slug in watched.returned)}
+
+    def astray(self, moved: Transfer | Reward, watched: Watched) -> None:
+        """Tell that what came to one of our addresses is credited to nobody, and what helps."""
+        by = f"in {moved.txid}" if isinstance(moved, Transfer) else moved.source
+        helps = watched.role == "user" and isinstance(moved, Transfer)
+        log.error(
+            "ALARM %s: a payment to %s, which receives on %s, %s%s",
+            *(self._network.id, moved.recipient, ", ".join(watched.networks), by),
+            ": POST /v1/stray-payments shows it, and credits or returns it" if helps else "",
+        )
 
     def bookable(self, transfer: Transfer, contracts: dict[str, Coin]) -> bool:
         """Whether it is of a coin of ours, and an amount that sums of it can be kept of: no coin has as much as this."""

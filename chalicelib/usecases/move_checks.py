@@ -82,7 +82,7 @@ class MoveChecks:
             return None
         kind, key = watched_key(network, wanted or "")
         watched: Watched | None = self._store.get(kind, **key)
-        ours = watched is not None and watched.role == "user" and network.slug in watched.networks
+        ours = watched is not None and watched.role == "user" and watched.holds_on(network.slug)
         return [] if ours else None
 
     def demand(self, network: Network, move: Move, does: Explained) -> list[Still]:

@@ -174,7 +174,7 @@ class ReconciliationRun:
         coins = self._store.catalogue(network.realm).coins_of(network.slug)
         rows = max(1, min(self._page, MOST_PLACES // (len(coins) + 1)))
         page = self._store.sweep(Watched, limit=rows, after=state.after or None, realm=network.realm, family=family_key(network))
-        places = self._places([watched for watched in page.items if network.slug in watched.networks])
+        places = self._places([watched for watched in page.items if watched.holds_on(network.slug)])
         seen = self._looks.look(places) if places else []
         self._hint(seen)
         state = state.seeing(seen, self._clock.now_ms(), self._known())

@@ -6,7 +6,7 @@ stored of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from chalicelib.domain.addresses import Watched
@@ -23,11 +23,16 @@ from chalicelib.usecases.own_transactions import from_others
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.returned_payments import owner_of
 from chalicelib.usecases.rewards import tell_rewards
 from chalicelib.usecases.sightings import Noting
 
 _FEW = 10
 """So many that reading whether they are known before each is recorded saves nothing."""
+
+
+_Owned = tuple[Transfer, str, Watched]
+"""A proven movement, the id of its deposit, and whose it is."""
 
 
 class Recorded(NamedTuple):
@@ -66,7 +71,7 @@ class Recorder:
         which was found in a balance. Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Unavailable.
         """
         self._noting.note(blocks)
-        watched = self._matcher.ours(_received(blocks))
+        watched = self._matcher.ours(_received(blocks), returned=True)
         contracts, native = self._matcher.contracts(), self._matcher.native()
         crowded: list[Block] = []
         begun = 0
@@ -119,22 +124,33 @@ class Recorder:
             return True
         # The list first: whoever drops the block finds everything that may have been stored of it, also where we die half-way
         # and somebody else credits what we did store.
-        ids = self._claims.ids(block, proven)
-        list_deposits(self._store, self._network.id, block.number, block.hash, ids)
-        for t, id_ in self._not_stored(block, proven, ids):
+        owned = self._owned(proven, self._claims.ids(block, proven), watched)
+        list_deposits(self._store, self._network.id, block.number, block.hash, [id_ for _, id_, _ in owned])
+        for t, id_, owner in self._not_stored(block, owned):
             if not may_begin():
                 return False
             coin = native if t.contract is None else contracts[t.contract]
-            self._deposits.detect(self._network, coin, block, t, watched[t.recipient], epoch, claim, tip, id_)
+            self._deposits.detect(self._network, coin, block, t, owner, epoch, claim, tip, id_)
         return True
 
-    def _not_stored(self, block: Block, proven: list[Transfer], ids: list[str]) -> list[tuple[Transfer, str]]:
+    def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[_Owned]:
+        """Those of `proven` that are somebody's here."""
+        found: list[_Owned] = []
+        for transfer, id_ in zip(proven, ids, strict=True):
+            payee = watched[transfer.recipient]
+            owner = owner_of(self._store, self._network, payee, id_)
+            if owner is None:
+                self._matcher.astray(transfer, payee)
+            else:
+                found.append((transfer, id_, owner))
+        return found
+
+    def _not_stored(self, block: Block, owned: list[_Owned]) -> list[_Owned]:
         """Without those that are stored as being in this very block, where it is worth looking."""
-        both = list(zip(proven, ids, strict=True))
-        if len(both) <= _FEW:
-            return both
-        stored = self._store.get_many([(Deposit, {"id": id_}) for id_ in ids])
-        return [each for each, known in zip(both, stored, strict=True) if not _stored_as(known, each[0], block)]
+        if len(owned) <= _FEW:
+            return owned
+        stored = self._store.get_many([(Deposit, {"id": id_}) for _, id_, _ in owned])
+        return [each for each, known in zip(owned, stored, strict=True) if not _stored_as(known, each[0], block)]
 
 
 def _stored_as(known: Deposit | None, transfer: Transfer, block: Block) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from chalicelib.domain import ledger
 from chalicelib.domain.batches import BatchOutput, WithdrawalBatch, batch_of, batch_work
 from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.errors import BusinessRule, NotFound
+from chalicelib.domain.errors import BusinessRule, InsufficientBalance, NotFound
 from chalicelib.domain.ids import TenantId, group_id, network_parts, new_id
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf, no_rates
@@ -107,6 +107,17 @@ class Withdrawals:
             return withdrawal
 
         return until_settled(decide)
+
+    def demand(self, tenant: TenantId, coin: Coin, amount: int, to_address: str, address_field: str = "to_address") -> str:
+        """Raise what `create` would raise now, but for a balance that is too small; the address in its public spelling."""
+        catalogue = self._store.catalogue(network_parts(coin.network)[0])
+        rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
+        outputs = rules.recipients([Output(to_address, amount, address_field)])
+        try:
+            rules.judge(tenant, outputs, "normal", None, self._clock.now_ms())
+        except InsufficientBalance:
+            log.info("%s: nothing but the balance is in the way of %s", tenant, coin.asset)  # all else was looked at before it
+        return outputs[0].to_address
 
     def create_batch(
         self, tenant: TenantId, coin: Coin, outputs: Sequence[Output], *, priority: Priority = "normal", also: Also = nothing_more

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.rescan import Rescans
     from chalicelib.usecases.sandbox import Sandbox
     from chalicelib.usecases.staking import Staking
+    from chalicelib.usecases.stray_payments import StrayPayments
     from chalicelib.usecases.switch import Switches
     from chalicelib.usecases.wallets import Wallets
     from chalicelib.usecases.webhooks import Webhooks
@@ -345,6 +346,12 @@ class Services(WorkerServices):
         from chalicelib.usecases.rescan import Rescans
 
         return Rescans(self.store, self.clock)
+
+    @cached_property
+    def stray_payments(self) -> StrayPayments:
+        from chalicelib.usecases.stray_payments import StrayPayments
+
+        return StrayPayments(self.store, self.rules, self.realm_clock, self.impatient_reader, self.withdrawals)
 
     @cached_property
     def staking(self) -> Staking:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.ports.keys import Deriver
     from chalicelib.usecases.ports.signing import Signer
     from chalicelib.usecases.verdicts import Verdicts
+    from chalicelib.usecases.withdrawals import Withdrawals
 
 
 class Parts(ABC):
@@ -59,6 +60,10 @@ class Parts(ABC):
 
     @abstractmethod
     def deposits(self, realm: Realm) -> Deposits: ...
+
+    @property
+    @abstractmethod
+    def withdrawals(self) -> Withdrawals: ...
 
     @property
     @abstractmethod

@@ -118,9 +118,13 @@ class ChainServices(Parts):
         settings = self.settings
         return RenewalRules(settings.renewal_seconds, settings.renewals_most, times=settings.renewal_fee_times)
 
-    def _live_reader(self, network: Network) -> ChainReader:
+    def impatient_reader(self, network: Network) -> ChainReader:
+        """The same for a request that somebody waits for. Raises LookupError where this deployment has no node."""
+        return self.reader(network) if network.simulated else self._live_reader(network, impatient=True)
+
+    def _live_reader(self, network: Network, impatient: bool = False) -> ChainReader:
         """One reader for each node, so that what a reader finds wrong with its node makes another one answer."""
-        nodes = self._nodes(network)
+        nodes = self._nodes(network, impatient)
         if len(nodes) == 1:
             return self._reader_over(network, nodes[0].transport)
         from chalicelib.chains.several import Seen, SeveralReaders

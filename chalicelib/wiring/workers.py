@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.stake_following import StakeFollowing
     from chalicelib.usecases.stake_signing import StakeSigning
     from chalicelib.usecases.staking import Staker
+    from chalicelib.usecases.stray_returns import StrayReturns
     from chalicelib.usecases.stuck import Stuck
     from chalicelib.usecases.turns import Turns
     from chalicelib.usecases.verdicts import Verdicts
@@ -104,6 +105,11 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.usecases.rescan import Rescanner
 
         return Rescanner(network, self.reader(network), self.store, self.scanner(network))
+
+    def stray_returns(self, network: Network) -> StrayReturns:
+        from chalicelib.usecases.stray_returns import StrayReturns
+
+        return StrayReturns(network, self.store, self.clock_of(network.realm), self.withdrawals)
 
     def balance_booker(self, network: Network) -> BalanceBooker:
         from chalicelib.usecases.balance_bookings import BalanceBooker

@@ -148,6 +148,8 @@ def _collect(network: Network, each: Each, more: Callable[[], bool]) -> None:
     if pays_from_coins(network):
         _collect_coins(network, each)
         return
+    if network.family == "evm":
+        each.take("return payments", partial(services().stray_returns(network).work, more))
     each.take("collect", partial(services().collecting(network).work, more))
     each.take("distribute", partial(services().distributor(network).work, more))
 

@@ -93,6 +93,7 @@ def business(shop: Shop) -> str:
     shop.withdraw("12", "usdt")
     shop.turn()
     collections(Shop(shop.stack, network="polygon"))
+    strays(Shop(shop.stack, network="polygon"))
     tron = Shop(shop.stack, network="tron")
     tron.turn()
     for amount, resource in (("10", "ENERGY"), ("2.5", "BANDWIDTH")):
@@ -115,6 +116,20 @@ def collections(shop: Shop) -> None:
         shop.mine(20)
         shop.wait(1)
         shop.turn()
+
+
+def strays(shop: Shop) -> None:
+    """Payments on the wrong network: one read only, one credited, one returned."""
+    for amount, decision in (("4", None), ("5", "credit"), ("6", "return")):
+        address = done(shop, 201, "POST", "/v1/addresses", {"network": "ethereum", "mode": "common"})["address"]
+        txid = shop.pay(address, amount, "usdt")["txid"]
+        shop.mine(20)
+        shop.turn()
+        read = done(shop, 201, "POST", "/v1/stray-payments", {"network": shop.network, "txid": txid}, "admin_test")
+        shop.wait(1)
+        if decision is not None:
+            path = f"/v1/stray-payments/{read['data']['payments'][0]['id']}/{decision}"
+            done(shop, 201, "POST", path, {"address": GREY} if decision == "return" else None, "admin_test")
 
 
 def days_ago(count: int) -> str:

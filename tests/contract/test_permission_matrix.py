@@ -18,6 +18,7 @@ from chalicelib.domain.collecting import Collection
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import asset_id, network_id, tenant_id
 from chalicelib.domain.merchants import PERMISSIONS, PRESETS, Level
+from chalicelib.domain.strays import StrayPayment
 from chalicelib.domain.times import iso
 from chalicelib.usecases.changes import Save
 from infra.bootstrap import make_key
@@ -248,7 +249,11 @@ def owned(house: House) -> dict[str, str]:
         "col_01kab7n3q2w8z5r6t4y1v9c0x3", network, deposit.asset, address["address"], "m/0",
         tenant_id(edge.shop, "test"), 10**9, 1, 1, 1,
     )  # fmt: skip
-    edge.services.store.commit([Save(deposit), Save(collection)])
+    stray = StrayPayment(
+        deposit.id, network, txid, "native", None, payee, address["address"], 10**9, 1, "0x" + "cd" * 32, 1, deposit.tenant or "",
+        address["id"], 1, 1,
+    )  # fmt: skip
+    edge.services.store.commit([Save(deposit), Save(collection), Save(stray)])
     return {
         "/addresses": address["id"],
         "/api-keys": key["key_id"],
@@ -256,6 +261,7 @@ def owned(house: House) -> dict[str, str]:
         "/events": sent["eventId"],
         "/invoices": invoice["id"],
         "/sandbox/withdrawals": withdrawal["id"],
+        "/stray-payments": stray.id,
         "/transactions": deposit.id,
         "/transactions/address": address["id"],
         "/webhooks": hook["id"],

@@ -93,6 +93,18 @@ class Journey:
         self.api("DELETE", f"/v1/webhooks/redeliveries/{job['data']['id']}")
         return sent["data"]["id"], job["data"]["id"]
 
+    def pay_astray(self, decision: str, body: Mapping[str, str]) -> None:
+        """A payment on the wrong network, and what the operator does about it."""
+        admin = self.stack.keys["admin_test"]
+        address = self.api("POST", "/v1/addresses", {"network": "ethereum", "mode": "common"}, 201)["address"]
+        paid = {"address": address, "network": "polygon", "coin": "usdt", "amount": "20"}
+        txid = self.api("POST", "/v1/sandbox/deposits", paid, 201)["data"]["txid"]
+        self.api("POST", "/v1/sandbox/blocks", {"network": "polygon", "count": 30}, 201)
+        self.settle()
+        read = self.api("POST", "/v1/stray-payments", {"network": "polygon", "txid": txid}, 201, admin)
+        self.api("POST", f"/v1/stray-payments/{read['data']['payments'][0]['id']}/{decision}", body or None, 201, admin)
+        self.settle()
+
     def manage_keys(self) -> None:
         made = self.api("POST", "/v1/api-keys", {"name": "n", "permissions": ["read-only"]}, 201)["data"]
         self.api("PUT", f"/v1/api-keys/{made['key_id']}", {"name": "m"})
@@ -181,6 +193,8 @@ def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: py
     (collection,) = journey.api("GET", "/v1/collections?status=parked", key=admin)["data"]
     journey.api("PUT", f"/v1/collections/{collection['id']}", {"action": "retry"}, key=admin)
     to = "0x52908400098527886E0F7030069857D2E4169EE7"
+    journey.pay_astray("credit", {})
+    journey.pay_astray("return", {"address": "0x52908400098527886E0F7030069857D2E4169EE7"})
     withdrawal = journey.api("POST", "/v1/withdraws", {"coin": "eth", "network": "ethereum", "amount": "0.5", "address": to}, 201)
     trusted = journey.api("POST", "/v1/whitelist/addresses", {"network": "ethereum", "address": to, "label": "x"}, 201)["data"]
     journey.api("PUT", "/v1/merchant/settings", {"whitelist_enforced": True})

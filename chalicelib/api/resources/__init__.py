@@ -23,6 +23,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "pay": ("checkout",),
     "reconciliation": ("reconciliation",),
     "sandbox": ("sandbox",),
+    "stray-payments": ("stray_payments",),
     "transactions": ("grey_list", "transactions"),
     "webhooks": ("deliveries", "webhooks"),
     "whitelist": ("whitelist",),

@@ -1,0 +1,26 @@
+"""Whose a payment to one of our addresses is on a network where an operator has returned one: that one is the operator's merchant's
+for ever, whatever becomes of the address; the others are the address's merchant's where it is watched, and nobody's elsewhere.
+
+Why nothing slips through between the two: the transaction that decides to return a payment notes the network on the watched row,
+by the row's version, and only while the address is not watched there. Watching it later is a later version of the same row. So
+whoever reads a row that lets the merchant be credited there finds the decision, which was committed before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chalicelib.domain.addresses import Watched
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.strays import StrayPayment
+from chalicelib.usecases.ports.store import Store
+
+
+def owner_of(store: Store, network: Network, watched: Watched, deposit: str) -> Watched | None:
+    """`watched` as the payment with the id `deposit` has to be recorded; None where it is nobody's. Read only where a payment to
+    this address was ever returned on this network. Raises Unavailable."""
+    if network.slug in watched.returned:
+        stray = store.get(StrayPayment, id=deposit)
+        if stray is not None and stray.status == "return" and stray.owner is not None:
+            return replace(watched, tenant=stray.owner, address_id=None, invoice_id=None)
+    return watched if network.slug in watched.networks else None

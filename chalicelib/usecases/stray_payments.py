@@ -1,0 +1,244 @@
+"""What an operator does about payments to our addresses on the wrong EVM network: read a transaction, credit what it brought to the
+merchant whose address it came to, or return it. One transaction each; of two decisions at once one passes, and it is for ever.
+
+Credit watches the address on that network and orders a rescan of the block: the payment goes the way of every deposit, under the
+id that it would have had, and so once. Return makes it the operator's merchant's (`returned_payments`), recorded by the same
+rescan, and opens the obligation to order the withdrawal that sends it back (`stray_returns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chalicelib.domain.addresses import Address, Watched
+from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.errors import BusinessRule, NotFound
+from chalicelib.domain.ids import Realm, TenantId, derived_id, network_parts
+from chalicelib.domain.rescans import Rescan, rescan_work
+from chalicelib.domain.strays import StrayPayment, StrayStatus, stray_work
+from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.changes import Also, AtEpoch, Change, Open, Save, Still, nothing_more
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.stray_reading import Arrived, Reading, StrayReader
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.withdrawals import Withdrawals
+
+_TOGETHER = 9
+"""Payments stored in one transaction, beside the caller's answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What one transaction brought. `internal`: what contracts sent inside of it was read, too."""
+
+    network: str
+    txid: str
+    block_number: int
+    internal: bool
+    payments: tuple[StrayPayment, ...]
+
+
+class StrayPayments:
+    def __init__(
+        self,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        reader_of: Callable[[Network], ChainReader],
+        withdrawals: Withdrawals,
+    ) -> None:
+        self._store, self._rules, self._clock = store, rules, clock
+        self._reader_of, self._withdrawals = reader_of, withdrawals
+
+    def look(self, network: Network, txid: str, also: Also = nothing_more) -> Looked:
+        """Read the transaction and store what it brought to deposit addresses; what was decided before stays as it is.
+
+        Raises BusinessRule: no EVM network, not active, a node that does not answer, nothing there for us.
+        """
+        if network.family != "evm":
+            raise BusinessRule("network", f"only EVM networks share their addresses; {network.slug} is none")
+        self._cursor(network)
+        form = txid.lower()
+        try:
+            reading = StrayReader(network, self._reader_of(network), self._store).read(form)
+        except (Unavailable, LookupError) as error:
+            raise BusinessRule("network", f"the transaction can not be read now: {error}") from error
+        parts = [reading.arrived[start : start + _TOGETHER] for start in range(0, len(reading.arrived), _TOGETHER)]
+        stored: list[StrayPayment] = []
+
+        def looked(more: Sequence[StrayPayment]) -> Looked:
+            return Looked(network.slug, form, reading.block.number, reading.internal, (*stored, *more))
+
+        for part in parts:
+            then = (lambda more: also(looked(more))) if part is parts[-1] else nothing_more
+            stored += until_settled(lambda part=part, then=then: self._keep(network, reading, part, then))  # type: ignore[misc]
+        return looked(())
+
+    def _keep(self, network: Network, reading: Reading, part: Sequence[Arrived], then: Also) -> list[StrayPayment]:
+        keys = [each.deposit for each in part]
+        wanted: list[tuple[type[Any], dict[str, str]]] = [(kind, {"id": key}) for kind in (StrayPayment, Deposit) for key in keys]
+        found = self._store.get_many(wanted)
+        kept: list[StrayPayment] = []
+        changes: list[Change] = []
+        for each, before, deposit in zip(part, found, found[len(part) :], strict=False):
+            after = self._now(network, reading, each, before, deposit)
+            kept.append(after)
+            changes += [] if after == before else [Save(after)]
+        changes += then(kept)
+        if changes:
+            self._store.commit(changes)
+        return kept
+
+    def _now(
+        self, network: Network, reading: Reading, arrived: Arrived, before: StrayPayment | None, deposit: Deposit | None
+    ) -> StrayPayment:
+        """The record of a payment as it is known now; what is decided is left alone."""
+        if before is not None and before.decided:
+            return before
+        now, block, transfer = self._clock.now_ms(), reading.block, arrived.transfer
+        status: StrayStatus = "open" if deposit is None or deposit.status == "orphaned" else "recorded"
+        if before is None:
+            spelled = [self._spelled(network, text) for text in (transfer.sender, transfer.recipient)]
+            contract = None if transfer.contract is None else self._spelled(network, transfer.contract)
+            return StrayPayment(
+                arrived.deposit, network.id, transfer.txid, transfer.position, contract, spelled[0], spelled[1], transfer.amount,
+                block.number, block.hash, block.time, TenantId(arrived.watched.tenant or ""), arrived.watched.address_id or "",
+                now, now, status,
+            )  # fmt: skip
+        after = replace(
+            before, position=transfer.position, units=transfer.amount, block_number=block.number, block_hash=block.hash,
+            block_time=block.time, status=status,
+        )  # fmt: skip
+        return before if after == before else replace(after, updated_at=now, version=before.version + 1)
+
+    def get(self, realm: Realm, id: str) -> StrayPayment:
+        """Raises NotFound, also for one of the other realm."""
+        found = self._store.get(StrayPayment, id=id)
+        if found is None or found.realm != realm:
+            raise NotFound(f"No stray payment {id[:80]}", {"id": id[:80]})
+        return found
+
+    def deposits(self, strays: Sequence[StrayPayment]) -> list[Deposit | None]:
+        """What the service has recorded of each: one read for a hundred."""
+        return self._store.get_many([(Deposit, {"id": stray.id}) for stray in strays]) if strays else []
+
+    def coin(self, stray: StrayPayment) -> Coin | None:
+        """The coin that it is in; None for a token that nobody has registered."""
+        realm, slug = network_parts(stray.network)
+        catalogue, form = self._store.catalogue(realm), self._rules.storage_form
+        if stray.contract is None:
+            return catalogue.native(slug)
+        wanted = form(slug, stray.contract)
+        tokens = ((coin, coin.contract) for coin in catalogue.coins_of(slug))
+        return next((coin for coin, contract in tokens if contract is not None and form(slug, contract) == wanted), None)
+
+    def credit(self, realm: Realm, id: str, by: str, also: Also = nothing_more) -> StrayPayment:
+        """Hand it to the ordinary scan: watch its address on its network, and look at its block again. `by` is the key's id.
+
+        Raises NotFound, BusinessRule (decided or recorded already, its token not registered, too few confirmations).
+        """
+
+        def decide() -> StrayPayment:
+            before, network, watched, decided = self._decidable(realm, id)
+            after = self._decided(before, "credit", by)
+            changes = [Save(after), *decided]
+            if network.slug not in watched.networks:
+                networks = (*watched.networks, network.slug)
+                changes.append(Save(replace(watched, networks=networks, version=watched.version + 1)))
+                owned = self._store.get(Address, tenant=before.tenant, id=before.address_id)
+                if owned is not None and network.slug not in owned.networks:
+                    changes.append(Save(replace(owned, networks=(*owned.networks, network.slug), version=owned.version + 1)))
+            self._store.commit([*changes, *also(after)])
+            return after
+
+        return until_settled(decide)
+
+    def send_back(self, realm: Realm, id: str, address: str, owner: TenantId, by: str, also: Also = nothing_more) -> StrayPayment:
+        """Make it the operator's merchant's (`owner`), who withdraws it to `address` once it is credited. `by` is the key's id.
+
+        Raises NotFound, BusinessRule (also where its address is watched on its network: there it is its merchant's), and whatever
+        a withdrawal to `address` would be refused with now, but for the balance.
+        """
+
+        def decide() -> StrayPayment:
+            before, network, watched, decided = self._decidable(realm, id)
+            if network.slug in watched.networks:
+                raise BusinessRule(
+                    "id", f"its address is watched on {network.slug}, so it is its merchant's: credit it, and let them pay it back"
+                )
+            coin = self.coin(before)
+            if coin is None:
+                raise LookupError(f"{before.id} has no coin")  # `_decidable` has seen to it
+            to = self._withdrawals.demand(owner, coin, before.units, address, "address")
+            after = replace(self._decided(before, "return", by), owner=owner, return_to=to)
+            # By the row's version, and only where it is not watched: whoever watches it later finds this (`returned_payments`).
+            noted: Change = Still(watched)
+            if network.slug not in watched.returned:
+                noted = Save(replace(watched, returned=(*watched.returned, network.slug), version=watched.version + 1))
+            self._store.commit([Save(after), noted, *decided, Open(stray_work(after)), *also(after)])
+            return after
+
+        return until_settled(decide)
+
+    def _decided(self, before: StrayPayment, status: StrayStatus, by: str) -> StrayPayment:
+        now = self._clock.now_ms()
+        return replace(before, status=status, decided_by=by, decided_at=now, updated_at=now, version=before.version + 1)
+
+    def _decidable(self, realm: Realm, id: str) -> tuple[StrayPayment, Network, Watched, list[Change]]:
+        """A payment that can be decided about, its network, whose address it came to, and what every decision does and rests on:
+        the block is looked at again, and no reorganisation was followed since it was found to stand."""
+        before = self.get(realm, id)
+        network = self._store.catalogue(realm).networks[network_parts(before.network)[1]]
+        if before.decided:
+            raise BusinessRule("id", f"was decided before: {before.status}")
+        cursor = self._deep(network, before)
+        if self.coin(before) is None:
+            raise BusinessRule(
+                "id", f"the token {before.contract} is not registered on {network.slug}: POST /v1/coins registers it, then again"
+            )
+        form = self._rules.storage_form(network.slug, before.address)
+        deposit, watched = self._store.get_many([(Deposit, {"id": before.id}), watched_key(network, form)])
+        if deposit is not None and deposit.status != "orphaned":
+            if before.status != "recorded":
+                known = replace(before, status="recorded", updated_at=self._clock.now_ms(), version=before.version + 1)
+                self._store.commit([Save(known)])
+            raise BusinessRule("id", f"is recorded already: it is the transaction {deposit.id}, which is {deposit.status}")
+        if watched is None:
+            raise LookupError(f"{before.address} is no address of ours any more")
+        number = before.block_number
+        rescan = Rescan(derived_id("rsc", "stray", before.id), network.id, number, number, number, self._clock.now_ms(), noted=True)
+        return before, network, watched, [Save(rescan), Open(rescan_work(rescan)), AtEpoch(network.id, cursor.epoch)]
+
+    def _deep(self, network: Network, stray: StrayPayment) -> Cursor:
+        """The network's cursor, below which the payment's block has its confirmations. Raises BusinessRule where it has not."""
+        cursor = self._cursor(network)
+        if cursor.recent.get(str(stray.block_number), stray.block_hash) != stray.block_hash:
+            raise BusinessRule("id", "its block fell out of the chain: POST /v1/stray-payments reads the transaction again")
+        has = max(0, min(cursor.number, cursor.tip) - stray.block_number + 1)
+        if has < network.confirmations:
+            raise BusinessRule("id", f"has {has} of {network.confirmations} confirmations by what is scanned: try again later")
+        return cursor
+
+    def _cursor(self, network: Network) -> Cursor:
+        if network.status != "active":
+            raise BusinessRule("network", f"{network.slug} is not active here: it is not scanned, and nothing is credited or paid")
+        cursor = self._store.get(Cursor, network=network.id)
+        if cursor is None or cursor.halted is not None or cursor.rewind_to is not None:
+            raise BusinessRule(
+                "network", f"{network.slug} is not scanned yet, is halted, or follows a reorganisation: try again later"
+            )
+        return cursor
+
+    def _spelled(self, network: Network, address: str) -> str:
+        try:
+            return self._rules.normalize(network.id, address)
+        except ValueError:
+            return address  # a sender may be what nobody can pay to
