@@ -13,6 +13,7 @@ from chalicelib.domain.audit_coin_moves import coin_moves_agree
 from chalicelib.domain.audit_coins import coins_agree
 from chalicelib.domain.audit_collections import collections_agree
 from chalicelib.domain.audit_moves import moves_agree
+from chalicelib.domain.audit_strays import strays_agree
 from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.coin_moves import CoinMove, ConsolidationQueue
@@ -29,6 +30,7 @@ from chalicelib.domain.moves import Move, moved_work
 from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.stakes import Stake, staked_work
+from chalicelib.domain.strays import StrayPayment
 from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
@@ -62,6 +64,7 @@ class Books:
     own: list[OwnTransaction] = field(default_factory=list)
     coin_moves: list[CoinMove] = field(default_factory=list)
     consolidations: list[ConsolidationQueue] = field(default_factory=list)
+    strays: list[StrayPayment] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)
     """Ids of the outbox rows."""
     events_since: int = 0
@@ -92,6 +95,7 @@ def violations(books: Books) -> list[str]:
             books.coin_moves, books.consolidations, books.own, books.deposits, books.wallets, books.work, not books.outbox
         ),
         *collections_agree(books.collections, books.collecting, books.distributions, books.moves, books.work),
+        *strays_agree(books.strays, books.deposits, books.withdrawals, books.work),
         *_attempts(books),
         *_obligations(books),
         *_told(books),

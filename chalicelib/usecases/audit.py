@@ -20,6 +20,7 @@ from chalicelib.domain.moves import Move
 from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.stakes import Stake
+from chalicelib.domain.strays import StrayPayment
 from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import OutboxRow
@@ -61,6 +62,7 @@ def read_books(store: Store, now_ms: int) -> Books:
         own=list(store.every(OwnTransaction)),
         coin_moves=list(store.every(CoinMove)),
         consolidations=list(store.every(ConsolidationQueue)),
+        strays=list(store.every(StrayPayment)),
         outbox=[row.id for row in rows],
         events_since=since,
         aged=any(merchant.created_at < since for merchant in store.every(Merchant)),
