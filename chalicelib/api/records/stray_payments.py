@@ -82,4 +82,4 @@ class Read(CamelRecord):
             examples=["read"],
         ),
     ]
-    payments: list[StrayPayment]
+    payments: Annotated[list[StrayPayment], Field(description="One for each movement; never empty.")]
