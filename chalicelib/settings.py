@@ -49,7 +49,8 @@ class Settings:
     `domain.renewals.RenewalRules`. `reconcile_page` is how many rows each poll of a live EVM network reads on its way round all
     watched addresses; 0: it does not go round. `wallet_custody`: keys of new service wallets are made in KMS and never leave it
     (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the key made here.
-    `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any.
+    `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any. `node_silence_minutes`: a node that has
+    not answered for so long has no vote about what became of a transaction of ours.
     """
 
     stage: str = "local"
@@ -70,6 +71,7 @@ class Settings:
     renewal_fee_times: int = 10
     reconcile_page: int = 500
     collect_fee_percent: int = 5
+    node_silence_minutes: int = 30
     wallet_custody: Literal["native", "envelope"] = "envelope"
     reveal_private_keys: bool = True
     risk: RiskRules = field(default_factory=RiskRules)
@@ -130,6 +132,7 @@ class Settings:
             renewals_most=_whole("RENEWALS_MOST", 5, least=0),
             renewal_fee_times=_whole("RENEWAL_FEE_TIMES", 10, least=1),
             collect_fee_percent=_whole("COLLECT_FEE_PERCENT", 5, least=0),
+            node_silence_minutes=_whole("NODE_SILENCE_MINUTES", 30, least=5),
             reconcile_page=min(_whole("RECONCILE_PAGE", 500, least=0), 5000),
         )
 

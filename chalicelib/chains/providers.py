@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from chalicelib.chains.rpc import Request, RpcError, TooMuch, Transport
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +46,18 @@ class Contradiction(Unavailable):
 
 
 class Health:
-    """How one node has been doing. `latency` in seconds, smoothed; `tip` is the height that it told last."""
+    """How one node has been doing. `latency` in seconds, smoothed; `tip` is the height that it told last.
 
-    def __init__(self, number: int, clock: Callable[[], float] = time.monotonic) -> None:
+    `name` tells the node apart from others in what is stored, and holds no secret. `silent`: it gave no answer of any kind when it
+    was last asked; `answered` and `ignored` say whether it did, or did not, since `taken` was called last. `has_vote`: False where
+    it has not answered for so long that nothing waits for its word, which it gets back with its first answer.
+    """
+
+    def __init__(self, number: int, clock: Callable[[], float] = time.monotonic, name: str | None = None) -> None:
         self.number = number
+        self.name = name or str(number)
+        self.silent = self.answered = self.ignored = False
+        self.has_vote = True
         self.failures = 0
         self.latency = 0.0
         self.tip: int | None = None
@@ -60,6 +68,24 @@ class Health:
     def rests_for(self) -> float:
         """Seconds for which it is left alone still; 0 when it may be asked."""
         return max(0.0, self._rests_until - self._clock())
+
+    @property
+    def voteless(self) -> bool:
+        return self.silent and not self.has_vote
+
+    def taken(self) -> bool | None:
+        """Whether it has answered anything since this was last called; None where nobody asked it."""
+        answered = True if self.answered else False if self.ignored else None
+        self.answered = self.ignored = False
+        return answered
+
+    def heard(self) -> None:
+        """It has answered, whatever that was: an error, or nonsense, too."""
+        self.silent, self.answered, self.has_vote = False, True, True
+
+    def unheard(self) -> None:
+        """It has not answered."""
+        self.silent = self.ignored = True
 
     def watched(self, ask: Callable[[], T]) -> T:
         """Run `ask` and note how it went. What the node refuses (RpcError, TooMuch) is an answer of a node that is well."""
@@ -83,6 +109,7 @@ class Health:
         log.warning("node %d is left alone for %d s (failure %d): %s", self.number, self.rests_for, self.failures, why)
 
     def _well(self, took: float) -> None:
+        # Not `heard`: a reader may have an answer without asking the node.
         self.failures = 0
         self._rests_until = 0.0
         self.latency = took if self.latency == 0.0 else 0.8 * self.latency + 0.2 * took
@@ -94,6 +121,45 @@ class Node:
 
     transport: Transport
     health: Health
+
+
+class Heard:
+    """A node's transport that notes in its `Health` whether the node answers: whoever speaks to it, and whatever is made of the
+    answer. A node that answers nonsense, or lags, answers."""
+
+    def __init__(self, transport: Transport, health: Health) -> None:
+        self._transport, self._health = transport, health
+
+    def __repr__(self) -> str:
+        return f"Heard({self._transport!r})"
+
+    def call(self, method: str, params: Any = ()) -> Any:
+        return self._noted(lambda: self._transport.call(method, params))
+
+    def batch(self, requests: Sequence[Request]) -> list[Any]:
+        return self._noted(lambda: self._transport.batch(requests))
+
+    def _noted(self, ask: Callable[[], T]) -> T:
+        try:
+            answer = ask()
+        except Unanswered:
+            self._health.unheard()
+            raise
+        except (RpcError, Unavailable):
+            self._health.heard()
+            raise
+        self._health.heard()
+        return answer
+
+    @property
+    def voteless(self) -> bool:
+        return self._health.voteless
+
+
+def electorate(nodes: Sequence[T]) -> list[T]:
+    """Those transports whose word is waited for before anything is called lost: all but those of nodes that have no vote, and all
+    where none has one."""
+    return [node for node in nodes if not (isinstance(node, Heard) and node.voteless)] or list(nodes)
 
 
 class Providers:

@@ -17,7 +17,7 @@ import orjson
 import urllib3
 
 from chalicelib.chains.places import ForbiddenPlace, pools
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
 Request = tuple[str, Sequence[Any]]
 
@@ -84,7 +84,7 @@ class TooMuch(Unavailable):
     """The node refuses a request because its answer would be too large: asking for less may be answered."""
 
 
-class NotServed(Unavailable):
+class NotServed(Unanswered):
     """The server answers with an HTTP status that says no to the request as such, and nothing of JSON-RPC: a method or a plan."""
 
 
@@ -202,7 +202,7 @@ class JsonRpc:
         if _TOO_MUCH.search(message) and (code in _LIMIT_CODES or method in _LARGE):
             raise TooMuch(f"the node refuses {method}: {message} (code {code})")
         if code in _LIMIT_CODES:
-            raise Unavailable(f"the node's limit is reached: {message} (code {code})")
+            raise Unanswered(f"the node's limit is reached: {message} (code {code})")
         raise RpcError(code, message, error.get("data"))
 
     def _exchange(self, body: Any, *, again: bool) -> Any:
@@ -215,13 +215,13 @@ class JsonRpc:
         except urllib3.exceptions.ProtocolError as error:
             # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
             if not again:
-                raise Unavailable(f"the connection to the node broke ({type(error).__name__})") from None
+                raise Unanswered(f"the connection to the node broke ({type(error).__name__})") from None
             try:
                 status, content = self._post(data, most)
             except urllib3.exceptions.HTTPError as second:
-                raise Unavailable(f"the node can not be reached ({type(second).__name__})") from None
+                raise Unanswered(f"the node can not be reached ({type(second).__name__})") from None
         except urllib3.exceptions.HTTPError as error:
-            raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
+            raise Unanswered(f"the node can not be reached ({type(error).__name__})") from None
         try:
             answer = orjson.loads(content)
         except orjson.JSONDecodeError as error:
@@ -232,7 +232,7 @@ class JsonRpc:
             raise _TooMany("HTTP 413") if isinstance(body, list) else TooMuch("the node answers HTTP 413")
         # Bitcoin's and Litecoin's node answers its JSON-RPC errors with 500 and 404; other nodes use 400.
         if status != 200 and not (status in (400, 404, 500) and isinstance(answer, dict) and answer.get("error")):
-            raise (NotServed if status in _NOT_SERVED else Unavailable)(f"the node answers HTTP {status}")
+            raise (NotServed if status in _NOT_SERVED else Unanswered)(f"the node answers HTTP {status}")
         if answer is None:
             raise Unavailable("the node's answer is not JSON")
         return answer
@@ -262,9 +262,9 @@ def posted(pool: urllib3.PoolManager, url: str, data: bytes, most: int, patience
                 raise TooMuch(f"the node's answer is larger than {most >> 20} MB")
             if time.monotonic() > deadline:
                 response.close()
-                raise Unavailable("the node's answer does not end in time")
+                raise Unanswered("the node's answer does not end in time")
     except ForbiddenPlace:
-        raise Unavailable("the node's name leads to an address where no node may be") from None
+        raise Unanswered("the node's name leads to an address where no node may be") from None
     response.release_conn()
     return response.status, b"".join(pieces)
 

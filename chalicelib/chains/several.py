@@ -11,6 +11,7 @@ import logging
 import math
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -168,11 +169,30 @@ class SeveralReaders:
     def members(self) -> int:
         return len(self._readers)
 
+    @property
+    def healths(self) -> list[Health]:
+        return [seen.health for seen in self._readers]
+
+    @property
+    def voteless(self) -> int:
+        return sum(seen.health.voteless for seen in self._readers)
+
+    def revisit(self, nodes: Collection[str]) -> None:
+        for seen in self._readers:
+            if seen.health.name in nodes:
+                with suppress(Unavailable):
+                    self._watched(seen, lambda reader: reader.tip())
+
     def testimonies(self, txid: str) -> Iterator[Receipt | None]:
-        """What each node says of a transaction that answers: money is given back on no single one's word."""
+        """What each node says of a transaction that answers: money is given back on no single one's word.
+
+        One that has no vote is not asked again so soon after it did not answer: it would cost each transaction its timeout.
+        """
         answered = False
         trouble: Unavailable | None = None
         for seen in self._in_order():
+            if seen.health.voteless and seen.health.rests_for:
+                continue
             try:
                 told = self._watched(seen, lambda reader: reader.receipt(txid))
             except Unavailable as error:

@@ -13,6 +13,9 @@ NetworkStatus = Literal["active", "inactive"]
 
 AUDIT_USD = 1000
 """`audit_usd` where none is set."""
+AGREEMENT_USD = 1000
+"""`agreement_usd` of a network that gets a second node, unless another one is set. Where the operator has set none, this is what a
+node's silence is worth (`usecases.verdicts`)."""
 
 
 @dataclass(frozen=True, slots=True)

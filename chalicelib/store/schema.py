@@ -277,6 +277,7 @@ RECORDS: dict[str, Kind] = {
     "Payees": Kind("records", lambda r: f"payees#{r.tenant}", lambda r: f"{r.network}#{r.mark}"),
     "PaymentSwitch": Kind("chain", lambda r: f"switch#{r.realm}"),
     "Trace": Kind("chain", lambda r: f"trace#{r.network}"),
+    "NodeSilence": Kind("chain", lambda r: f"silence#{r.network}"),
     "GreyListEntry": Kind("chain", lambda r: f"grey#{r.realm}", lambda r: f"{r.network}#{r.address}"),
     "MinedBlocks": Kind("chain", lambda r: f"mined#{r.tenant}"),
     "SandboxClock": Kind("chain", lambda r: f"clock#{r.id}"),

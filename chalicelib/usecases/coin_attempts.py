@@ -118,7 +118,7 @@ class CoinAttempts:
 
     def _denied(self, record: Bundle | CoinMove, needed: Sequence[str]) -> bool:
         """Whether every node says so: one node's word must not have the coins spent, or anybody paid, a second time."""
-        if self._verdicts.denied(record.txids) and self._payer.denied(needed):
+        if self._verdicts.denied(record.txids, record.asset, record.total) and self._payer.denied(needed):
             return True
         log.error("ALARM %s: %s can not be mined any more, and not every node says so", self._network.id, record.id)
         return False

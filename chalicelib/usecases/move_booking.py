@@ -27,6 +27,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import is_open
+from chalicelib.usecases.traces import traces_of
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.watching import watch
 
@@ -48,8 +49,9 @@ class MoveBooking:
         if scanned.depth(receipt.block_number) < self._network.confirmations:
             return scanned.tip - receipt.block_number + 1 >= self._network.confirmations
         believed = self._verdicts.believed(
-            receipt, scanned, before.asset, before.amount, lambda told: self._arrived(before, told) > 0
-        )
+            receipt, scanned, before.asset, before.amount, lambda told: self._arrived(before, told) > 0,
+            traces_of(self._network, self._rules, before),
+        )  # fmt: skip
         if believed is not None:
             self._settle(before, attempt, believed)
         return False

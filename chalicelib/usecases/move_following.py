@@ -96,7 +96,7 @@ class MoveFollowing:
         if put_back(self._store, self._network.realm) is not None:
             return  # as with payments
         used = self._stuck.lost(move.usurped, move.nonce or 0, move.source, scanned)
-        if used is not None and self._verdicts.denied(move.txids):
+        if used is not None and self._verdicts.denied(move.txids, move.asset, move.amount):
             self._booking.lose(move, used)
             return
         self._send_again(move)

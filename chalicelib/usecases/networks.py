@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue import AGREEMENT_USD, Network
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.usecases.changes import Save
@@ -24,8 +24,6 @@ from chalicelib.usecases.trying import until_settled
 MOST_CONFIRMATIONS = 10_000
 MOST_NODES = 8
 MOST_USD = 1_000_000_000
-AGREEMENT_USD = 1_000
-"""What two nodes have to agree about above, from the moment that there are two."""
 FIELDS = (
     "name", "status", "confirmations", "rpc_url", "ws_url", "explorer_url", "gas_limit",
     "rpc_urls", "agreement_usd", "finality_tag", "finality_usd", "tracing", "audit_usd",

@@ -29,6 +29,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sent import Sent
 from chalicelib.usecases.sweeping import is_open, pages_of
 from chalicelib.usecases.switch import put_back, stopped
+from chalicelib.usecases.traces import traces_of
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.watching import watch
@@ -111,10 +112,13 @@ class Settlement:
         if put_back(self._store, self._network.realm) is not None:
             return  # what it was replaced by may be unknown here: nothing is lost before that is looked for
         used = self._sent.lost(order, scanned)
-        if used is not None and self._verdicts.denied([attempt.txid for attempt in attempts]):
+        if used is not None and self._denied(withdrawal, attempts):
             self._lose(withdrawal, order, used)
         elif not stopped(self._store, self._network.realm):
             self._renew(self._send_again(withdrawal, order, attempts), order, scanned)
+
+    def _denied(self, withdrawal: Withdrawal, attempts: tuple[Attempt, ...]) -> bool:
+        return self._verdicts.denied([attempt.txid for attempt in attempts], withdrawal.asset, withdrawal.amount)
 
     def _count(self, withdrawal: Withdrawal, order: PaymentOrder, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> None:
         """One of its transactions is in the chain, be it the newest or an earlier one: that one has paid."""
@@ -123,8 +127,9 @@ class Settlement:
         confirmations = scanned.depth(receipt.block_number)
         if confirmations >= self._network.confirmations:
             believed = self._verdicts.believed(
-                receipt, scanned, withdrawal.asset, withdrawal.amount, lambda told: self._paid(order, told)
-            )
+                receipt, scanned, withdrawal.asset, withdrawal.amount, lambda told: self._paid(order, told),
+                traces_of(self._network, self._rules, order),
+            )  # fmt: skip
             if believed is not None:
                 self._settle(withdrawal, order, attempt, believed, scanned.depth(believed.block_number))
             return

@@ -23,6 +23,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import is_open
+from chalicelib.usecases.traces import traces_of
 from chalicelib.usecases.verdicts import Verdicts
 from chalicelib.usecases.watching import watch
 
@@ -44,7 +45,9 @@ class StakeBooking:
         if scanned.depth(receipt.block_number) < self._network.confirmations:
             return
         asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
-        believed = self._verdicts.believed(receipt, scanned, asset, before.amount)
+        believed = self._verdicts.believed(
+            receipt, scanned, asset, before.amount, ours=traces_of(self._network, self._rules, before)
+        )
         if believed is not None:
             self._settle(before, believed)
 

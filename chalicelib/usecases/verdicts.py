@@ -6,6 +6,9 @@
   configured, more than half of them have to tell it of the same block, and none that answers may tell otherwise.
 * That a payment can never happen is believed only when every node denies its transactions.
 * That a payment succeeded is one node's word, or two's where it is worth more than the network's `agreement_usd`.
+* A node without a vote (`node_votes`) is not waited for where what is at stake is worth less than `agreement_usd`: every other one
+  has to say the same then, and that a payment failed is believed only of a transaction that the scanner met in that very block.
+  An outage, or an attacker, that silences the honest nodes leaves the lying one: what is worth more waits for the operator.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue import AGREEMENT_USD, Network
 from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.rates import RatesOf
+from chalicelib.domain.sightings import Ours, Seen, Sighting
 from chalicelib.usecases.large_payments import worth_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader, Jury
@@ -72,11 +76,18 @@ class Verdicts:
         return scanned_so_far(self._network, self._reader, self._store)
 
     def believed(
-        self, said: Receipt, scanned: Scanned, asset: AssetId, units: int, paid: Callable[[Receipt], bool] = lambda it: it.success
+        self,
+        said: Receipt,
+        scanned: Scanned,
+        asset: AssetId,
+        units: int,
+        paid: Callable[[Receipt], bool] = lambda it: it.success,
+        ours: Ours | None = None,
     ) -> Receipt | None:
         """The receipt by which `units` of `asset` may be settled, given the one that a node tells, whose block is deep enough.
 
-        None while that has to wait. `paid` says whether a receipt tells that the payment happened. Raises Unavailable.
+        None while that has to wait. `paid` says whether a receipt tells that the payment happened, `ours` by what the scanner would
+        have met its transactions. Raises Unavailable.
         """
         if not scanned.holds(said):
             log.error("ALARM %s: %s is said to be in another block than was scanned", self._network.id, said.txid)
@@ -93,27 +104,49 @@ class Verdicts:
             if Counter(other.block_hash for other in told if other is not None and paid(other))[receipt.block_hash] >= 2:
                 return receipt
         same = [other for other in told if other is not None and other.block_hash == said.block_hash and not paid(other)]
-        if not paid(said) and len(same) == len(told) and 2 * len(same) > self._reader.members:
-            return said
+        if not paid(said) and len(same) == len(told):
+            if 2 * len(same) > self._reader.members:
+                return said
+            if len(told) == self._heard(self._reader, asset, units) and self._met(ours, said):
+                return said
+        words = "and do not tell the same"
+        if self._reader.voteless:
+            words = "the others have no vote: the operator has to bring them back, or to take them out"
         log.error(
-            "ALARM %s: what became of %s is not settled: %d of %d nodes answer, and do not tell the same",
-            *(self._network.id, said.txid, len(told), self._reader.members),
+            "ALARM %s: what became of %s is not settled: %d of %d nodes answer, %s",
+            *(self._network.id, said.txid, len(told), self._reader.members, words),
         )
         return None
 
-    def denied(self, txids: Sequence[str]) -> bool:
-        """Whether no node has any of these transactions in a block. One that does not answer is waited for. Raises Unavailable
-        where none does."""
+    def _met(self, ours: Ours | None, said: Receipt) -> bool:
+        """Whether the scanner met the transaction of a receipt in the very block that it names."""
+        subjects = () if ours is None else ours.subjects
+        found = self._store.get_many([(Sighting, {"network": self._network.id, "subject": each}) for each in subjects])
+        return any(each is not None and Seen(said.txid, said.block_number, said.block_hash) in each.seen for each in found)
+
+    def denied(self, txids: Sequence[str], asset: AssetId, units: int) -> bool:
+        """Whether no node has any of these transactions in a block; `units` of `asset` are at stake. A node that has a vote and
+        does not answer is waited for. Raises Unavailable where none answers."""
+        return self._untold(txids, lambda jury: self._heard(jury, asset, units))
+
+    def _untold(self, txids: Sequence[str], heard: Callable[[Jury], int]) -> bool:
         if not isinstance(self._reader, Jury):
             return all(self._reader.receipt(txid) is None for txid in txids)
         for txid in txids:
             told = list(self._reader.testimonies(txid))
-            if len(told) < self._reader.members or any(receipt is not None for receipt in told):
+            if len(told) < heard(self._reader) or any(receipt is not None for receipt in told):
                 return False
         return True
 
-    def _large(self, asset: AssetId, units: int) -> bool:
-        """Without a fresh rate: everything."""
+    def _heard(self, jury: Jury, asset: AssetId, units: int) -> int:
+        """How many nodes have to be heard about `units` of `asset`: all that have a vote, and of what is worth much simply all."""
+        silent = jury.voteless
+        return jury.members - (0 if silent and self._large(asset, units, AGREEMENT_USD) else silent)
+
+    def _large(self, asset: AssetId, units: int, unless_set: int | None = None) -> bool:
+        """Whether it is worth more than `agreement_usd`, or `unless_set` where the network has none. Without a fresh rate:
+        everything is."""
         network = self._network
+        limit = unless_set if network.agreement_usd is None else network.agreement_usd
         coin = next((c for c in self._store.catalogue(network.realm).coins_of(network.slug) if c.asset == asset), None)
-        return worth_more(network.agreement_usd, coin, units, self._rates(network.realm), self._clock.now_ms())
+        return worth_more(limit, coin, units, self._rates(network.realm), self._clock.now_ms())

@@ -184,7 +184,9 @@ class ChainServices(Parts):
         `impatient`: for a request that somebody waits for, whose function has 29 seconds in all.
         """
         self._demand_live(network)
-        from chalicelib.chains.providers import Health, Node
+        from hashlib import sha256
+
+        from chalicelib.chains.providers import Health, Heard, Node
 
         if network.rpc_url is None:
             raise LookupError(f"{network.id} has no node that this version can speak to")
@@ -193,8 +195,11 @@ class ChainServices(Parts):
         if key not in self._chains:
             # With another one to ask, nobody waits long for the first.
             seconds = 5.0 if impatient else 15.0 if len(urls) == 1 else 8.0
+            # A node's URL may hold a provider's secret: what is stored of the node has a name that says nothing of it.
+            healths = [Health(number, name=sha256(url.encode()).hexdigest()[:16]) for number, url in enumerate(urls, start=1)]
             self._chains[key] = [
-                Node(self._transport(network, url, seconds), Health(number)) for number, url in enumerate(urls, start=1)
+                Node(Heard(self._transport(network, url, seconds), health), health)
+                for url, health in zip(urls, healths, strict=True)
             ]
         nodes: list[Node] = self._chains[key]
         return nodes

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.loans import Loans
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.move_signing import MoveSigning
+    from chalicelib.usecases.node_votes import NodeVotes
     from chalicelib.usecases.observed import Observer
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
@@ -166,6 +167,12 @@ class WorkerServices(CoinMoveServices):
 
         rates = self.deposits(network.realm).rates
         return Verdicts(network, self.reader(network), self.store, rates, self.clock_of(network.realm))
+
+    def node_votes(self, network: Network) -> NodeVotes:
+        """Which nodes of a network have a vote. On the machines' clock, as the nodes are."""
+        from chalicelib.usecases.node_votes import NodeVotes
+
+        return NodeVotes(network, self.reader(network), self.store, self.clock, self.settings.node_silence_minutes)
 
     def settlement(self, network: Network) -> Settlement:
         from chalicelib.usecases.settlement import Settlement

@@ -111,10 +111,9 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
     with in_realm(network.realm), Each(network.id) as each:
         if network.simulated:
             each.take("follow the clock", follow_the_clock)
+        each.take("hear nodes", wired.node_votes(network).look)
         # What is out first: a long catch-up must not keep it waiting.
-        each.take("watch settled payments", lambda: wired.settlement(network).watch_settled(more))
-        if not pays_from_coins(network):
-            each.take("watch moved", lambda: wired.moves(network).watch(more))
+        _watch(network, each, more)
         follow(each)
         each.take("quote fees", quote_fees)
         each.take("scan", scan)
@@ -132,6 +131,14 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
             each.take("loans", lambda: loans.take_back(more))
         if network.family == "tron":
             each.take("stake", lambda: (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more))
+
+
+def _watch(network: Network, each: Each, more: Callable[[], bool]) -> None:
+    """See that what is settled stays in the chain."""
+    wired = services()
+    each.take("watch settled payments", lambda: wired.settlement(network).watch_settled(more))
+    if not pays_from_coins(network):
+        each.take("watch moved", lambda: wired.moves(network).watch(more))
 
 
 def _followed(network: Network) -> dict[str, Settlement | BundleSettlement | CoinMoveFollowing | MoveFollowing]:

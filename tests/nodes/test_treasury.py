@@ -22,6 +22,8 @@ from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units, parse_units
+from chalicelib.domain.moves import Move
+from chalicelib.domain.withdrawals import FINAL, Withdrawal
 from chalicelib.usecases.audit import audit
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
@@ -39,6 +41,8 @@ DEPOSITS = 5 * ADDRESSES
 """On each network: 1,000 in all."""
 WITHDRAWALS = {slug: (38 if slug in NETWORK_ORDER[:4] else 37) if WHOLE else 5 for slug in NETWORK_ORDER}
 MINUTE_MS = 60_000
+SILENCE = 5
+"""Minutes after which a provider that died has no vote."""
 WORK = ("deposit", "payout", "sent", "collectable", "collection", "move", "coinmove")
 """What has to be done with when all is at rest."""
 COLD = {
@@ -73,12 +77,19 @@ class Day:
         services().clock.shift_ms += MINUTE_MS
         self.run(*slugs)
 
-    def open(self) -> dict[str, int]:
-        """What is not at rest. On networks of coins the hint of a deposit stays until no reorganisation brings its coin back."""
+    def open(self, but: str = "") -> dict[str, int]:
+        """What is not at rest, on all networks `but` one.
+
+        On networks of coins the hint of a deposit stays until no reorganisation brings its coin back."""
         counted = dict.fromkeys(WORK, 0)
         for work in services().store.every_work():
             ground = self.crowds[work.lane.removeprefix("live:")].ground if work.lane.startswith("live:") else None
-            if work.kind in counted and ground is not None and not (work.kind == "collectable" and isinstance(ground, UtxoGround)):
+            if (
+                work.kind in counted
+                and ground is not None
+                and work.lane != f"live:{but}"
+                and not (work.kind == "collectable" and isinstance(ground, UtxoGround))
+            ):
                 counted[work.kind] += 1
         return {kind: count for kind, count in counted.items() if count}
 
@@ -90,6 +101,7 @@ def day(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Day]:
     monkeypatch.setenv("RISK_NEW_PER_HOUR", "1000")
     # Else the round through all addresses takes several steps, and there is always another one to take.
     monkeypatch.setenv("RECONCILE_PAGE", "5000")
+    monkeypatch.setenv("NODE_SILENCE_MINUTES", str(SILENCE))
     wiring.forget()
     with ThreadPoolExecutor(4) as pool:
         crowds = {crowd.slug: crowd for crowd in pool.map(lambda slug: Crowd(ground_of(slug)), NETWORK_ORDER)}
@@ -100,7 +112,7 @@ def day(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Day]:
             crowd.ground.stop()
 
 
-def test_a_thousand_deposits_are_swept_and_three_hundred_withdrawals_paid(day: Day) -> None:
+def test_a_thousand_deposits_are_swept_and_three_hundred_withdrawals_paid(day: Day, caplog: pytest.LogCaptureFixture) -> None:
     furnish(day)
     addresses = {slug: [bill_address(day, slug) for _ in range(ADDRESSES)] for slug in day.crowds}
     with NodeProxy(day.crowds["bsc"].ground.info.rpc_url) as provider:
@@ -122,13 +134,19 @@ def test_a_thousand_deposits_are_swept_and_three_hundred_withdrawals_paid(day: D
         # The second one: sweeps, top-ups and withdrawals that are in blocks fall out of them.
         day.crowds["ethereum"].ground.reorganise(2)
         day.run("ethereum")
+        for minute in range(30):
+            if minute > SILENCE and not day.open(but="bsc"):
+                break
+            day.confirm()
+        # What two nodes have to vouch for waits for the operator, and what it shall pay with it; the other lines are done.
+        assert_waits_for_the_operator(day, caplog)
+        # He heeds the alarm: where two nodes are configured both have to tell what is there, so the dead one is taken out.
+        day.call("admin_live", "PUT", "/v1/networks", 200, json={"network": "bsc", "rpcUrls": both[1:]})
         for _ in range(30):
             if not day.open():
                 break
             day.confirm()
         assert day.open() == {}
-        # Where two nodes are configured both have to tell what is there: the dead one is taken out.
-        day.call("admin_live", "PUT", "/v1/networks", 200, json={"network": "bsc", "rpcUrls": both[1:]})
     states = [day.call("client_live", "GET", f"/v1/withdrawals/{name}", 200)["data"]["status"] for name in withdrawn]
     assert states == ["confirmed"] * sum(WITHDRAWALS.values())
     for slug, crowd in day.crowds.items():
@@ -137,6 +155,19 @@ def test_a_thousand_deposits_are_swept_and_three_hundred_withdrawals_paid(day: D
     assert_conserved(day)
     assert audit(services().store) == []
     assert_reconciled(day)
+
+
+def assert_waits_for_the_operator(day: Day, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing but moves worth more than bsc's agreementUsd, and withdrawals of the token that they bring to its hot wallet."""
+    assert f"ALARM live:bsc: node 1 has not answered for {SILENCE} minutes and has no vote" in caplog.text
+    bsc = day.crowds["bsc"].ground.network.id
+    usdt = f"{bsc}:usdt"
+    large = [move for move in services().store.every(Move) if not move.at_rest]
+    assert all((move.network, move.asset) == (bsc, usdt) and move.amount > 1_000 * 10**18 for move in large), large
+    waiting = [each for each in services().store.every(Withdrawal) if each.status not in FINAL]
+    assert all((each.asset, each.pending_reason) == (usdt, "liquidity") for each in waiting), waiting
+    assert bool(large) == bool(waiting) == WHOLE
+    assert {work.lane for work in services().store.every_work() if work.kind in ("payout", "sent", "move")} <= {bsc}
 
 
 def furnish(day: Day) -> None:

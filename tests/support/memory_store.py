@@ -24,6 +24,7 @@ from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants import Tally
 from chalicelib.domain.moves import Move
+from chalicelib.domain.node_silence import NodeSilence
 from chalicelib.domain.redelivery import LatestRedelivery, RedeliveryJob
 from chalicelib.domain.turns import SweepCursor, Turn
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
@@ -39,6 +40,7 @@ KEYS: dict[type, tuple[str, ...]] = {
     RedeliveryJob: ("tenant", "id"),
     LatestRedelivery: ("tenant", "endpoint_id"),
     SweepCursor: ("id",),
+    NodeSilence: ("network",),
     EventRecord: ("tenant", "id"),
     OutboxRow: ("id",),
     Tally: ("tenant", "of"),

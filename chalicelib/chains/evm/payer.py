@@ -12,6 +12,7 @@ from chalicelib.chains.evm import refusals, transactions
 from chalicelib.chains.evm.abi import address_bytes, transfer_call
 from chalicelib.chains.evm.fees import Fees, credible, fees_for, gas_limit, most_gas, replacing
 from chalicelib.chains.evm.quantities import data, quantity
+from chalicelib.chains.providers import electorate
 from chalicelib.chains.rpc import JsonRpc, RpcError, Transport
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.withdrawals import Priority
@@ -58,11 +59,8 @@ class EvmPayer:
         return self._counted(self._rpc, address)
 
     def used_nonces(self, address: str) -> int:
-        """The same by the word of every node: the least. Raises Unavailable, also where one does not answer."""
-        told = [nonce for nonce in self.told_nonces(address) if nonce is not None]
-        if len(told) < len(self._each or (self._rpc,)):
-            raise Unavailable(f"{self._network.id}: not every node says how many transactions {address} has sent")
-        return min(told)
+        """The same by the word of every node that has a vote: the least. Raises Unavailable, also where one does not answer."""
+        return min(self._counted(node, address) for node in electorate(self._each or (self._rpc,)))
 
     def told_nonces(self, address: str) -> tuple[int | None, ...]:
         """By the word of each node, None where it does not answer. Raises Unavailable where none does."""

@@ -20,7 +20,7 @@ import urllib3
 from chalicelib.chains.places import pools
 from chalicelib.chains.rpc import MOST_BYTES, RpcError, posted, redacted, secrets_of
 from chalicelib.chains.tron.values import words
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
 Request = tuple[str, Mapping[str, Any] | Sequence[Any]]
 
@@ -74,7 +74,7 @@ class TronHttp:
 
     def _answer(self, method: str, status: int, content: bytes) -> Any:
         if status != 200:
-            raise Unavailable(f"the node answers HTTP {status}")
+            raise Unanswered(f"the node answers HTTP {status}")
         try:
             answer = orjson.loads(content)
         except orjson.JSONDecodeError:
@@ -101,13 +101,13 @@ class TronHttp:
         except urllib3.exceptions.ProtocolError as error:
             # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
             if method in _WRITES:
-                raise Unavailable(f"the connection to the node broke ({type(error).__name__})") from None
+                raise Unanswered(f"the connection to the node broke ({type(error).__name__})") from None
         except urllib3.exceptions.HTTPError as error:
-            raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
+            raise Unanswered(f"the node can not be reached ({type(error).__name__})") from None
         try:
             return self._post(url, body)
         except urllib3.exceptions.HTTPError as error:
-            raise Unavailable(f"the node can not be reached ({type(error).__name__})") from None
+            raise Unanswered(f"the node can not be reached ({type(error).__name__})") from None
 
     def _post(self, url: str, body: bytes) -> tuple[int, bytes]:
         return posted(self._pool, url, body, MOST_BYTES, self._patience)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from chalicelib.chains.answers import Garbled, hash32, member
+from chalicelib.chains.providers import electorate
 from chalicelib.chains.rpc import JsonRpc, RpcError, Transport
 from chalicelib.chains.utxo import psbt, refusals
 from chalicelib.chains.utxo.answers import number, units
@@ -236,10 +237,10 @@ class UtxoPayer:
         return [each for part in found for each in part]
 
     def denied(self, outpoints: Sequence[str]) -> bool:
-        """Whether one of these outputs is spent or unknown to every node, with its mempool and without. False where one does not
-        answer."""
+        """Whether one of these outputs is spent or unknown to every node that has a vote, with its mempool and without. False where
+        one does not answer."""
         left = list(outpoints)
-        for node in self._each or (self._rpc,):
+        for node in electorate(self._each or (self._rpc,)):
             for mempool in (True, False):
                 try:
                     found = self._unspent_at(node, left, mempool)

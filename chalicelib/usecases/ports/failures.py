@@ -11,6 +11,10 @@ class Exhausted(Unavailable):
     """A pool of address indexes has none that may be given out: it is being restored, or nobody has raised its ceiling."""
 
 
+class Unanswered(Unavailable):
+    """There was no answer at all: no connection, no end in time, or a server's status in the place of one."""
+
+
 class Halted(Exception):
     """Crediting on this network has stopped until an operator takes it up again."""
 

@@ -50,13 +50,56 @@ class Witness(Protocol):
         ...
 
 
+class NodeHealth(Protocol):
+    """How one node has been doing, as far as its vote goes."""
+
+    @property
+    def number(self) -> int:
+        """Its place in the configuration, from 1 on: what it is called in the log."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What it is called where something is stored of it: without its URL, which may hold a secret."""
+        ...
+
+    has_vote: bool
+    """False where it has not answered for so long that nothing waits for its word. Its first answer makes it True again."""
+
+    silent: bool
+    """Whether it gave no answer when it was last asked."""
+
+    @property
+    def voteless(self) -> bool:
+        """Whether it has no vote and did not answer when it was last asked."""
+        ...
+
+    def taken(self) -> bool | None:
+        """Whether it has answered anything since this was last called; None where nobody asked it."""
+        ...
+
+
 @runtime_checkable
-class Jury(Protocol):
+class Jury(ChainReader, Protocol):
     """A reader that has several nodes, each of which can be asked by itself what became of a transaction."""
 
     @property
     def members(self) -> int:
         """How many nodes are configured."""
+        ...
+
+    @property
+    def voteless(self) -> int:
+        """How many of them have no vote at the moment: they have not answered for long (`usecases.node_votes`), nor now."""
+        ...
+
+    @property
+    def healths(self) -> Sequence[NodeHealth]:
+        """How each node has been doing."""
+        ...
+
+    def revisit(self, nodes: Collection[str]) -> None:
+        """Ask those of the nodes that have these names, though they are left alone. What comes of it, their health tells."""
         ...
 
     def testimonies(self, txid: str) -> Iterator[Receipt | None]:
