@@ -12,6 +12,7 @@ DepositStatus = Literal["pending", "confirmed", "orphaned"]
 GREY_LISTED = "grey_listed"
 HELD = "held"
 BELOW_MINIMUM = "below_minimum"
+NATIVE_TWIN = "native_twin"
 REPLACEABLE = "replaceable"
 WAITS_IN_TIME_MS = 24 * 3600 * 1000
 """How long a payment that was seen in time may wait for its block and still be in time."""
@@ -26,7 +27,8 @@ def deposit_id(network: NetworkId, txid: str, position: str) -> str:
 class Deposit:
     """`amount` in units, times in milliseconds since 1970. `tenant` is None for the operator's own wallets.
 
-    `flags` tells what is special about it: GREY_LISTED came from an address of the grey list; HELD is credited and waits for an
+    `flags` tells what is special about it: GREY_LISTED came from an address of the grey list; NATIVE_TWIN may be told twice by its
+    block, as a token and as native coins (`usecases/native_twins.py`); HELD is credited and waits, for one of these, for an
     operator's release (`released_at`, and `released_by` the id of the key). What was released once is never held again.
     BELOW_MINIMUM was less than the coin's minDepositAmount when it was seen, and its address was that of no open invoice: it is
     recorded, counts for no invoice, and is the operator's until an operator releases it (`admitted_at`, and `admitted_by` the id of
@@ -97,9 +99,14 @@ class Deposit:
         return self.status == "confirmed" and not self.held
 
     @property
+    def suspect(self) -> bool:
+        """Something speaks against it, and no operator has let it go: it is held from its confirmation on."""
+        return bool({GREY_LISTED, NATIVE_TWIN} & set(self.flags)) and self.released_at is None
+
+    @property
     def doubtful(self) -> bool:
-        """It is in no block, or comes from the grey list and nobody has let it go: what is seen of it completes nothing."""
-        return self.block_number is None or (GREY_LISTED in self.flags and self.released_at is None)
+        """It is in no block, or suspect: what is seen of it completes nothing."""
+        return self.block_number is None or self.suspect
 
     @property
     def releasable(self) -> bool:

@@ -17,12 +17,14 @@ from chalicelib.domain.catalogue import Catalogue, Coin, Network, TokenContract,
 from chalicelib.domain.coin_settings import merged
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import NetworkId, Realm, network_parts
+from chalicelib.domain.native_faces import known_face
 from chalicelib.usecases.changes import Also, Change, Conflict, Save, nothing_more
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts, TokenReader
 from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.wallet_lookup import ROLES
 
 log = logging.getLogger(__name__)
 
@@ -158,15 +160,22 @@ class Coins:
         if network.family == "utxo":
             raise BusinessRule("contractAddress", f"{network.slug} has no tokens")
         try:
-            return self._rules.normalize(network.id, contract)
+            spelled = self._rules.normalize(network.id, contract)
         except ValueError as reason:
             raise InvalidParameter.one("contractAddress", contract[:100], f"is no address of {network.slug}: {reason}") from reason
+        known = known_face(network.slug, self._rules.storage_form(network.slug, spelled))
+        if known is not None:
+            raise _native_face(network, f"{known} says")
+        return spelled
 
     def _facts(self, network: Network, contract: str) -> TokenFacts:
         if network.status != "active":
             raise BusinessRule("network", f"{network.slug} is not active here: its contracts can not be read")
         try:
-            facts = self._reader_of(network).facts(contract)
+            reader = self._reader_of(network)
+            facts = reader.facts(contract)
+            problem = facts_problem(facts)
+            face = None if problem is not None else reader.is_native_face(contract, facts.decimals, self._holders(network))
         except LookupError as error:
             raise BusinessRule("network", f"contracts of {network.slug} can not be read by this deployment") from error
         except NoToken as reason:
@@ -174,10 +183,19 @@ class Coins:
         except Unavailable as error:
             # 503 is no status of the interface, and a 500 would say nothing: the request is right, and can be sent again.
             raise BusinessRule("network", f"the node of {network.slug} does not answer now; send the request again") from error
-        problem = facts_problem(facts)
         if problem is not None:
             raise BusinessRule("contractAddress", f"is no token: {problem}")
+        if face:
+            raise _native_face(network, "its balances say")
+        if face is None:
+            untold = f"no two addresses of {network.slug} tell now whether its balances are those of {network.symbol} itself"
+            raise BusinessRule("network", f"{untold}; send the request again later")
         return facts
+
+    def _holders(self, network: Network) -> list[str]:
+        """Our own wallets: they have native coins to pay fees with."""
+        found = self._store.get_many([(Wallet, {"network": network.id, "role": role}) for role in ROLES])
+        return [wallet.address for wallet in found if wallet is not None]
 
 
 def facts_problem(facts: TokenFacts) -> str | None:
@@ -199,6 +217,11 @@ def _slug_of(symbol: str, contract: str) -> str:
     """The symbol in lower case; where that makes no slug (`USD₮0`), one from the end of the contract's address."""
     slug = symbol.lower()
     return slug if _SLUG.fullmatch(slug) and slug not in RESERVED else f"token-{contract[-8:].lower()}"
+
+
+def _native_face(network: Network, who: str) -> BusinessRule:
+    own = f"{network.symbol.lower()}, the own coin of {network.slug}"
+    return BusinessRule("contractAddress", f"is no token of its own but {own}, {who}: each payment would be credited twice")
 
 
 def _taken(coin: Coin) -> BusinessRule:

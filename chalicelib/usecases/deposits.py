@@ -26,7 +26,7 @@ from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
-from chalicelib.domain.deposits import GREY_LISTED, HELD, REPLACEABLE, Deposit, deposit_id
+from chalicelib.domain.deposits import HELD, NATIVE_TWIN, REPLACEABLE, Deposit, deposit_id
 from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
@@ -79,14 +79,15 @@ class Deposits:
         claim: Claim | None = None,
         tip: int = 0,
         id_: str | None = None,
+        twin: bool = False,
     ) -> str:
         """Record a movement to us, proven to have happened in `block` of a chain that is `tip` high, or higher; the deposit's id.
 
         `id_` is the one that its transaction's claim gives it, see `usecases/deposit_claims.py`; by default that of its position.
 
         Commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing. What was found in a
-        balance comes with its `claim`, is recorded only while that holds, and at the first conflict not at all.
-        Raises Conflict, Unavailable.
+        balance comes with its `claim`, is recorded only while that holds, and at the first conflict not at all. With `twin` it
+        may be told twice by its block, and is held (`native_twins`). Raises Conflict, Unavailable.
         """
         key = id_ or deposit_id(network.id, transfer.txid, transfer.position)
         tip = max(tip, block.number)
@@ -100,7 +101,7 @@ class Deposits:
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
-            seen = replace(self._seen(network, coin, transfer, watched, block), id=key)
+            seen = replace(self._seen(network, coin, transfer, watched, block), id=key, flags=(NATIVE_TWIN,) if twin else ())
             if known is None:
                 counts(self._judge.judged(network, coin, seen))
             elif known.block_hash == block.hash and known.status != "orphaned":
@@ -123,6 +124,8 @@ class Deposits:
                 counts(self._judge.judged(network, coin, anew(known, seen)), _to_its_owner(known, seen))
             elif known.status == "orphaned":
                 back = replace(known, status="pending", flags=self._judge.flags(network, known), position=seen.position)
+                if twin and NATIVE_TWIN not in back.flags:
+                    back = replace(back, flags=(*back.flags, NATIVE_TWIN))
                 counts(_in_block(back, block), known.status)
             else:
                 self._moved(network, known, replace(known, position=seen.position), block, tip, epoch)
@@ -244,7 +247,7 @@ class Deposits:
             now = self._clock.now_ms()
             news = News(now)
             flags = self._judge.flags(network, before)
-            if GREY_LISTED in flags and before.tenant is not None and not before.below_minimum and before.released_at is None:
+            if replace(before, flags=flags).suspect and before.tenant is not None and not before.below_minimum:
                 flags = (*flags, HELD)
             after = replace(before, status="confirmed", confirmed_at=now, flags=flags, version=before.version + 1)
             place, owner = self._book.place(network, after), self._book.owner(after)

@@ -74,5 +74,11 @@ def same_payment(known: Deposit, seen: Deposit) -> bool:
 def anew(known: Deposit, seen: Deposit) -> Deposit:
     """`seen` in the place of `known`, which the chain tells otherwise now. Of what was decided about that one nothing is left
     but that its sender was on the grey list, where it is the same sender."""
-    flags = (GREY_LISTED,) if GREY_LISTED in known.flags and known.sender == seen.sender else ()
-    return replace(seen, flags=flags, round=known.round, emitted=known.emitted, version=known.version + 1)
+    listed = GREY_LISTED in known.flags and known.sender == seen.sender
+    return replace(
+        seen,
+        flags=(*seen.flags, GREY_LISTED) if listed else seen.flags,
+        round=known.round,
+        emitted=known.emitted,
+        version=known.version + 1,
+    )

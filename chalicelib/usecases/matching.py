@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Reward, Transfer
+from chalicelib.domain.ids import AssetId
+from chalicelib.domain.native_faces import known_face
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
@@ -18,18 +20,35 @@ MOST_UNITS = 10**34
 """Sums of amounts must stay exact: DynamoDB keeps 38 digits."""
 
 
+_told: set[AssetId] = set()
+"""Known faces that this process has told of: a poll asks for the tokens many times."""
+
+
 class Matcher:
     def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
         self._network, self._store, self._rules = network, store, rules
 
     def contracts(self) -> dict[str, Coin]:
-        """The tokens of the network by the storage form of their contracts."""
+        """The tokens of the network by the storage form of their contracts.
+
+        Without known faces of the network's own coin (`domain.native_faces`), which were registered before they were refused: what
+        they log is the native payment once more.
+        """
         catalogue = self._store.catalogue(self._network.realm)
-        return {
+        found = {
             self._rules.storage_form(self._network.slug, coin.contract): coin
             for coin in catalogue.coins_of(self._network.slug)
             if coin.contract is not None
         }
+        return {contract: coin for contract, coin in found.items() if not self._face(contract, coin)}
+
+    def _face(self, contract: str, coin: Coin) -> bool:
+        known = known_face(self._network.slug, contract)
+        if known is not None and coin.asset not in _told:
+            _told.add(coin.asset)
+            own = self.native().slug
+            log.error("ALARM %s: %s is %s itself, says %s: nothing of it is credited", self._network.id, coin.slug, own, known)
+        return known is not None
 
     def native(self) -> Coin:
         return self._store.catalogue(self._network.realm).native(self._network.slug)

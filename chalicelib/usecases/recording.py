@@ -19,6 +19,7 @@ from chalicelib.usecases.crowds import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.deposit_claims import Claims
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.matching import Matcher
+from chalicelib.usecases.native_twins import Twins, held_of, twins_in
 from chalicelib.usecases.own_transactions import from_others
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
@@ -85,12 +86,13 @@ class Recorder:
             tell_rewards(self._network, block, watched)
             mine = [t for t in block.transfers if t.recipient in watched and self._matcher.bookable(t, contracts)]
             mine = from_others(self._store, self._network, mine, watched)
+            twins = twins_in(mine, contracts, native)
             mine = in_turn(mine, lambda t: t.recipient)
             left_out = False
             if most is not None:
                 mine, left_out = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
             mine = self._unknown(block, mine)
-            if mine and not self._store_block(block, mine, watched, contracts, native, epoch, may_begin, claim, tip):
+            if mine and not self._store_block(block, mine, watched, contracts, native, epoch, may_begin, claim, tip, twins):
                 return Recorded(place, tuple(crowded))
             if left_out:
                 crowded.append(block)
@@ -117,6 +119,7 @@ class Recorder:
         may_begin: Callable[[], bool],
         claim: Claim | None,
         tip: int,
+        twins: Sequence[Twins],
     ) -> bool:
         """Whether all of it is stored now."""
         proven = self._reader.proven(block, mine)
@@ -126,11 +129,12 @@ class Recorder:
         # and somebody else credits what we did store.
         owned = self._owned(proven, self._claims.ids(block, proven), watched)
         list_deposits(self._store, self._network.id, block.number, block.hash, [id_ for _, id_, _ in owned])
+        held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
         for t, id_, owner in self._not_stored(block, owned):
             if not may_begin():
                 return False
             coin = native if t.contract is None else contracts[t.contract]
-            self._deposits.detect(self._network, coin, block, t, owner, epoch, claim, tip, id_)
+            self._deposits.detect(self._network, coin, block, t, owner, epoch, claim, tip, id_, t in held)
         return True
 
     def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[_Owned]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.deposits import BELOW_MINIMUM, GREY_LISTED, HELD, Deposit
+from chalicelib.domain.deposits import BELOW_MINIMUM, HELD, Deposit
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, asset_parts, network_parts
 from chalicelib.domain.ledger import JournalEntry
@@ -105,7 +105,7 @@ class Releases:
         flags = tuple(flag for flag in before.flags if flag != BELOW_MINIMUM)
         after = replace(before, flags=flags, admitted_at=now, admitted_by=by, invoice_id=invoice_id, version=before.version + 1)
         after = replace(after, late=is_late(after, self._book.invoice(before.tenant, invoice_id)))
-        if GREY_LISTED in flags:
+        if after.suspect:
             after = replace(after, released_at=now, released_by=by)
         if before.status == "pending":
             return after, None
@@ -128,6 +128,6 @@ def _why_not(deposit: Deposit) -> str:
         return "it is not in the chain"
     if deposit.released_at is not None or deposit.admitted_at is not None:
         return "it was released before"
-    if deposit.status == "pending" and GREY_LISTED in deposit.flags:
+    if deposit.status == "pending" and deposit.suspect:
         return "it is not confirmed yet: it is held from its confirmation on, and can be released then"
     return "it is neither held nor below the minimum"

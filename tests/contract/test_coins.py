@@ -10,6 +10,7 @@ import pytest
 
 from chalicelib.api.records import find
 from chalicelib.chains.addresses import Rules
+from chalicelib.chains.sandbox.tokens import SandboxTokens
 from chalicelib.domain.rates import STALE_MS, Rate
 from chalicelib.usecases.changes import Save
 from tests.support.edge import PREPARED, Edge
@@ -357,3 +358,39 @@ def test_another_process_knows_a_coin_that_it_is_asked_about(edge: Edge) -> None
     assert ("ethereum", "gld") not in before.coins
     found = before.coin("ethereum", "gld")
     assert found is not None and found.decimals == 6
+
+
+FACE = "0x0000000000000000000000000000000000001010"
+
+
+@pytest.mark.parametrize("spelled", [FACE, FACE.upper().replace("X", "x"), "0x" + "FFFFFFFF" * 4 + "FFFFFFFE"])
+def test_the_own_coin_of_a_network_is_no_token(edge: Edge, spelled: str) -> None:
+    """Known faces, in every spelling: on their network alone."""
+    for answer in (
+        post(edge, network="polygon", contractAddress=spelled),
+        post(edge, network="polygon", contractAddress=spelled, coin="pol"),
+        put(edge, "/v1/coins/precreate-token", network="polygon", contractAddress=spelled),
+    ):
+        text = refused(answer, "VALIDATION_ERROR", "contractAddress")
+        assert "matic, the own coin of polygon" in text
+    if spelled == FACE:
+        assert "there is no contract" in refused(post(edge, network="bsc", contractAddress=spelled), "VALIDATION_ERROR")
+
+
+@pytest.mark.parametrize(("says", "field"), [(True, "contractAddress"), (None, "network")])
+def test_balances_that_follow_the_own_coin(edge: Edge, monkeypatch: pytest.MonkeyPatch, says: bool | None, field: str) -> None:
+    contract, asked = token(edge), []
+
+    def face(_: Any, *about: Any) -> bool | None:
+        asked.append(about)
+        return says
+
+    monkeypatch.setattr(SandboxTokens, "is_native_face", face)
+    for answer in (
+        post(edge, network="ethereum", contractAddress=contract),
+        put(edge, "/v1/coins/precreate-token", network="ethereum", contractAddress=contract),
+    ):
+        refused(answer, "VALIDATION_ERROR", field)
+    assert [(about[0], about[1]) for about in asked] == [(contract, 6)] * 2
+    monkeypatch.undo()
+    assert post(edge, network="ethereum", contractAddress=contract).status == 201

@@ -9,9 +9,11 @@ from pydantic import Field
 from chalicelib.api.records.addresses import Slug
 from chalicelib.api.records.base import HASH, CamelRecord, Money, Time
 
-Flag = Literal["grey_listed", "held", "below_minimum", "replaceable"]
+Flag = Literal["grey_listed", "held", "native_twin", "below_minimum", "replaceable"]
 FLAGS = (
     "`grey_listed`: it came from an address of the grey list. `held`: it is credited and waits for the operator's release. "
+    "`native_twin`: its transaction brought the same amount of the network's own coin and of a token: perhaps one payment under "
+    "two names, of which one is held. "
     "`below_minimum`: less than the coin's `minDepositAmount`, and for no open invoice; it is recorded, and not credited "
     "unless the operator releases it, which takes the flag away. "
     "`replaceable`: it is in no block yet, and says itself that another transaction may take its place (BIP-125)."

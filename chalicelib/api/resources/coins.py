@@ -247,8 +247,10 @@ def create_coin(ctx: Ctx, body: CoinCreate) -> Answer:
     Without `coin`, the slug is the symbol in lower case; a symbol that makes no slug gives `token-` and the last eight characters
     of the contract. `VALIDATION_ERROR`: the slug or the contract is taken on that network, the address is no token contract (none
     there, it does not answer, or answers what can not be shown or counted with: a symbol of more than 32 characters, more than
-    36 decimals), the network is not active, or its node does not answer now. Other processes of the service know the coin
-    within half a minute. A movement of more than 10^34 of a coin's smallest units is set aside and not credited.
+    36 decimals), the network is not active, or its node does not answer now; or the contract is the network's own coin under
+    another face (Polygon's 0x…1010, or balances that follow the native ones), so that one payment would be credited twice. Other
+    processes of the service know the coin within half a minute. A movement of more than 10^34 of a coin's smallest units is set
+    aside and not credited.
 
     Rates are known by slug: a slug that a rate provider knows gets its rate.
     """
@@ -266,7 +268,8 @@ def create_coin(ctx: Ctx, body: CoinCreate) -> Answer:
     summary="What registering a token contract would make", answer="coins.Precreated",
 )  # fmt: skip
 def precreate_token(ctx: Ctx, body: CoinPrecreate) -> Answer:
-    """Reads symbol (string or bytes32), name and decimals from the contract. Nothing is stored."""
+    """Reads symbol (string or bytes32), name and decimals from the contract. Nothing is stored. What `POST /v1/coins` refuses, this
+    refuses, too."""
     coin = ctx.services.coins.precreate(ctx.catalogue.networks[body.network], body.contract_address)
     return Answer({"coin": coin.slug, "symbol": coin.symbol, "name": coin.name, "decimals": coin.decimals})
 

@@ -5,11 +5,14 @@ Symbol and name are strings by EIP-20, and bytes32 in tokens that are older than
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR
+from chalicelib.chains.evm.faces import is_face
 from chalicelib.chains.evm.quantities import data, quantity
 from chalicelib.chains.evm.refusals import would_fail
-from chalicelib.chains.rpc import JsonRpc, Request, RpcError
+from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.catalogue import Network
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
@@ -19,13 +22,13 @@ _MOST_BYTES = 4_096
 
 
 class EvmTokens:
-    """Implements `usecases.ports.TokenReader` over one node, in two round trips."""
+    """Implements `usecases.ports.TokenReader` over one node."""
 
-    def __init__(self, network: Network, rpc: JsonRpc) -> None:
+    def __init__(self, network: Network, rpc: Transport) -> None:
         self._network, self._rpc = network, rpc
 
     def facts(self, contract: str) -> TokenFacts:
-        """What `contract` says of itself at the newest block. Raises NoToken, Unavailable."""
+        """What `contract` says of itself at the newest block, in two round trips. Raises NoToken, Unavailable."""
         try:
             chain_id, code = self._rpc.batch([("eth_chainId", []), ("eth_getCode", [contract, "latest"])])
             if quantity(chain_id, "the chain id") != self._network.chain_id:
@@ -43,6 +46,13 @@ class EvmTokens:
                 raise NoToken("it does not answer symbol, name and decimals") from error
             raise Unavailable(f"{self._network.slug}: {error}") from error
         return TokenFacts(text_of(symbol, "symbol"), text_of(name, "name"), number_of(decimals))
+
+    def is_native_face(self, contract: str, decimals: int, holders: Sequence[str]) -> bool | None:
+        """See the port: by balances at the newest block (`faces`). Raises NoToken, Unavailable."""
+        try:
+            return is_face(self._rpc, contract, decimals, self._network.decimals, holders)
+        except (RpcError, Garbled) as error:
+            raise Unavailable(f"{self._network.slug}: {error}") from error
 
 
 def _call(contract: str, selector: bytes) -> Request:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 
 from chalicelib.chains.addresses import Rules
 from chalicelib.chains.sandbox import session
@@ -53,6 +54,10 @@ class SandboxTokens:
         if item is None:
             raise NoToken("there is no contract at this address; POST /v1/sandbox/tokens makes one")
         return TokenFacts(item.doc["symbol"], item.doc["name"], item.doc["decimals"])
+
+    def is_native_face(self, contract: str, decimals: int, holders: Sequence[str]) -> bool | None:
+        """Never: tokens of a simulated network are kept apart from its own coin."""
+        return False
 
     def _key(self, contract: str) -> Key:
         return f"token#{self._network.id}#{self._rules.storage_form(self._network.slug, contract)}", "-"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR
 from chalicelib.chains.evm.tokens import number_of, text_of
@@ -39,6 +41,11 @@ class TronTokens:
             )
         except (RpcError, Garbled) as error:
             raise Unavailable(f"{self._network.slug}: {error}") from error
+
+    def is_native_face(self, contract: str, decimals: int, holders: Sequence[str]) -> bool | None:
+        """Never: TRX move by transactions of the protocol and by what contracts pay out of their own account; no contract of the
+        TVM moves another account's, or logs a Transfer of them."""
+        return False
 
     def _asked(self, contract: str, selector: bytes) -> bytes:
         answer = constant_call(self._node, contract, contract, selector)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,4 +25,10 @@ class TokenReader(Protocol):
 
     def facts(self, contract: str) -> TokenFacts:
         """What `contract` says of itself. Raises NoToken, Unavailable."""
+        ...
+
+    def is_native_face(self, contract: str, decimals: int, holders: Sequence[str]) -> bool | None:
+        """Whether the balances of the token `contract`, which has `decimals`, are those of the network's own coin; None where no
+        addresses tell it now. `holders` may have native coins. Raises NoToken (it tells no balances), Unavailable.
+        """
         ...

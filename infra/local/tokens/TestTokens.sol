@@ -202,3 +202,45 @@ contract OddLogs {
         }
     }
 }
+
+/// The network's own coin under the face of EIP-20, as Polygon's 0x…1010 is: balances are the native ones, and what is sent through it
+/// moves native coins and logs a Transfer of the same amount. With fewer decimals it leaves the last digits out.
+contract NativeFace {
+    string public symbol = "FACE";
+    string public name = "Own Coin";
+    uint8 public immutable decimals;
+
+    event Transfer(address indexed from, address indexed to, uint256 value);
+
+    constructor(uint8 decimals_) {
+        decimals = decimals_;
+    }
+
+    function balanceOf(address who) external view returns (uint256) {
+        return who.balance / 10 ** (18 - decimals);
+    }
+
+    function transfer(address payable to, uint256 value) external payable returns (bool) {
+        require(msg.value == value * 10 ** (18 - decimals), "not that much");
+        (bool done, ) = to.call{value: msg.value}("");
+        require(done, "not taken");
+        emit Transfer(msg.sender, to, value);
+        return true;
+    }
+}
+
+/// A token that the network's own coin is changed into, as WETH and WMATIC are.
+contract WrappedNative is Ledger {
+    string public symbol = "WNAT";
+
+    constructor() Ledger("Wrapped Native", 18) {}
+
+    receive() external payable {
+        balanceOf[msg.sender] += msg.value;
+    }
+
+    function transfer(address to, uint256 value) external returns (bool) {
+        _move(msg.sender, to, value);
+        return true;
+    }
+}
