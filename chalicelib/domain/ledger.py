@@ -157,6 +157,12 @@ def withdrawal_reserved(withdrawal: str, at: int, tenant: TenantId, amount: Amou
     return JournalEntry(f"reserve:{withdrawal}", "withdrawal_reserved", at, (moved,), {"withdrawal": withdrawal})
 
 
+def fee_reserved(withdrawal: str, part: int, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
+    """More for the fee of a withdrawal, after its creation; `part` names the time. `withdrawal_released` gives it back, too."""
+    moved = Posting(Book.WHOSE, merchant(tenant, "available"), merchant(tenant, "frozen"), amount)
+    return JournalEntry(f"reserve:{withdrawal}:{part}", "withdrawal_reserved", at, (moved,), {"withdrawal": withdrawal})
+
+
 def batch_reserved(batch: str, at: int, tenant: TenantId, total: Amount) -> JournalEntry:
     """The withdrawals of a batch, all at once. Each gives back its own part by `withdrawal_released`."""
     moved = Posting(Book.WHOSE, merchant(tenant, "available"), merchant(tenant, "frozen"), total)

@@ -13,6 +13,12 @@ from fractions import Fraction
 
 from chalicelib.domain.withdrawals import Withdrawal
 
+MOST_TIMES_PLAIN = 3
+"""A payment may take so many times the gas of a plain one (to an address without code) where nobody pays for more: what wallets
+that are contracts do when they are paid takes less than a plain payment again."""
+SAME_COIN = "1"
+"""The rate of a fee that is paid in the withdrawn coin itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Charge:
@@ -22,10 +28,6 @@ class Charge:
     units: int = 0
     fixed: int = 0
     rate: str | None = None
-
-
-SAME_COIN = "1"
-"""The rate of a fee that is paid in the withdrawn coin itself."""
 
 
 def rate_text(native_usd: Decimal, native_decimals: int, coin_usd: Decimal, coin_decimals: int) -> str:
@@ -48,6 +50,11 @@ def debit_of(withdrawal: Withdrawal, fee: int, paid: bool) -> int:
         return withdrawal.charge if paid or fee else 0
     fixed = withdrawal.charge_fixed if paid else 0
     return min(withdrawal.charge, fixed + in_coin(fee, withdrawal.charge_rate))
+
+
+def bears_fee(withdrawal: Withdrawal) -> bool:
+    """Whether the merchant bears the fee, as far as it is reserved."""
+    return withdrawal.charge_rate is not None or withdrawal.charge > 0
 
 
 def covers(withdrawal: Withdrawal) -> int | None:

@@ -60,6 +60,11 @@ class FeeWait:
     accepted_by: str | None = None
 
 
+def ended(wait: FeeWait | None) -> FeeWait | None:
+    """The same, where it waits no more."""
+    return None if wait is None else replace(wait, since=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
     """`amount` in units of `asset`, `fee` in units of `fee_asset`, times in milliseconds since 1970.

@@ -36,6 +36,9 @@ class LoanPayer:
     def cost(self, payment: Payment) -> FeeEstimate:
         return self.estimate(payment)
 
+    def gas_bound(self, sender: str, contract: str | None, gas: int) -> int:
+        return self._payer.gas_bound(sender, contract, gas)
+
     def prepare(self, payment: Payment) -> str:
         """Raises Refused, InsufficientFunds, Unavailable."""
         return self._node.prepare(self._direction, payment.sender, payment.recipient, payment.amount, "ENERGY", payment.nonce)

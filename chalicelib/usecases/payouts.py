@@ -24,23 +24,25 @@ from typing import Literal, Protocol
 
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawals import FINAL, Attempt, NonceUse, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawal_fees import bears_fee
+from chalicelib.domain.withdrawals import FINAL, Attempt, NonceUse, PaymentOrder, Withdrawal, ended
 from chalicelib.usecases.changes import Close, Open, Post, Save, Still
 from chalicelib.usecases.first_nonce import counter_of
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
+from chalicelib.usecases.payout_fees import Allowed, Denied, PayoutFees, gas_allowed
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, TooMuchGas, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
@@ -77,6 +79,11 @@ def order_id(withdrawal: Withdrawal) -> str:
     return order_of(withdrawal.tenant, withdrawal.id)
 
 
+def _why(refused: Refused) -> str:
+    """What a merchant is told of it."""
+    return str(refused) if isinstance(refused, TooMuchGas) else f"the network would refuse it: {refused}"
+
+
 class FromCoins(Protocol):
     """How withdrawals are paid on networks of coins: `bundle_payouts`."""
 
@@ -101,7 +108,8 @@ class Payouts:
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
         self._payer_of, self._reader_of = payer_of, reader_of
-        self._checks = PayoutChecks(store, rules, clock, risk, rates_of)
+        self._checks, self._fees = PayoutChecks(store, rules, clock, risk, rates_of), PayoutFees(store, rates_of)
+        self._rates_of = rates_of
         self._renewals, self._from_coins = renewals, from_coins
 
     def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
@@ -185,21 +193,43 @@ class Payouts:
         if wallet is None or not self._covered(network, wallet, before):
             self._checks.wait_for_liquidity(network, before)
             return None
+        payment, payer = self._payment(wallet, before, self._next_nonce(network, wallet)), self._payer_of(network)
+        short = False
         try:
-            fee = self._payer_of(network).estimate(self._payment(wallet, before, self._next_nonce(network, wallet))).fee
+            try:
+                estimate = payer.estimate(payment)
+            except InsufficientFunds:
+                # Perhaps for what the recipient would burn: that is no lack of money.
+                estimate, short = payer.cost(payment), True
+            bound = payer.gas_bound(wallet.address, payment.contract, estimate.gas)
         except InsufficientFunds:
             self._checks.wait_for_liquidity(network, before)
             return None
         except Refused as refused:
-            return self._checks.fail(before, f"the network would refuse it: {refused}")
+            return self._checks.fail(before, _why(refused))
         news = News(self._clock.now_ms())
-        _, views = catalogue_views(self._store, before)
-        after = replace(before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee, updated_at=news.at)
-        after = replace(after, risk=judged.assessment or before.risk)
+        catalogue, views = catalogue_views(self._store, before, self._rates_of, news.at)
+        allowed = self._fees.judge(catalogue, network, before, estimate.fee, gas=estimate.gas, bound=bound)
+        if isinstance(allowed, Denied):
+            return self._denied(network, before, allowed)
+        if short:
+            self._checks.wait_for_liquidity(network, before)
+            return None
+        after = replace(
+            allowed.withdrawal, status="processing", pending_reason=None, from_address=wallet.address, fee=estimate.fee,
+            updated_at=news.at, risk=judged.assessment or before.risk, fee_wait=ended(before.fee_wait),
+        )  # fmt: skip
         after = stepped(news, views, before, after)
+        reserved = self._fees.reserving(news, views, allowed)
         # Nothing new begins with a wallet that was replaced: whoever drains it has to know what it still has to pay.
-        self._store.commit([Save(after), Still(wallet), *judged.noted, *news.emit()])
+        self._store.commit([Save(after), Still(wallet), *judged.noted, *reserved, *news.emit()])
         return after
+
+    def _denied(self, network: Network, before: Withdrawal, denied: Denied) -> Withdrawal | None:
+        """What it would cost may not be spent on it: failed, or None while it waits."""
+        if denied.final:
+            return self._checks.fail(before, denied.why)
+        return self._checks.wait_for_fees(network, before, denied.why)
 
     def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:
         """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
@@ -236,13 +266,20 @@ class Payouts:
         counter = counter_of(self._store, network, payer, wallet.address)
         payment = self._payment(wallet, withdrawal, counter.next)
         try:
-            unsigned = payer.prepare(payment)
+            unsigned = payer.prepare(replace(payment, gas="any" if bears_fee(withdrawal) else "bounded"))
         except InsufficientFunds as error:
             raise Unavailable(f"the hot wallet of {network.id} has too little for now") from error
         except Refused as refused:
-            self._checks.fail(withdrawal, f"the network would refuse it: {refused}")
+            self._checks.fail(withdrawal, _why(refused))
             return None
-        now = self._clock.now_ms()
+        news = News(self._clock.now_ms())
+        now = news.at
+        catalogue, views = catalogue_views(self._store, withdrawal, self._rates_of, now)
+        # Once more, of these very bytes: prices, or what the recipient does, may have changed since it began.
+        allowed = self._fees.of_bytes(catalogue, network, payer, withdrawal, payment, unsigned)
+        if isinstance(allowed, Denied):
+            self._denied(network, withdrawal, allowed)
+            return None
         order = PaymentOrder(
             id=order_id(withdrawal),
             network=network.id,
@@ -259,9 +296,13 @@ class Payouts:
         )
         rests = rests_on(self._store, network.realm)  # a nonce that nobody may use now would hold up moves of the same wallet
         taken = replace(counter, next=counter.next + 1, version=counter.version + 1)
-        noted = replace(withdrawal, order_id=order.id, updated_at=now, version=withdrawal.version + 1)
+        noted = replace(
+            allowed.withdrawal, order_id=order.id, pending_reason=None, fee_wait=ended(withdrawal.fee_wait), updated_at=now,
+            version=withdrawal.version + 1,
+        )  # fmt: skip
         use = NonceUse(order.id, network.id, wallet.address, order.nonce)
-        self._store.commit([Save(order), Save(taken), Save(use), Save(noted), *rests])
+        reserved = self._fees.reserving(news, views, allowed)
+        self._store.commit([Save(order), Save(taken), Save(use), Save(noted), *rests, *reserved, *news.emit()])
         return order
 
     def _built(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder | None) -> PaymentOrder | None:
@@ -270,8 +311,10 @@ class Payouts:
             return self._order(network, wallet, withdrawal)
         if order.unsigned:
             return order
+        payment = self._payment(wallet, withdrawal, order.nonce)
         try:
-            unsigned = self._payer_of(network).prepare(self._payment(wallet, withdrawal, order.nonce))
+            # Whatever its recipient does by now: later payments of the wallet wait for this nonce.
+            unsigned = self._payer_of(network).prepare(replace(payment, gas="used"))
         except Refused as refused:
             raise Unavailable(f"order {order.id} can not be built anew now: {refused}") from refused
         built = replace(order, unsigned=unsigned, version=order.version + 1)
@@ -327,24 +370,53 @@ class Payouts:
         except Refused as refused:
             log.warning("ALARM %s: %s is stuck and can not be replaced now: %s", network.id, order.id, refused)
             return None
-        does = self._approve(network, wallet, before, wanted)
-        if not self._renewals.affordable(order, does.fee):
-            log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, order.id, does.fee)
+        does = self._approve(network, wallet, before, wanted, gas=payer.explain(order.unsigned).gas)
+        news = News(self._clock.now_ms())
+        catalogue, views = catalogue_views(self._store, before, self._rates_of, news.at)
+        allowed = self._renewal_allowed(catalogue, network, wallet, before, order, does)
+        if allowed is None:
             return None
         rests = rests_on(self._store, network.realm)
         signed = payer.assemble(wanted.unsigned, self._signer.sign(wallet, payer.digest(wanted.unsigned)))
-        now = self._clock.now_ms()
+        now = news.at
         done = replace(
             wanted, raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, renew=False, version=order.version + 1,
             earlier=(*order.earlier, Attempt(order.raw, order.txid, order.fee, order.signed_at)),
         )  # fmt: skip
-        after = replace(before, txid=signed.txid, fee=does.fee, updated_at=now, version=before.version + 1)
-        self._store.commit([Save(done), Save(after), *rests])
+        after = replace(allowed.withdrawal, txid=signed.txid, fee=does.fee, updated_at=now, version=before.version + 1)
+        reserved = self._fees.reserving(news, views, allowed)
+        self._store.commit([Save(done), Save(after), *rests, *reserved, *news.emit()])
         log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, order.txid)
         return after
 
-    def _approve(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> Explained:
-        """What the bytes do. Raises OrderMismatch unless that is exactly what was approved (money rule 7)."""
+    def _renewal_allowed(
+        self, catalogue: Catalogue, network: Network, wallet: Wallet, before: Withdrawal, order: PaymentOrder, does: Explained
+    ) -> Allowed | None:
+        """Whether a replacement may cost what it `does`; None, with an alarm, where the newest attempt is sent on instead.
+
+        Where later payments of the wallet wait for its nonce, it may cost more than it is worth: that is in the operator's interest
+        then, and its gas stays bounded, its fee by the rules of replacements.
+        """
+        if not self._renewals.affordable(order, does.fee):
+            log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, order.id, does.fee)
+            return None
+        allowed = self._fees.judge(catalogue, network, before, does.fee, replaces=True)
+        if isinstance(allowed, Allowed):
+            return allowed
+        following = None if does.nonce is None else counter_of(self._store, network, self._payer_of(network), wallet.address).next
+        if following is None or following == order.nonce + 1:
+            log.warning("ALARM %s: %s is stuck and is not replaced for %d: %s", network.id, order.id, does.fee, allowed.why)
+            return None
+        log.warning(
+            "ALARM %s: %s is replaced for %d, since others wait for its nonce: %s", network.id, order.id, does.fee, allowed.why
+        )
+        return Allowed(before)
+
+    def _approve(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder, gas: int = 0) -> Explained:
+        """What the bytes do. Raises OrderMismatch unless that is exactly what was approved (money rule 7).
+
+        `gas`: how much was signed for before, of one that is replaced.
+        """
         coin = self._coin(withdrawal)
 
         def form(address: str | None) -> str | None:
@@ -380,6 +452,7 @@ class Payouts:
             "recipient": (form(does.recipient), form(withdrawal.to_address)),
             "contract": (form(does.contract), form(coin.contract)),
             "amount": (does.amount, withdrawal.amount),
+            "gas": (gas_allowed(self._payer_of(network), withdrawal, wallet.address, coin.contract, does, gas), True),
         }
         wrong += [name for name, (found, approved) in done.items() if found != approved]
         if wrong:

@@ -52,6 +52,7 @@ TOKEN: dict[str, Callable[[Unsigned], Unsigned]] = {
     "no calldata": lambda tx: replace(tx, data=b""),
     "dirty address": lambda tx: replace(tx, data=tx.data[:4] + b"\x01" + tx.data[5:]),
     "gas": lambda tx: replace(tx, gas=30_000_000),
+    "more gas than three plain payments": lambda tx: replace(tx, gas=300_000),
     "fee": lambda tx: replace(tx, max_fee=10**15),
 }
 NATIVE: dict[str, Callable[[Unsigned], Unsigned]] = {
@@ -59,6 +60,7 @@ NATIVE: dict[str, Callable[[Unsigned], Unsigned]] = {
     "amount": lambda tx: replace(tx, value=tx.value + 1),
     "chain": lambda tx: replace(tx, chain_id=137),
     "calldata": lambda tx: replace(tx, data=selector("transfer(address,uint256)") + WORD + MUCH),
+    "more gas than three plain payments": lambda tx: replace(tx, gas=63_001),
     "creates a contract": lambda tx: replace(tx, to=b"", data=b"\x60\x00"),
 }
 

@@ -31,8 +31,9 @@ _HIGHEST_FEE = {
 }
 """No transfer costs this much. A node that asks for more is wrong or lies, and could empty a hot wallet (money rule 11)."""
 
-_PLAIN_GAS = 21_000
-
+PLAIN_GAS = 21_000
+"""What a transfer to an address without code takes on a chain that has no parent (Yellow Paper, appendix G: G_transaction).
+No transaction takes less, on any network."""
 
 _MOST_GAS = 150_000
 _MOST_TOKEN_GAS = 400_000
@@ -86,13 +87,18 @@ def gas_limit(estimate: int, least: int | None, most: int) -> int:
     A plain transfer costs 21,000 exactly. `least` is the network's setting `gas_limit`, a floor;
     beyond `most`, what a payment may be given, it has no effect. An estimate beyond that has: the caller refuses it.
     """
-    wanted = estimate if estimate == _PLAIN_GAS else estimate + -(-estimate // 5)
+    wanted = estimate if estimate == PLAIN_GAS else estimate + -(-estimate // 5)
     return max(wanted, min(least or 0, most))
 
 
 def most_gas(slug: str, token: bool) -> int:
     """The most gas that a payment may be given on this network."""
     return (_MOST_TOKEN_GAS if token else _MOST_GAS) * _ROLLUP.get(slug, 1)
+
+
+def is_rollup(slug: str) -> bool:
+    """Whether gas has the parent chain's data in it, so that a plain transfer takes another amount each time."""
+    return slug in _ROLLUP
 
 
 def credible(slug: str, fee: int) -> bool:

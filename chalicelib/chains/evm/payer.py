@@ -10,15 +10,16 @@ from typing import Any, TypeVar
 from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm import refusals, transactions
 from chalicelib.chains.evm.abi import address_bytes, transfer_call
-from chalicelib.chains.evm.fees import Fees, credible, fees_for, gas_limit, most_gas, replacing
+from chalicelib.chains.evm.fees import PLAIN_GAS, Fees, credible, fees_for, gas_limit, is_rollup, most_gas, replacing
 from chalicelib.chains.evm.quantities import data, quantity
 from chalicelib.chains.providers import electorate
 from chalicelib.chains.rpc import JsonRpc, RpcError, Transport
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.withdrawal_fees import MOST_TIMES_PLAIN
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Opened, Payment
-from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, TooMuchGas, Unavailable
 from chalicelib.usecases.ports.signing import Signature, Signed
 
 log = logging.getLogger(__name__)
@@ -28,12 +29,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A payment that the node has simulated: what it calls, and what it may cost. `gas` in gas, the rest in wei."""
+    """A payment that the node has simulated: what it calls, and what it may cost. `gas` (the limit) and `takes` (the estimate)
+    in gas, the rest in wei."""
 
     to: bytes
     value: int
     data: bytes
     gas: int
+    takes: int
     fees: Fees
 
     @property
@@ -84,13 +87,43 @@ class EvmPayer:
         word of storage that was zero (EIP-2200). Raises Refused when it would fail on the chain, Unavailable.
         """
         if payment.contract is not None and payment.recipient == payment.sender:
-            unused = keccak256(f"unused|{payment.sender}".encode())[-20:]
-            payment = replace(payment, recipient="0x" + unused.hex())
-        return FeeEstimate(self._sure(lambda: self._plan(payment)).fee)
+            payment = replace(payment, recipient=_unused(payment.sender))
+        plan = self._sure(lambda: self._plan(payment))
+        return FeeEstimate(plan.fee, plan.takes)
 
     def cost(self, payment: Payment) -> FeeEstimate:
         """As `estimate`, without asking whether the sender has the gas. Raises Refused, Unavailable."""
-        return FeeEstimate(self._sure(lambda: self._plan(payment, pays=False)).fee)
+        plan = self._sure(lambda: self._plan(payment, pays=False))
+        return FeeEstimate(plan.fee, plan.takes)
+
+    def gas_bound(self, sender: str, contract: str | None, gas: int) -> int:
+        """The most gas that a payment of this coin may take where nobody pays for more. Asks the node only where `gas` is more than
+        three times what the cheapest transaction takes, and what a plain one takes is not known without it. Raises Unavailable."""
+        least, slug = MOST_TIMES_PLAIN * PLAIN_GAS, self._network.slug
+        if gas <= least or (contract is None and not is_rollup(slug)):
+            return least
+        most = most_gas(slug, contract is not None)
+        plain = self._sure(lambda: self._plain_gas(sender, contract, most))
+        return min(most, max(least, MOST_TIMES_PLAIN * plain))
+
+    def _plain_gas(self, sender: str, contract: str | None, unknown: int) -> int:
+        """What a plain payment takes now: to an address that has no code and no coins. Nobody can have its key.
+
+        Asked of the node as the payment itself is. So on arbitrum both estimates have the gas for the parent chain's data in them,
+        which moves with that chain's price (docs.arbitrum.io, "How to estimate gas": eth_estimateGas is the sum that
+        NodeInterface.gasEstimateComponents tells the parts of). A token that takes no payment to such an address is asked about one
+        to the sender itself. `unknown` where it refuses that, too.
+        """
+        unused = _unused(sender)
+        if contract is None:
+            return quantity(self._simulate("eth_estimateGas", {"from": sender, "to": unused, "value": "0x1"}), "the gas estimate")
+        for recipient in (unused, sender):
+            call = {"from": sender, "to": contract, "value": "0x0", "data": "0x" + transfer_call(recipient, 1).hex()}
+            try:
+                return quantity(self._simulate("eth_estimateGas", call), "the gas estimate")
+            except Refused as refused:
+                log.info("%s: no plain payment of %s can be estimated: %s", self._network.id, contract, refused)
+        return unknown
 
     def prepare(self, payment: Payment) -> str:
         """The unsigned transaction, as hex, with fees of now. Raises Refused, Unavailable."""
@@ -107,7 +140,7 @@ class EvmPayer:
         a fee that no transfer costs.
         """
         decoded = self._decoded(unsigned)
-        return replace(decoded.explain(), fee=decoded.gas * decoded.max_fee)
+        return replace(decoded.explain(), fee=decoded.gas * decoded.max_fee, gas=decoded.gas)
 
     def digest(self, unsigned: str) -> bytes:
         """The 32 bytes to sign: Keccak-256 of the payload (EIP-1559, EIP-155). Raises ValueError as `explain` does."""
@@ -148,9 +181,10 @@ class EvmPayer:
     def renew(self, unsigned: str, priority: Priority, sender: str) -> str:
         """The same call with the same nonce, at fees that replace `unsigned` in a node's pool, as hex.
 
-        The gas limit never shrinks. Where the node says that the call would fail by now, or takes more gas than a transfer may, it
-        stays what it was: the nonce has to be used, or every later payment of the wallet waits for it, and what then becomes of the
-        payment the chain decides. Raises Refused (a fee that no transfer costs, too little in the wallet), Unavailable, ValueError.
+        The gas limit never shrinks. Where the node says that the call would fail by now, or takes more gas than it may
+        (`gas_bound`), it stays what it was: the nonce has to be used, or every later payment of the wallet waits for it, and what
+        then becomes of the payment the chain decides. Raises Refused (a fee that no transfer costs, too little in the wallet),
+        Unavailable, ValueError.
         """
         old = self._decoded(unsigned)
         return "0x" + self._sure(lambda: self._renewed(old, priority, sender)).payload().hex()
@@ -169,7 +203,8 @@ class EvmPayer:
         except Refused as refused:
             log.warning("%s: a payment that is being replaced would fail by now: %s", self._network.id, refused)
             gas = old.gas
-        if gas > most:
+        contract = "0x" + old.to.hex() if old.data else None
+        if gas > old.gas and gas > min(most, self.gas_bound(sender, contract, gas)):
             gas = old.gas
         fees = replacing(Fees(old.max_fee, old.tip), self._fees(priority, head))
         renewed = replace(old, gas=gas, max_fee=fees.max_fee, tip=fees.tip)
@@ -199,19 +234,16 @@ class EvmPayer:
         if quantity(chain_id, "the chain id") != self._chain_id:
             raise Garbled("the node is on another chain")
         there = data(code, "a contract's code")
-        if payment.contract is not None:
+        if payment.contract is not None and payment.gas != "used":
             self._simulate_token(request, there)
-        most = most_gas(self._network.slug, bool(call))
-        gas = gas_limit(quantity(self._simulate("eth_estimateGas", request), "the gas estimate"), self._network.gas_limit, most)
-        if gas > most:
-            raise Refused(f"the transfer takes {gas} gas: the recipient or the token computes at the wallet's expense")
-        plan = _Plan(to, value, call, gas, self._fees(payment.priority, head))
+        takes, gas = self._gas(payment, request)
+        plan = _Plan(to, value, call, gas, takes, self._fees(payment.priority, head))
         if not credible(self._network.slug, plan.fee):
             raise Garbled(f"the node asks for a fee of {plan.fee} wei, which no transfer costs")
         # eth_estimateGas does not look at who pays for the gas, and on some nodes not even at the value.
         if quantity(funds, "a balance") < value + (plan.fee if pays else 0):
             raise InsufficientFunds(f"insufficient funds: the sender has {quantity(funds, 'a balance')} wei of {value + plan.fee}")
-        if there and pays:
+        if there and pays and payment.gas != "used":
             # Exactly as it will be sent: without a price, a contract knows that it is simulated, and fails on the chain alone.
             priced = {**request, "gas": hex(gas), **plan.fees.as_asked()}
             if payment.contract is None:
@@ -219,6 +251,28 @@ class EvmPayer:
             else:
                 self._simulate_token(priced, there)
         return plan
+
+    def _gas(self, payment: Payment, request: dict[str, str]) -> tuple[int, int]:
+        """What a payment takes, and its gas limit. Raises TooMuchGas."""
+        most = most_gas(self._network.slug, payment.contract is not None)
+        try:
+            takes = quantity(self._simulate("eth_estimateGas", request), "the gas estimate")
+        except InsufficientFunds:
+            raise
+        except Refused as refused:
+            if payment.gas != "used":
+                raise
+            log.warning("%s: a payment whose nonce has to be used would fail: %s", self._network.id, refused)
+            takes = most
+        limit = gas_limit(takes, self._network.gas_limit, most)
+        if payment.gas == "any":
+            if limit > most:
+                raise TooMuchGas(f"the transfer takes {limit} gas: the recipient or the token computes at the wallet's expense")
+            return takes, limit
+        bound = self.gas_bound(payment.sender, payment.contract, limit)
+        if takes > bound and payment.gas == "bounded":
+            raise TooMuchGas(f"the transfer takes {takes} gas, and may take {bound}")
+        return takes, min(limit, bound)
 
     def _simulate_token(self, request: dict[str, str], code: bytes) -> None:
         """eth_call of the transfer. USDT's returns nothing, others must return true: with false nothing moved."""
@@ -277,6 +331,11 @@ class EvmPayer:
 
     def _unavailable(self, error: Exception) -> Unavailable:
         return Unavailable(f"{self._network.slug}: {error}")
+
+
+def _unused(sender: str) -> str:
+    """An address that nobody has used, nor can: it is a hash, so nobody has its key."""
+    return "0x" + keccak256(f"unused|{sender}".encode())[-20:].hex()
 
 
 def _bytes(text: str) -> bytes:

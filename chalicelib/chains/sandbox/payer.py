@@ -49,6 +49,10 @@ class SandboxPayer:
         self._chain.check(Tx("", form(payment.sender), form(payment.recipient), kind, payment.amount, 0, payment.nonce))
         return FeeEstimate(fee_of(self._network.family, contract is not None, payment.priority))
 
+    def gas_bound(self, sender: str, contract: str | None, gas: int) -> int:
+        """0: transactions have no gas here."""
+        return 0
+
     def prepare(self, payment: Payment) -> str:
         """The unsigned payment, as hex. Raises Refused when the sender has not enough, Unavailable."""
         return self._filled(payment).encode()

@@ -73,6 +73,10 @@ class TronPayer:
         """As `estimate`, without asking whether the sender has the TRX to burn. Raises Refused, Unavailable."""
         return FeeEstimate(self._sending.sure(lambda: self._plan(payment, pays=False)).fee)
 
+    def gas_bound(self, sender: str, contract: str | None, gas: int) -> int:
+        """0: transactions have no gas here."""
+        return 0
+
     def prepare(self, payment: Payment) -> str:
         """The unsigned transaction (raw_data, as hex), valid for ten minutes from the chain's newest block. Raises Refused,
         Unavailable."""

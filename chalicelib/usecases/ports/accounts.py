@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.usecases.ports.signing import Signature, Signed
@@ -14,6 +14,8 @@ class Payment:
     """What is to be paid, before the chain's own fields are filled in. `amount` in units; `contract` None for the native coin.
 
     `reference` is the withdrawal's id: simulated networks write it into the payment, so that an outcome can be planned for it.
+    `gas`, where transactions have gas: how much of it may be signed for. `bounded`: no more than `ChainPayer.gas_bound` says.
+    `used`: the same, and where it would take more, or fail, it gets just that: its nonce is allotted, and has to be used.
     """
 
     sender: str
@@ -23,13 +25,15 @@ class Payment:
     nonce: int
     priority: Priority = "normal"
     reference: str | None = None
+    gas: Literal["any", "bounded", "used"] = "any"
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
     """What a transaction about to be signed really does, decoded from its bytes. `nonce` is None where the chain has none (Tron).
 
-    `sender` is None where the bytes do not name one (EVM); `fee` is the most that it can cost, in units of the native coin.
+    `sender` is None where the bytes do not name one (EVM); `fee` is the most that it can cost, in units of the native coin. `gas`
+    is the most gas that it can take, 0 where transactions have none.
     """
 
     chain_id: int | None
@@ -39,14 +43,17 @@ class Explained:
     amount: int
     sender: str | None = None
     fee: int = 0
+    gas: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FeeEstimate:
     """`fee` is the most that the payment can cost, in units of the native coin. `bare`: what the same costs out of an address that
-    has nothing of the network's resources (Tron: energy, bandwidth), to one that has the coin already; None: as much as `fee`."""
+    has nothing of the network's resources (Tron: energy, bandwidth), to one that has the coin already; None: as much as `fee`.
+    `gas` is what it takes now by the node's estimate, 0 where transactions have no gas."""
 
     fee: int
+    gas: int = 0
     bare: int | None = field(default=None, kw_only=True)
 
     @property
@@ -92,8 +99,13 @@ class ChainPayer(Protocol):
         Unavailable."""
         ...
 
+    def gas_bound(self, sender: str, contract: str | None, gas: int) -> int:
+        """The most gas that a payment of this coin by `sender` may take where nobody pays for more: three times what a plain one
+        takes now. May be less than that where it is `gas` or more; 0 where transactions have no gas. Raises Unavailable."""
+        ...
+
     def prepare(self, payment: Payment) -> str:
-        """The unsigned transaction, as hex, with fees of now. Raises Refused (InsufficientFunds), Unavailable."""
+        """The unsigned transaction, as hex, with fees of now. Raises Refused (InsufficientFunds, TooMuchGas), Unavailable."""
         ...
 
     def explain(self, unsigned: str) -> Explained:

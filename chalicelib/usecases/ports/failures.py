@@ -23,5 +23,9 @@ class Refused(Exception):
     """The chain says that this payment can not be made as it stands (it would revert, no funds). The message says why."""
 
 
+class TooMuchGas(Refused):
+    """The chain would take it, and it would compute more at the payer's expense than is allowed. The message is for who asked."""
+
+
 class InsufficientFunds(Refused):
     """The paying wallet has too little now, for the amount or for the fee. Waiting for more helps."""
