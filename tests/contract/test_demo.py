@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -157,7 +158,12 @@ def test_a_day_later_everything_is_put_back_and_keys_go_on_working(deployed):
     assert made.status == 201
     assert not demo.run(WAITED.append)
     wired.clock.shift_ms = EVERY_MS + 1
+    pool = wired.store.index_pool("test:evm")
     assert demo.run(lambda _: None)
+    # Addresses go on behind those of yesterday, as far as they might have.
+    assert replace(wired.store.index_pool("test:evm"), count=0) == replace(pool, count=0)
+    assert wired.store.index_pool("test:evm").count >= pool.count
+    assert wired.ceilings.recorded("test", "evm") == pool.ceiling
     assert {i.external_id for i in wired.store.every(Invoice)} == before
     networks = {n["network"]: n for n in client.call("GET", "/v1/networks", keys["client_test"]).json}
     assert (networks["bsc"]["status"], networks["bsc"]["name"]) == ("active", "BNB Smart Chain")
