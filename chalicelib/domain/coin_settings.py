@@ -122,11 +122,12 @@ def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mappin
     """
     after = {**before, **changed}
     usd = bool(after.get("useUsdLimits", False))
-    if usd != bool(before.get("useUsdLimits", False)):
-        _demand_all(before, changed, "US dollars" if usd else "coin units")
+    other_unit = usd != bool(before.get("useUsdLimits", False))
     unit = USD_DECIMALS if usd else coin_decimals
     problems, below = [], []
     for name in (*AMOUNTS, PERCENTAGE):
+        if other_unit and name not in changed:
+            continue  # a number of the old unit
         text = str(after.get(name, "0"))
         negative = name in changed and text.startswith("-")
         if negative:
@@ -141,6 +142,8 @@ def merged(coin_decimals: int, before: Mapping[str, str | bool], changed: Mappin
             after[name] = number
     if problems:
         raise InvalidParameter(problems)
+    if other_unit:
+        _demand_all(before, changed, "US dollars" if usd else "coin units")
     if below:
         raise BusinessRule(below[0], "must not be negative")
     if Decimal(str(after.get(PERCENTAGE, "0"))) > 100:

@@ -97,6 +97,10 @@ def test_every_number_is_sent_anew_when_their_unit_changes() -> None:
     assert refused.value.details["field"] == "useUsdLimits"
     with pytest.raises(BusinessRule, match=r": hotFloor$"):
         merged(18, known, {"useUsdLimits": True, "minValue": "5"})
+    # What is malformed is told first, and numbers of the old unit are no problem of the new one.
+    with pytest.raises(InvalidParameter) as malformed:
+        merged(18, {**known, "hotCeiling": "0.0001"}, {"useUsdLimits": True, "minValue": "5.001"})
+    assert [problem.field for problem in malformed.value.problems] == ["minValue"]
     in_usd = merged(18, known, {"useUsdLimits": True, "minValue": "0", "hotFloor": "3000"})
     assert in_usd == {**known, "useUsdLimits": True, "minValue": "0", "hotFloor": "3000"}
     with pytest.raises(BusinessRule, match="in coin units"):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.chains.addresses import Rules
+from chalicelib.chains.answers import Garbled
+from chalicelib.chains.evm.faces import is_face
+from chalicelib.chains.rpc import RpcError
 from chalicelib.domain.catalogue import default_coins, default_networks
 from chalicelib.domain.native_faces import follows_native, known_face
 
@@ -61,3 +67,43 @@ def test_a_face_is_never_taken_for_a_token(natives: set[int], decimals: int) -> 
 @given(st.lists(st.tuples(st.integers(10**18, 10**24), st.integers(0, 10**15)), min_size=2, max_size=20))
 def test_a_token_of_its_own_is_never_taken_for_a_face(told: list[tuple[int, int]]) -> None:
     assert follows_native(told, 18, 18) is False
+
+
+class Node:
+    """A chain of one block, in which two addresses sent; `refuses` has no balance of the token, by the contract's own word."""
+
+    def __init__(self, refuses: str = "", moves: bool = False) -> None:
+        self.refuses, self.moves, self.headers = refuses, moves, 0
+
+    def call(self, method: str, params: Sequence[Any] = ()) -> Any:
+        if method == "eth_getBalance":
+            return hex(int(params[0], 16) * ETHER)
+        if method == "eth_call":
+            who = "0x" + params[0]["data"][-40:]
+            if who == self.refuses:
+                raise RpcError(3, "execution reverted")
+            return "0x" + (int(who, 16) * ETHER).to_bytes(32).hex()
+        self.headers += 1
+        hash_ = "0x" + ("bb" if self.moves and self.headers > 1 else "aa") * 32
+        sent = [{"from": _address(n), "to": None} for n in (5, 7)]
+        return {"number": "0x0", "hash": hash_, "miner": _address(0), "transactions": sent}
+
+    def batch(self, requests: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        return [self.call(method, params) for method, params in requests]
+
+
+def _address(number: int) -> str:
+    return "0x" + number.to_bytes(20).hex()
+
+
+def test_a_contract_that_refuses_one_address_tells_by_the_others() -> None:
+    contract = _address(2**159)
+    assert is_face(Node(), contract, 18, 18, []) is True
+    assert is_face(Node(refuses=_address(0)), contract, 18, 18, []) is True
+    assert is_face(Node(refuses=_address(5)), contract, 18, 18, []) is None
+    assert is_face(Node(refuses=_address(5)), contract, 18, 18, [_address(9)]) is True
+
+
+def test_what_is_read_of_two_branches_says_nothing() -> None:
+    with pytest.raises(Garbled):
+        is_face(Node(moves=True), _address(2**159), 18, 18, [])
