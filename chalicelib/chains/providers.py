@@ -41,10 +41,6 @@ _NOT_HERE = re.compile(
 """What a node says when it has not got something that another may have. The words differ, and no code is common to them."""
 
 
-class Contradiction(Unavailable):
-    """A node says otherwise than what it was asked to prove. Whoever has one node only knows nothing then; of several, one lies."""
-
-
 class Health:
     """How one node has been doing. `latency` in seconds, smoothed; `tip` is the height that it told last.
 

@@ -17,11 +17,11 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from chalicelib.chains.providers import Contradiction, Health, in_order
+from chalicelib.chains.providers import Health, in_order
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
 from chalicelib.domain.restores import Usage
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 from chalicelib.usecases.ports.readers import Balances, ChainReader, Contracts, Usages
 
 log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class SeveralReaders:
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
         """As one reader. What it disproves is asked of a second node, and where those two differ, of a third.
 
-        Raises Unavailable where as many nodes say that it happened as say that it did not: money is on neither's word.
+        Raises Contradiction where as many nodes say that it happened as say that it did not: money is on neither's word.
         """
         yes: dict[Transfer, int] = dict.fromkeys(transfers, 0)
         asked = 0
@@ -159,7 +159,7 @@ class SeveralReaders:
             raise trouble or Unavailable(f"no node of {self._network.id} answers")
         if any(2 * count == asked for count in yes.values()):
             log.error("ALARM %s: nodes contradict each other about transactions of block %d", self._network.id, block.number)
-            raise Unavailable(f"the nodes of {self._network.id} contradict each other about block {block.number}")
+            raise Contradiction(f"the nodes of {self._network.id} contradict each other about block {block.number}")
         return [transfer for transfer in transfers if 2 * yes[transfer] > asked]
 
     def receipt(self, txid: str) -> Receipt | None:

@@ -6,6 +6,7 @@ stored of it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,15 +19,19 @@ from chalicelib.usecases.booked import Claim
 from chalicelib.usecases.crowds import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.deposit_claims import Claims
 from chalicelib.usecases.deposits import Deposits
+from chalicelib.usecases.leftovers import Leftovers
 from chalicelib.usecases.matching import Matcher
 from chalicelib.usecases.native_twins import Twins, held_of, twins_in
 from chalicelib.usecases.own_transactions import from_others
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.failures import Contradiction
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.returned_payments import owner_of
 from chalicelib.usecases.rewards import tell_rewards
 from chalicelib.usecases.sightings import Noting
+
+log = logging.getLogger(__name__)
 
 _FEW = 10
 """So many that reading whether they are known before each is recorded saves nothing."""
@@ -44,7 +49,16 @@ class Recorded(NamedTuple):
 
 
 class Recorder:
-    def __init__(self, network: Network, reader: ChainReader, store: Store, deposits: Deposits, rules: AddressRules) -> None:
+    def __init__(
+        self,
+        network: Network,
+        reader: ChainReader,
+        store: Store,
+        deposits: Deposits,
+        rules: AddressRules,
+        leftovers: Leftovers,
+    ) -> None:
+        self._leftovers = leftovers
         self._network, self._reader, self._store, self._deposits = network, reader, store, deposits
         self._matcher = Matcher(network, store, rules)
         self._noting = Noting(network, store, rules)
@@ -62,6 +76,7 @@ class Recorder:
         most: int | None = None,
         claim: Claim | None = None,
         tip: int = 0,
+        comes_again: bool = False,
     ) -> Recorded:
         """Store what is ours in `blocks`, which the chain holds at `epoch`, and what is met there of our own transactions
         (`sightings`); what is stored already stays as it is.
@@ -69,7 +84,8 @@ class Recorder:
 
         Stops in the middle of a block where `more` says that the time is over: whoever records it again goes on there. Of each
         block no more than `most` are recorded that belong to one merchant. With a `claim` they are one block with one transfer,
-        which was found in a balance. Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Unavailable.
+        which was found in a balance. What nodes contradict themselves about is left to a rescan after a while, unless the caller
+        `comes_again`. Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Contradiction, Unavailable.
         """
         self._noting.note(blocks)
         watched = self._matcher.ours(_received(blocks), returned=True)
@@ -92,7 +108,8 @@ class Recorder:
             if most is not None:
                 mine, left_out = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
             mine = self._unknown(block, mine)
-            if mine and not self._store_block(block, mine, watched, contracts, native, epoch, may_begin, claim, tip, twins):
+            proven = self._proven(block, mine, comes_again) if mine else []
+            if proven and not self._store_block(block, proven, watched, contracts, native, epoch, may_begin, claim, tip, twins):
                 return Recorded(place, tuple(crowded))
             if left_out:
                 crowded.append(block)
@@ -108,10 +125,26 @@ class Recorder:
         stored = self._store.get_many(keys)
         return [t for t, known in zip(mine, stored, strict=True) if not _stored_as(known, t, block)]
 
+    def _proven(self, block: Block, mine: list[Transfer], comes_again: bool) -> list[Transfer]:
+        """What of `mine` happened. Raises Contradiction, Unavailable."""
+        try:
+            return self._reader.proven(block, mine)
+        except Contradiction:
+            if comes_again or not self._leftovers.waited_for(block):
+                raise
+        self._leftovers.order(block)
+        proven: list[Transfer] = []
+        for t in mine:
+            try:
+                proven += self._reader.proven(block, [t])
+            except Contradiction as error:
+                log.error("ALARM %s: %s in block %d is left to a rescan: %s", self._network.id, t.txid, block.number, error)
+        return proven
+
     def _store_block(
         self,
         block: Block,
-        mine: list[Transfer],
+        proven: list[Transfer],
         watched: dict[str, Watched],
         contracts: dict[str, Coin],
         native: Coin,
@@ -122,9 +155,6 @@ class Recorder:
         twins: Sequence[Twins],
     ) -> bool:
         """Whether all of it is stored now."""
-        proven = self._reader.proven(block, mine)
-        if not proven:
-            return True
         # The list first: whoever drops the block finds everything that may have been stored of it, also where we die half-way
         # and somebody else credits what we did store.
         owned = self._owned(proven, self._claims.ids(block, proven), watched)

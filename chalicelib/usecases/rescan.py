@@ -96,7 +96,9 @@ class Rescanner:
         last = min(rescan.to_block, rescan.next_block + batch_blocks(self._network) - 1, cursor.number)
         blocks = self._reader.blocks(rescan.next_block, last, self._scanner.contracts())
         self._check(blocks, rescan.next_block, last, cursor)
-        recorded = self._scanner.record(blocks, cursor.epoch, more, tip=cursor.tip)
+        # What is left over of a block is its own rescan's; that one comes again until all of the block is recorded.
+        comes_again = rescan.from_block == rescan.to_block
+        recorded = self._scanner.record(blocks, cursor.epoch, more, tip=cursor.tip, comes_again=comes_again)
         if not recorded.blocks:
             return rescan
         after = replace(rescan, next_block=rescan.next_block + recorded.blocks, version=rescan.version + 1)

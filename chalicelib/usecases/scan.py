@@ -25,16 +25,15 @@ from typing import Any
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.ids import derived_id
-from chalicelib.domain.rescans import Rescan, rescan_work
 from chalicelib.domain.work import Work
 from chalicelib.usecases.backlog import Backlog
 from chalicelib.usecases.booked import Claim
-from chalicelib.usecases.changes import Conflict, Open, Save
+from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.crowds import MOST_AT_ONCE, MOST_TO_ONE
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.forks import Forks, batch_blocks
 from chalicelib.usecases.large_payments import LargePayments
+from chalicelib.usecases.leftovers import Leftovers
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Halted, Unavailable
@@ -42,7 +41,7 @@ from chalicelib.usecases.ports.queues import RangeQueue
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.recording import Recorded, Recorder
-from chalicelib.usecases.trying import Each, until_settled
+from chalicelib.usecases.trying import Each
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +67,8 @@ class Scanner:
         """With a `queue` a backlog is shared out; without, the poll scans all of it."""
         self._network, self._reader, self._store = network, reader, store
         self._deposits, self._clock = deposits, clock
-        self._recorder = Recorder(network, reader, store, deposits, rules)
+        self._leftovers = Leftovers(network, store, clock)
+        self._recorder = Recorder(network, reader, store, deposits, rules, self._leftovers)
         self._forks = Forks(network, reader, store, deposits, clock)
         self._large = LargePayments(network, reader, store, rules, deposits.rates, clock)
         self.backlog = Backlog(network, reader, store, self._recorder, clock, queue)
@@ -179,7 +179,7 @@ class Scanner:
         if not blocks:
             return cursor
         for block in recorded.crowded:
-            self._look_again(block)
+            self._leftovers.order(block)
         hashes = {str(b.number): b.hash for b in blocks}
         after = cursor.behind(hashes, blocks[-1].time, tip, self._network.reorg_depth, self._clock.now_ms())
         after = after.noted(blocks[0].number)
@@ -198,26 +198,10 @@ class Scanner:
         most: int | None = None,
         claim: Claim | None = None,
         tip: int = 0,
+        comes_again: bool = False,
     ) -> Recorded:
         """See `Recorder.record`."""
-        return self._recorder.record(blocks, epoch, more, most, claim, tip)
-
-    def _look_again(self, block: Block) -> None:
-        """What of a crowded block is left over is a rescan's, ordered before the cursor passes the block. Raises Unavailable."""
-        now = self._clock.now_ms()
-        key = derived_id("rsc", self._network.id, block.hash)
-        ordered = Rescan(key, self._network.id, block.number, block.number, block.number, now)
-
-        def decide() -> None:
-            known = self._store.get(Rescan, network=self._network.id, id=key)
-            if known is None:
-                self._store.commit([Save(ordered), Open(rescan_work(ordered))])
-            elif known.done:
-                # The block was dropped, and is back: what was orphaned is looked for again.
-                again = replace(ordered, version=known.version + 1)
-                self._store.commit([Save(again), Open(rescan_work(again))])
-
-        until_settled(decide)
+        return self._recorder.record(blocks, epoch, more, most, claim, tip, comes_again)
 
     def confirm(self, cursor: Cursor, more: Callable[[], bool]) -> None:
         """Credit the pending deposits that are deep enough below `cursor`, and still in the chain: a few of each owner first, then

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.chain import Block, Cursor
+from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.rescans import Rescan
 from chalicelib.usecases.forks import BATCH_BLOCKS
+from chalicelib.usecases.leftovers import PATIENCE_MS
 from chalicelib.usecases.matching import MOST_UNITS
-from chalicelib.usecases.ports.failures import Halted, Unavailable
+from chalicelib.usecases.ports.failures import Contradiction, Halted, Unavailable
 from chalicelib.wiring import services
 from chalicelib.workers import poll
 from tests.support.shop import Shop, bent_node, open_shop
@@ -181,6 +183,44 @@ def test_a_payment_that_no_receipt_proves_is_not_seen(shop: Shop, monkeypatch: p
     bent_node(shop, monkeypatch).bend(proven=lambda real, *_: [])
     shop.turn()
     assert (shop.status(invoice), shop.balance()) == ("pending", NOTHING)
+
+
+def test_a_node_that_contradicts_itself_holds_up_a_block_for_half_an_hour(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Then the other payments of the block go on, and what is in doubt stays open until the node says one thing."""
+    doubted, beside = shop.invoice("1"), shop.invoice("2")
+    shop.pay(doubted["address"], "1")
+    height = shop.pay(beside["address"], "2")["blockNumber"]
+    node = bent_node(shop, monkeypatch)
+    ours = services().rules.storage_form("ethereum", doubted["address"])
+
+    def contradicts(real: list[Transfer], _: Block, asked: list[Transfer]) -> list[Transfer]:
+        if any(t.recipient == ours for t in asked):
+            raise Contradiction("a receipt lacks a log that was told")
+        return real
+
+    node.bend(proven=contradicts)
+    before = cursor(shop)
+    for _ in range(2):
+        poll_fails(shop, Contradiction)
+    assert (cursor(shop), shop.status(beside), shop.balance()) == (before, "pending", NOTHING)
+    services().clock.shift_ms += PATIENCE_MS + 1
+    shop.mine()
+    shop.stack.drain(only=("poll_ethereum",), failures="count", rounds=3)
+    assert cursor(shop).number > height
+    assert (shop.status(doubted), shop.status(beside), shop.available()) == ("pending", "completed", "2")
+    assert "is left to a rescan" in caplog.text and "ALARM test:ethereum" in caplog.text
+    (waiting,) = [r for r in services().store.every(Rescan) if not r.done]
+    # It fails with every poll, and is not left over a second time.
+    poll_fails(shop, Contradiction)
+    assert [r for r in services().store.every(Rescan) if not r.done] == [waiting]
+    node.mend()
+    shop.turn()
+    shop.mine()
+    shop.turn()
+    assert (shop.status(doubted), shop.available()) == ("completed", "3")
+    assert all(r.done for r in services().store.every(Rescan))
 
 
 @pytest.mark.parametrize("blocks_above", [12, 40, 120], ids=["just-due", "long-due", "no-longer-remembered"])

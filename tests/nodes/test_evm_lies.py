@@ -13,7 +13,7 @@ import pytest
 
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 from infra.local import tokens
 from infra.local.nodes import mine
 from infra.local.tokens import call_data
@@ -122,8 +122,7 @@ RECEIPT_LIES = {
     "no logs": setting("eth_getTransactionReceipt", "logs", None),
     "a log without data": setting("eth_getTransactionReceipt", "data", KeyError, row="logs"),
 }
-NOT_PROVEN = {
-    "failed": setting("eth_getTransactionReceipt", "status", "0x0"),
+CONTRADICTIONS = {
     "another contract's log": setting("eth_getTransactionReceipt", "address", "0x" + "99" * 20, row="logs"),
     "a log at another place": setting("eth_getTransactionReceipt", "logIndex", "0x77", row="logs"),
     "another amount": setting("eth_getTransactionReceipt", "data", "0x" + "0" * 63 + "1", row="logs"),
@@ -149,12 +148,26 @@ def test_inconsistent_receipts_prove_and_disprove_nothing(chain: Chain, height: 
         liar.proven(block, block.transfers)
 
 
-@pytest.mark.parametrize("change", NOT_PROVEN.values(), ids=NOT_PROVEN.keys())
-def test_receipts_that_say_otherwise_disprove(chain: Chain, height: int, change: Change) -> None:
+def test_a_receipt_of_failure_disproves(chain: Chain, height: int, caplog: pytest.LogCaptureFixture) -> None:
+    """It is an alarm where the transaction has a log: what failed has none."""
+    block = chain.since(height)[1]
+    assert chain.reader.proven(block, block.transfers) == block.transfers != []
+    contradicting, _ = reader(chain, setting("eth_getTransactionReceipt", "status", "0x0"))
+    assert contradicting.proven(block, block.transfers) == []
+    assert "ALARM ethereum" in caplog.text and "is said to have failed" in caplog.text
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
+def test_receipts_without_a_log_that_was_told_are_an_alarm(
+    chain: Chain, height: int, change: Change, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A receipt of that very block has the same logs. One of the two is wrong, and nobody can say which: nothing is passed over."""
     block = chain.since(height)[1]
     assert chain.reader.proven(block, block.transfers) == block.transfers != []
     contradicting, _ = reader(chain, change)
-    assert contradicting.proven(block, block.transfers) == []
+    with pytest.raises(Contradiction):
+        contradicting.proven(block, block.transfers)
+    assert "ALARM ethereum" in caplog.text
 
 
 def test_a_block_missing_before_one_that_is_there(chain: Chain, height: int) -> None:

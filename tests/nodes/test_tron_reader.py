@@ -12,7 +12,7 @@ import pytest
 from chalicelib.chains.tron.reader import MAINNET, TronReader
 from chalicelib.chains.tron.values import hex_address
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 from infra.local.tron.tokens import selector
 from tests.support.tron_chain import TRX, USDT, TronChain, stranger
 
@@ -180,7 +180,7 @@ def test_a_block_that_contradicts_itself_is_not_passed(tron: TronChain, path, ch
         lying(tron, path, change).blocks(tip, tip, {USDT})
 
 
-def test_a_forged_amount_is_not_proven(tron: TronChain):
+def test_a_forged_amount_is_not_proven(tron: TronChain, caplog: pytest.LogCaptureFixture):
     """The transaction's own bytes say what it moved; their hash is its id."""
     to = stranger()
     tron.node.faucet(to, "1")
@@ -188,7 +188,9 @@ def test_a_forged_amount_is_not_proven(tron: TronChain):
     reader = lying(tron, "wallet/getblockbylimitnext", lambda answer: spoiled(answer, amount=10**12))
     (block,) = reader.blocks(tip, tip, set())
     assert block.transfers[0].amount == 10**12
-    assert reader.proven(block, block.transfers) == []
+    with pytest.raises(Contradiction):
+        reader.proven(block, block.transfers)
+    assert "did not do what the block tells" in caplog.text
     forged = lying(
         tron, "wallet/gettransactionbyid", lambda t: {**t, "raw_data_hex": t["raw_data_hex"].replace("c0843d", "c0843e")}
     )
@@ -215,7 +217,8 @@ def test_what_the_infos_do_not_say_is_not_proven(tron: TronChain):
         assert failed.proven(block, block.transfers) == []
         (transfer,) = block.transfers
         for wrong in (replace_(transfer, amount=transfer.amount + 1), replace_(transfer, recipient=stranger())):
-            assert tron.reader.proven(block, [wrong]) == []
+            with pytest.raises(Contradiction):
+                tron.reader.proven(block, [wrong])
         with pytest.raises(Unavailable, match="fell out"):
             tron.reader.proven(replace(block, hash=block.hash[:16] + "0" * 48), block.transfers)
 

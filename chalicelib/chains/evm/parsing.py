@@ -188,9 +188,10 @@ def quantity_of_bloom(bloom: str) -> int:
 
 
 def happened(transfer: Transfer, receipt: Any, block: Block) -> bool:
-    """Whether `receipt` proves `transfer`: that very block, status 1, and for a token's the same log at the same place.
+    """Whether `receipt` proves `transfer`: that very block, and status 1.
 
-    Raises Garbled where the receipt is of another transaction or another block: then nothing is known of this one.
+    Raises Garbled where the receipt is of another transaction or another block: then nothing is known of this one; Contradicted
+    where a token's log is not in it as it was told. A receipt of the same block has the same logs, so one of the two is wrong.
     """
     check_receipt(receipt, transfer.txid, block)
     if quantity(receipt.get("status"), "a receipt's status") != 1:
@@ -204,14 +205,13 @@ def happened(transfer: Transfer, receipt: Any, block: Block) -> bool:
         try:
             if f"log:{int(log['logIndex'], 16)}" == transfer.position:
                 topics = log["topics"]
-                return (
-                    log["address"].lower() == transfer.contract
-                    and topics[0] == TRANSFER_TOPIC
-                    and transfer_of(topics, log["data"]) == (transfer.sender, transfer.recipient, transfer.amount)
-                )
+                same = log["address"].lower() == transfer.contract and topics[0] == TRANSFER_TOPIC
+                if not same or transfer_of(topics, log["data"]) != (transfer.sender, transfer.recipient, transfer.amount):
+                    raise Contradicted("a receipt has another log in the place of one that was told")
+                return True
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             raise Garbled("a receipt's log lacks a field") from None
-    return False
+    raise Contradicted("a receipt lacks a log that was told")
 
 
 def check_receipt(receipt: Any, txid: str, block: Block) -> None:

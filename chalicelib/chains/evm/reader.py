@@ -18,13 +18,12 @@ from chalicelib.chains.evm.parsing import check_native, check_receipt, first_log
 from chalicelib.chains.evm.quantities import Contradicted, data, hash32, quantity
 from chalicelib.chains.evm.tracing import Tracer
 from chalicelib.chains.evm.usage import usage
-from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.balance_bookings import POSITION as BALANCE
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.domain.restores import Usage
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +86,8 @@ class EvmReader:
             has = [t for t, balance in zip(from_balance, told, strict=True) if balance >= t.amount]
             return has + self.proven(block, [transfer for transfer in transfers if transfer not in from_balance])
 
+        slug = self._network.slug
+
         def prove() -> list[Transfer]:
             txids = list(dict.fromkeys(transfer.txid for transfer in transfers))
             native = {transfer.txid: transfer for transfer in transfers if transfer.position == "native"}
@@ -99,7 +100,7 @@ class EvmReader:
             if any(answer is None for answer in answers):
                 raise Garbled("the node has no receipt for a transaction of a block that it told")
             receipts = dict(zip(txids, answers, strict=True))
-            there = [transfer for transfer in transfers if happened(transfer, receipts[transfer.txid], block)]
+            there = [transfer for transfer in transfers if self._happened(transfer, receipts[transfer.txid], block)]
             # Whoever has them proven asks for their order next.
             self._proven_logs = block.hash, {t.txid: first_log(receipts[t.txid]) for t in there if t.contract is not None}
             inside = [transfer for transfer in there if transfer.position.startswith(POSITION)]
@@ -107,6 +108,8 @@ class EvmReader:
                 return there
             traced = Tracer(self._network.slug, self._rpc) if self._tracer is None else self._tracer
             lacking = frozenset(inside) - traced.proven(block, inside)
+            for transfer in lacking:
+                log.error("ALARM %s: the trace of %s does not have what was told of block %d", slug, transfer.txid, block.number)
             return [transfer for transfer in there if transfer not in lacking]
 
         return self._sure(prove) if transfers else []
@@ -262,6 +265,20 @@ class EvmReader:
             moved=tuple(who for who, _ in moved),
             amounts=tuple(units for _, units in moved),
         )
+
+    def _happened(self, transfer: Transfer, receipt: Any, block: Block) -> bool:
+        """As `happened`. What a node can not say of the same block unless it is wrong is an alarm."""
+        try:
+            there = happened(transfer, receipt, block)
+        except Contradicted as error:
+            where = (self._network.slug, transfer.txid, block.number)
+            log.error("ALARM %s: the receipt of %s in block %d contradicts its logs: %s", *where, error)
+            raise
+        if not there and transfer.contract is not None:
+            log.error(
+                "ALARM %s: %s in block %d has a log and is said to have failed", self._network.slug, transfer.txid, block.number
+            )
+        return there
 
     def _sure(self, ask: Callable[[], T]) -> T:
         """Run `ask`; what the node refuses or garbles is, for a reader, as good as no answer."""

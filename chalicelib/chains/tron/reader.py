@@ -25,7 +25,7 @@ from chalicelib.chains.tron.values import data, hex_address, row, whole, words
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.domain.restores import Usage
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 
 T = TypeVar("T")
 
@@ -168,7 +168,7 @@ class TronReader:
         # After the infos: what they say was so in a chain that still has this block.
         if self._hash_in(self._node.call("wallet/getblock", header_of(block.number)), block.number) != block.hash:
             raise Garbled("the block fell out of the chain while it was read")
-        return [transfer for transfer in transfers if _happened(transfer, block, *proofs[transfer.txid])]
+        return [transfer for transfer in transfers if self._happened(transfer, block, *proofs[transfer.txid])]
 
     def _receipt(self, txid: str) -> Receipt | None:
         info = row(self._node.call("wallet/gettransactioninfobyid", {"value": txid}), "an info")
@@ -191,6 +191,16 @@ class TronReader:
             moved=tuple(who for who, _ in moved),
             amounts=tuple(units for _, units in moved),
         )
+
+    def _happened(self, transfer: Transfer, block: Block, info: Any, transaction: Any) -> bool:
+        """Raises Contradiction, with an alarm, where what was told of a block is not what its transaction did."""
+        if not _succeeded_in(transfer, block, info):
+            return False
+        moved = _moved_so(transfer, info, transaction)
+        if moved is False:
+            _log.error("ALARM %s: %s in block %d did not do what the block tells", self._network.slug, transfer.txid, block.number)
+            raise Contradiction(f"{self._network.slug}: a transaction is not what its block tells")
+        return bool(moved)
 
     def _hash_in(self, answer: Any, number: int) -> str | None:
         if not row(answer, "a block"):
@@ -285,14 +295,17 @@ def _moved(info: Mapping[str, Any]) -> list[tuple[tuple[str, str, str], int]]:
         raise Garbled("a log lacks a field") from None
 
 
-def _happened(transfer: Transfer, block: Block, info: Any, transaction: Any) -> bool:
-    """Whether an info, and for a TRX transfer the transaction, prove `transfer`."""
+def _succeeded_in(transfer: Transfer, block: Block, info: Any) -> bool:
+    """Whether an info says that the transaction of `transfer` succeeded. Raises Garbled where it is another's."""
     if not row(info, "an info") or info.get("id") != transfer.txid:
         raise Garbled("the node has no info of a transaction of a block that it told")
     if (info.get("blockNumber"), info.get("blockTimeStamp")) != (block.number, block.time):
         raise Garbled("an info is of another block")
-    if not succeeded(info):
-        return False
+    return succeeded(info)
+
+
+def _moved_so(transfer: Transfer, info: Any, transaction: Any) -> bool | None:
+    """Whether an info of success, and for a TRX transfer the transaction, prove `transfer`. None where its bytes are unreadable."""
     if transfer.position != "native":
         contracts = {} if transfer.contract is None else {hex_address(transfer.contract)[2:]: transfer.contract}
         try:
@@ -307,4 +320,4 @@ def _happened(transfer: Transfer, block: Block, info: Any, transaction: Any) -> 
     except ValueError as error:
         # These are the true bytes, so no other node says otherwise; and no stranger's odd bytes may stop the scanner.
         _log.error("ALARM %s can not be read, and is left out: %s", transfer.txid, error)
-        return False
+        return None

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from chalicelib.chains.answers import Garbled, hash32, member
-from chalicelib.chains.providers import Contradiction
 from chalicelib.chains.rpc import JsonRpc, Request, RpcError
 from chalicelib.chains.utxo.answers import number
 from chalicelib.chains.utxo.facts import GENESIS
@@ -22,7 +21,7 @@ from chalicelib.chains.utxo.transactions import PaidTo
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.encoding.public_keys import Chain
-from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 
 T = TypeVar("T")
 

@@ -15,6 +15,10 @@ class Unanswered(Unavailable):
     """There was no answer at all: no connection, no end in time, or a server's status in the place of one."""
 
 
+class Contradiction(Unavailable):
+    """A node says otherwise than what was told of the chain before. Of one node nothing is known then; of several, one lies."""
+
+
 class Halted(Exception):
     """Crediting on this network has stopped until an operator takes it up again."""
 

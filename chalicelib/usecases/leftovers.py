@@ -1,0 +1,48 @@
+"""What a scan leaves over of a block that its cursor passes: a rescan of that block, ordered before the cursor does.
+
+A block may hold more for one merchant than is recorded at once. And a node may contradict itself about a transaction of it: then
+the block is not passed for half an hour, while somebody sees to the node; after that no other payment waits for it. The rescan
+stays open, tries with each poll and fails loudly, until the node, or another in its place, says one thing only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import Block
+from chalicelib.domain.ids import derived_id
+from chalicelib.domain.rescans import Rescan, rescan_work
+from chalicelib.usecases.changes import Open, Save
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import until_settled
+
+PATIENCE_MS = 30 * 60 * 1000
+"""For how long after its time a block that a node contradicts itself about is not passed."""
+
+
+class Leftovers:
+    def __init__(self, network: Network, store: Store, clock: Clock) -> None:
+        self._network, self._store, self._clock = network, store, clock
+
+    def waited_for(self, block: Block) -> bool:
+        """Whether the network has waited long enough for a node that contradicts itself about `block`."""
+        return self._clock.now_ms() - block.time > PATIENCE_MS
+
+    def order(self, block: Block) -> None:
+        """Have `block` looked at again. Raises Conflict, Unavailable."""
+        now = self._clock.now_ms()
+        key = derived_id("rsc", self._network.id, block.hash)
+        ordered = Rescan(key, self._network.id, block.number, block.number, block.number, now)
+
+        def decide() -> None:
+            known = self._store.get(Rescan, network=self._network.id, id=key)
+            if known is None:
+                self._store.commit([Save(ordered), Open(rescan_work(ordered))])
+            elif known.done:
+                # The block was dropped, and is back: what was orphaned is looked for again.
+                again = replace(ordered, version=known.version + 1)
+                self._store.commit([Save(again), Open(rescan_work(again))])
+
+        until_settled(decide)
