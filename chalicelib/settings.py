@@ -50,7 +50,8 @@ class Settings:
     watched addresses; 0: it does not go round. `wallet_custody`: keys of new service wallets are made in KMS and never leave it
     (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the key made here.
     `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any. `node_silence_minutes`: a node that has
-    not answered for so long has no vote about what became of a transaction of ours.
+    not answered for so long has no vote about what became of a transaction of ours. `fee_budget_usd` is how much of the fees of one
+    merchant's withdrawals the operator bears on one network in a UTC day, in US dollars.
     """
 
     stage: str = "local"
@@ -72,6 +73,7 @@ class Settings:
     reconcile_page: int = 500
     collect_fee_percent: int = 5
     node_silence_minutes: int = 30
+    fee_budget_usd: int = 500
     wallet_custody: Literal["native", "envelope"] = "envelope"
     reveal_private_keys: bool = True
     risk: RiskRules = field(default_factory=RiskRules)
@@ -133,6 +135,7 @@ class Settings:
             renewal_fee_times=_whole("RENEWAL_FEE_TIMES", 10, least=1),
             collect_fee_percent=_whole("COLLECT_FEE_PERCENT", 5, least=0),
             node_silence_minutes=_whole("NODE_SILENCE_MINUTES", 30, least=5),
+            fee_budget_usd=_whole("FEE_BUDGET_USD", 500, least=0),
             reconcile_page=min(_whole("RECONCILE_PAGE", 500, least=0), 5000),
         )
 

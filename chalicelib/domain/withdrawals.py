@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from chalicelib.domain.approvals import Approval
+from chalicelib.domain.fee_budget import Borne
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.risk import Assessment
 
@@ -74,7 +75,8 @@ class Withdrawal:
     network's fee, in units of `asset`; 0 where the hot wallet pays. `risk`: what was found when it was about to begin, if anything.
     `charge_rate` is the rate that `charge` was reserved at (`domain.withdrawal_fees`), `charge_fixed` the part of `charge` that is
     no fee of this payment and is debited whole, and `debited` what was debited of it: None until the chain has decided.
-    `fee_wait` is there once it has waited with the reason `fees`.
+    `fee_wait` is there once it has waited with the reason `fees`. `borne` is what of its fee counts towards the merchant's fee
+    budget, `uncharged` what collecting costs, in units of `fee_asset`, where its address was known as ours only when it began.
     """
 
     id: str
@@ -109,6 +111,8 @@ class Withdrawal:
     charge_fixed: int = 0
     debited: int | None = None
     fee_wait: FeeWait | None = None
+    borne: Borne | None = None
+    uncharged: int = 0
     version: int = 1
 
     @property

@@ -234,6 +234,8 @@ RECORDS: dict[str, Kind] = {
     "Spent": Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
     "PayeeSpent": Kind("records", lambda r: f"payee#{r.tenant}", lambda r: f"{r.asset}#{r.address}"),
     "MerchantSettings": Kind("records", lambda r: f"mset#{r.tenant}"),
+    "FeesBorne": Kind("records", lambda r: f"borne#{r.tenant}", lambda r: r.network),
+    "FeeBudget": Kind("records", lambda r: f"feebudget#{r.tenant}"),
     "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
     "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists, module="deposits"),
     "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, _stake_lists, module="stakes"),

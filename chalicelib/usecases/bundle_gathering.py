@@ -9,13 +9,15 @@ from dataclasses import replace
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.bundles import MOST_PAYOUTS, Bundle, BundledPayout
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.coins_held import HeldCoins
-from chalicelib.domain.ids import new_id
+from chalicelib.domain.ids import asset_parts, new_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, fee_at
 from chalicelib.usecases.bundle_building import BundleBuilding
 from chalicelib.usecases.bundle_parts import bundle_work, most_urgent, same_place
 from chalicelib.usecases.changes import Change, Conflict, Open, Save, Still
+from chalicelib.usecases.fee_budget import USED_UP, Counted, FeeBudgets
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
@@ -45,7 +47,9 @@ class BundleGathering:
         payer_of: Callable[[Network], CoinPayer],
         checks: PayoutChecks,
         building: BundleBuilding,
+        budgets: FeeBudgets,
     ) -> None:
+        self._budgets = budgets
         self._store, self._rules, self._clock = store, rules, clock
         self._payer_of, self._checks, self._building = payer_of, checks, building
 
@@ -73,6 +77,8 @@ class BundleGathering:
     def _open_ones(self, network: Network, wallet: Wallet, first: Withdrawal, room: int) -> list[Withdrawal]:
         found: list[Withdrawal] = []
         seen: set[str] = set()
+        quote = self._store.get(FeeQuote, network=network.id)
+        quoted = 0 if quote is None else quote.fees.get(asset_parts(first.asset)[1], 0)
 
         def consider(withdrawal: Withdrawal | None) -> None:
             if withdrawal is None or withdrawal.id in seen or len(found) >= room:
@@ -92,8 +98,12 @@ class BundleGathering:
                 if withdrawal.status == "pending":
                     self._checks.fail(withdrawal, "the address is that of the wallet that pays")
                 return
-            if withdrawal.status == "pending" and self._checks.judged(network, withdrawal) is None:
-                return
+            if withdrawal.status == "pending":
+                judged = self._checks.judged(network, withdrawal)
+                # What may not be paid today takes no coins away from others. By itself it would cost no less than its share.
+                alone = fee_at(quoted, withdrawal.priority)
+                if judged is None or not self._afforded(network, withdrawal, alone, judged.own):
+                    return
             found.append(withdrawal)
 
         consider(first)
@@ -105,6 +115,14 @@ class BundleGathering:
             if len(found) >= room:
                 break
         return found
+
+    def _afforded(self, network: Network, withdrawal: Withdrawal, fee: int, own: bool) -> Counted | None:
+        """What counts for a pending one, not stored yet; None where it waits for its merchant's fee budget."""
+        counted = self._budgets.begun(network, withdrawal, fee, own)
+        if counted.over:
+            self._checks.wait_for_fees(network, withdrawal, USED_UP, own=False)
+            return None
+        return counted
 
     def _left(self, withdrawal: Withdrawal) -> PaymentOrder | None:
         """The order of a withdrawal that left its bundle and is in no other."""
@@ -166,8 +184,13 @@ class BundleGathering:
         if before.status == "pending":
             # Once more, since others have joined before it: of many at once, each is judged with those before it counted.
             judged = self._checks.judged(network, before)
-            if judged is None:
+            counted = None if judged is None else self._afforded(network, before, fee, judged.own)
+            if counted is None:
                 return bundle, held
+            if counted.changes:
+                # The step itself has no room for it. Who dies between the two has counted it, and it is not counted again.
+                before = replace(counted.withdrawal, version=before.version + 1)
+                self._store.commit([Save(before), *counted.changes])
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, before)
         joined = BundledPayout(before.id, before.tenant, self._rules.normalize(network.id, before.to_address), before.amount)

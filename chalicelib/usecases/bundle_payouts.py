@@ -32,6 +32,7 @@ from chalicelib.usecases.bundle_gathering import BundleGathering
 from chalicelib.usecases.bundle_parts import members
 from chalicelib.usecases.bundle_signing import BundleSigning
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Post, Save
+from chalicelib.usecases.fee_budget import FeeBudgets
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
 from chalicelib.usecases.payouts import Outcome, order_id
@@ -64,11 +65,13 @@ class BundlePayouts:
         renewals: RenewalRules,
         risk: Risk,
         rates_of: RatesOf,
+        budgets: FeeBudgets,
     ) -> None:
         self._store, self._rules, self._clock, self._payer_of = store, rules, clock, payer_of
+        self._budgets = budgets
         checks = PayoutChecks(store, rules, clock, risk, rates_of)
         self._building = BundleBuilding(store, rules, clock, payer_of, reader_of, renewals)
-        self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building)
+        self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building, budgets)
         self._signing = BundleSigning(store, rules, clock, signer, payer_of, checks)
 
     def advance(self, network: Network, tenant: TenantId, withdrawal_id: str) -> Outcome:
@@ -161,9 +164,10 @@ class BundlePayouts:
             news = News(self._clock.now_ms())
             _, views = catalogue_views(self._store, withdrawal)
             share = bundle.share(withdrawal.id, newest.fee)
-            after = replace(withdrawal, status="confirming", txid=newest.txid, fee=share, updated_at=news.at)
+            counted = self._budgets.corrected(withdrawal, share)
+            after = replace(counted.withdrawal, status="confirming", txid=newest.txid, fee=share, updated_at=news.at)
             after = stepped(news, views, withdrawal, after)
-            changes: list[Change] = [Save(after)]
+            changes: list[Change] = [Save(after), *counted.changes]
             if order.txid != newest.txid:
                 changes.append(Save(replace(order, txid=newest.txid, fee=share, version=order.version + 1)))
             self._store.commit([*changes, *news.emit()])

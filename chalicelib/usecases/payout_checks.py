@@ -14,6 +14,7 @@ from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.domain.withdrawals import FEES_WAIT_MS, FeeWait, PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.fee_budget import corrected
 from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -132,8 +133,10 @@ class PayoutChecks:
         if before.status == "processing":
             before = replace(before, order_id=None)  # between bundles: its order names no bundle, and never will
         _, views = catalogue_views(self._store, before, self._rates_of, now)
-        after, changes = given_back(views, before, "failed", why[:300], purse_of(self._store, before), now)
-        self._store.commit(changes)
+        uncounted = corrected(self._store, self._rates_of, before, None, now)
+        purse = purse_of(self._store, before)
+        after, changes = given_back(views, uncounted.withdrawal, "failed", why[:300], purse, now)
+        self._store.commit([*changes, *uncounted.changes])
         return after
 
     def agreed(self, withdrawal: Withdrawal) -> bool:

@@ -34,6 +34,7 @@ from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawal_fees import bears_fee
 from chalicelib.domain.withdrawals import FINAL, Attempt, NonceUse, PaymentOrder, Withdrawal, ended
 from chalicelib.usecases.changes import Close, Open, Post, Save, Still
+from chalicelib.usecases.fee_budget import USED_UP, FeeBudgets
 from chalicelib.usecases.first_nonce import counter_of
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.outbox import News
@@ -105,8 +106,10 @@ class Payouts:
         from_coins: FromCoins,
         risk: Risk,
         rates_of: RatesOf,
+        budgets: FeeBudgets,
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
+        self._budgets = budgets
         self._payer_of, self._reader_of = payer_of, reader_of
         self._checks, self._fees = PayoutChecks(store, rules, clock, risk, rates_of), PayoutFees(store, rates_of)
         self._rates_of = rates_of
@@ -215,14 +218,17 @@ class Payouts:
         if short:
             self._checks.wait_for_liquidity(network, before)
             return None
+        counted = self._budgets.begun(network, allowed.withdrawal, estimate.fee, judged.own)
+        if counted.over:
+            return self._checks.wait_for_fees(network, before, USED_UP, own=False)
         after = replace(
-            allowed.withdrawal, status="processing", pending_reason=None, from_address=wallet.address, fee=estimate.fee,
+            counted.withdrawal, status="processing", pending_reason=None, from_address=wallet.address, fee=estimate.fee,
             updated_at=news.at, risk=judged.assessment or before.risk, fee_wait=ended(before.fee_wait),
         )  # fmt: skip
         after = stepped(news, views, before, after)
         reserved = self._fees.reserving(news, views, allowed)
         # Nothing new begins with a wallet that was replaced: whoever drains it has to know what it still has to pay.
-        self._store.commit([Save(after), Still(wallet), *judged.noted, *reserved, *news.emit()])
+        self._store.commit([Save(after), Still(wallet), *judged.noted, *reserved, *counted.changes, *news.emit()])
         return after
 
     def _denied(self, network: Network, before: Withdrawal, denied: Denied) -> Withdrawal | None:
@@ -383,9 +389,11 @@ class Payouts:
             wanted, raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, renew=False, version=order.version + 1,
             earlier=(*order.earlier, Attempt(order.raw, order.txid, order.fee, order.signed_at)),
         )  # fmt: skip
-        after = replace(allowed.withdrawal, txid=signed.txid, fee=does.fee, updated_at=now, version=before.version + 1)
+        # It counts, and waits for no budget: later payments of the wallet wait for its nonce.
+        counted = self._budgets.corrected(allowed.withdrawal, does.fee)
+        after = replace(counted.withdrawal, txid=signed.txid, fee=does.fee, updated_at=now, version=before.version + 1)
         reserved = self._fees.reserving(news, views, allowed)
-        self._store.commit([Save(done), Save(after), *rests, *reserved, *news.emit()])
+        self._store.commit([Save(done), Save(after), *rests, *reserved, *counted.changes, *news.emit()])
         log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, order.txid)
         return after
 

@@ -18,6 +18,7 @@ from chalicelib.domain.withdrawal_fees import debit_of, operators_part
 from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
+from chalicelib.usecases.fee_budget import corrected
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payouts import order_id
 from chalicelib.usecases.ports.accounts import FeeEstimate
@@ -217,9 +218,10 @@ class Settlement:
         state: Literal["settled", "bounced"] = "settled" if success else "bounced"
         fee = self._sent.fee(order, attempt, receipt)
         debited = debit_of(before, fee, success)
+        counted = corrected(self._store, self._rates_of, before if success else replace(before, uncharged=0), fee, news.at)
         entry = self._entry(catalogue, before, order, state, fee, debited, news.at)
         after = replace(
-            before,
+            counted.withdrawal,
             status="confirmed" if success else "failed",
             failure=None if success else "the transaction failed on the chain",
             txid=attempt.txid,
@@ -235,7 +237,7 @@ class Settlement:
         done = replace(order, state=state, renew=False, version=order.version + 1)
         works = (Close(sent_work(before)), Open(settled_work(before, receipt.block_number, receipt.block_hash)))
         money = moved(news, views, self._balance(before), entry)
-        self._store.commit([Save(after), Save(done), *works, *money, *news.emit()])
+        self._store.commit([Save(after), Save(done), *works, *money, *counted.changes, *news.emit()])
 
     def _entry(
         self,

@@ -18,6 +18,7 @@ from chalicelib.domain.risk import Assessment
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.fee_budget import Counted, corrected
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
@@ -200,13 +201,26 @@ def bounced(
     entry = ledger.withdrawal_bounced(
         before.id, order.id, order.round, now, before.tenant, network.realm, place, amount, no_fee, before.charge, 0
     )
+    counts_no_more = unspent(purse, before, now)
+    uncounted = corrected(store, rates_of, before, None, now)
+    if len(counts_no_more) > 1:  # no room: what it never burnt counts towards its merchant's fee budget until the day is over
+        uncounted = Counted(before)
     after = replace(
-        before, status="failed", failure=why, fee=0, debited=0, confirmations=0, block_number=None, block_hash=None, updated_at=now
+        uncounted.withdrawal,
+        status="failed",
+        failure=why,
+        fee=0,
+        debited=0,
+        confirmations=0,
+        block_number=None,
+        block_hash=None,
+        updated_at=now,
     )
     after = stepped(news, views, before, after)
     done = replace(order, state="bounced", renew=False, version=order.version + 1)
     money = moved(news, views, purse.balance, entry)
-    return after, [Save(after), Save(done), Close(sent_work(before)), *money, *unspent(purse, before, now), *news.emit()]
+    works = (Close(sent_work(before)), *uncounted.changes)
+    return after, [Save(after), Save(done), *works, *money, *counts_no_more, *news.emit()]
 
 
 def catalogue_views(store: Store, withdrawal: Withdrawal, rates_of: RatesOf = no_rates, now: int = 0) -> tuple[Catalogue, Views]:

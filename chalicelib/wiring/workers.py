@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.collect_run import CollectRun
     from chalicelib.usecases.delivery_sweep import DeliverySweep
     from chalicelib.usecases.distribution import Distributor
+    from chalicelib.usecases.fee_budget import FeeBudgets
     from chalicelib.usecases.glimpses import Glimpses
     from chalicelib.usecases.hot_floor import HotFloor
     from chalicelib.usecases.index_ceilings import Ceilings
@@ -294,7 +295,14 @@ class WorkerServices(CoinMoveServices):
             together,
             self.risk,
             self.rates,
+            self.fee_budgets,
         )
+
+    @cached_property
+    def fee_budgets(self) -> FeeBudgets:
+        from chalicelib.usecases.fee_budget import FeeBudgets
+
+        return FeeBudgets(self.store, self.realm_clock, self.rates, self.settings.fee_budget_usd)
 
     @cached_property
     def risk(self) -> Risk:
@@ -307,7 +315,8 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.usecases.bundle_payouts import BundlePayouts
 
         rules, clock, payer, reader = self.rules, self.realm_clock, self.coin_payer, self.reader
-        return BundlePayouts(self.store, rules, clock, self.signer, payer, reader, self.renewals, self.risk, self.rates)
+        budgets = self.fee_budgets
+        return BundlePayouts(self.store, rules, clock, self.signer, payer, reader, self.renewals, self.risk, self.rates, budgets)
 
     @cached_property
     def stake_signing(self) -> StakeSigning:

@@ -26,6 +26,12 @@ def add(command: Command) -> None:
     gone = command(revoke)
     gone.add_argument("merchant")
     gone.add_argument("key", help="the key's id, key_...")
+    bears = command(fee_budget)
+    bears.add_argument("merchant")
+    bears.add_argument("--realm", choices=REALMS, required=True)
+    most = bears.add_mutually_exclusive_group(required=True)
+    most.add_argument("--usd", type=int, help="US dollars of network fees that the operator bears on each network in a UTC day")
+    most.add_argument("--default", action="store_true", help="what FEE_BUDGET_USD says, again")
     lost = command(multisig_reset)
     lost.add_argument("merchant")
     lost.add_argument("--realm", choices=REALMS, required=True)
@@ -110,4 +116,23 @@ def multisig_reset(args: argparse.Namespace) -> int:
     except BusinessRule as error:
         raise CanNot(f"{owner} in {args.realm}: {error}") from error
     say({"merchant": owner, "realm": args.realm, "revision": changed.version, "by": by, "signers": changed.resets[-1].signers})
+    return 0
+
+
+def fee_budget(args: argparse.Namespace) -> int:
+    """Set how much of the network fees of one merchant's withdrawals the operator bears. Noted with the caller's ARN."""
+    import boto3
+
+    from chalicelib.domain.merchants import Merchant
+    from chalicelib.usecases.fee_budget import set_budget
+
+    wired, owner = services(), MerchantId(args.merchant)
+    if wired.store.get(Merchant, id=owner) is None:
+        raise CanNot(f"there is no merchant {owner}")
+    if args.usd is not None and not 0 <= args.usd < 1_000_000:
+        raise CanNot(f"--usd is {args.usd}; it has to be a whole number from 0 to 999999")
+    by = str(boto3.client("sts").get_caller_identity()["Arn"])
+    made = set_budget(wired.store, tenant_id(owner, args.realm), args.usd, wired.clock.now_ms(), by)
+    usd = wired.settings.fee_budget_usd if made.usd is None else made.usd
+    say({"merchant": owner, "realm": args.realm, "usd": usd, "default": made.usd is None, "by": by})
     return 0

@@ -17,10 +17,13 @@ import pytest
 from chalicelib import wiring
 from chalicelib.domain.addresses import RetiredWallet, Wallet, Watched
 from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.fee_budget import MICROS, FeesBorne
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.rates import Rate, Rates
 from chalicelib.domain.reconciliation import Seen
 from chalicelib.domain.risk import RiskRules
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
@@ -32,6 +35,7 @@ from chalicelib.usecases.audit import audit
 from chalicelib.usecases.bundle_payouts import BundlePayouts
 from chalicelib.usecases.bundle_signing import BundleSigning
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.fee_budget import set_budget
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.realm_time import in_realm
@@ -665,7 +669,9 @@ def _dishonest(wired: Services) -> BundlePayouts:
         return _Dishonest(wired.coin_payer(network))
 
     rules, clock, signer = wired.rules, wired.realm_clock, wired.signer
-    return BundlePayouts(wired.store, rules, clock, signer, payer, wired.reader, wired.renewals, wired.risk, wired.rates)
+    return BundlePayouts(
+        wired.store, rules, clock, signer, payer, wired.reader, wired.renewals, wired.risk, wired.rates, wired.fee_budgets
+    )
 
 
 @pytest.mark.parametrize("moment", ["first", "signing", "sending"])
@@ -816,6 +822,48 @@ def test_what_is_suspicious_keeps_no_others_of_its_bundle_waiting(shop: Shop, mo
     shop.run()
     shop.confirm()
     assert {shop.status(i) for i in ids} == {"confirmed"}
+    shop.whole()
+
+
+def test_above_its_merchants_fee_budget_one_joins_no_bundle(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would cost alone is what it may join by; it bears its share. Who dies between counting and joining counts once."""
+    rates = Rates([Rate("ltc", "USD", "80", 0, "old")])
+    monkeypatch.setattr(services().fee_budgets, "_rates_of", lambda realm: rates)
+    first = shop.withdraw("1", 0)
+    owner = next(w.tenant for w in services().store.every(Withdrawal) if w.id == first)
+    shop.run()
+    shop.later(1)
+    quote = services().store.get(FeeQuote, network=NETWORK)
+    borne = services().store.get(FeesBorne, tenant=owner, network=NETWORK)
+    assert quote is not None and borne is not None and borne.micros > 0
+    alone = -(-quote.fees["ltc"] * 80 // 100)
+    # Room for one by itself, and not for two shares of one transaction: of two at once, the second waits.
+    services().store.commit([Save(replace(borne, micros=MICROS - alone, version=borne.version + 1))])
+    set_budget(services().store, owner, 1, 0, "a test")
+    real, died = DynamoStore.commit, []
+
+    def commit(store: DynamoStore, changes: Any) -> None:
+        real(store, changes)
+        if not died and any(isinstance(c, Save) and isinstance(c.record, FeesBorne) for c in changes):
+            died.append(changes)
+            raise Unavailable("died between the two")
+
+    monkeypatch.setattr(DynamoStore, "commit", commit)
+    ids = [shop.withdraw("1", n) for n in (1, 2)]
+    shop.run()
+    shop.run()
+    assert died and sorted(shop.status(i) for i in ids) == ["confirming", "pending"]
+    waits = next(i for i in ids if shop.status(i) == "pending")
+    record = shop.stack.call("GET", f"/v1/withdrawals/{waits}", shop.key).json["data"]
+    assert record["pending_reason"] == "fees"
+    admin = shop.stack.keys["admin_live"]
+    assert shop.stack.call("PUT", "/v1/withdrawals/request/accept", admin, json={"id": waits}).status == 200
+    shop.confirm()
+    shop.confirm()
+    shop.confirm()
+    assert {shop.status(i) for i in (first, *ids)} == {"confirmed"}
+    records = list(services().store.every(Withdrawal))
+    assert [w.borne and w.borne.micros for w in records] == [-(-w.fee * 80 // 100) for w in records]
     shop.whole()
 
 

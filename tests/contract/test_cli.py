@@ -18,6 +18,7 @@ from chalicelib import wiring
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import NETWORK_ORDER, Network
 from chalicelib.domain.chain import Cursor
+from chalicelib.domain.fee_budget import FeeBudget
 from chalicelib.domain.ids import NetworkId, tenant_id
 from chalicelib.settings import STAGES
 from chalicelib.usecases.changes import Save
@@ -287,6 +288,22 @@ def test_a_node_of_another_chain_is_not_taken(cli: Cli, anvil: Anvil) -> None:
     network = wiring.services().store.get(Network, id=NetworkId("live:bsc"))
     assert network is not None
     assert network.status == "inactive"
+
+
+def test_the_operator_sets_what_it_bears_of_a_merchants_fees(cli: Cli) -> None:
+    owner = cli.json("merchant", "Busy Inc.")["merchant"]
+    who = boto3.client("sts").get_caller_identity()["Arn"]
+    said = cli.json("fee-budget", owner, "--realm", "live", "--usd", "2000")
+    assert said == {"merchant": owner, "realm": "live", "usd": 2000, "default": False, "by": who}
+    store = wiring.services().store
+    found = store.get(FeeBudget, tenant=tenant_id(owner, "live"))
+    assert found is not None and (found.usd, found.by, found.version) == (2000, who, 1)
+    assert store.get(FeeBudget, tenant=tenant_id(owner, "test")) is None
+    assert cli.json("fee-budget", owner, "--realm", "live", "--default")["usd"] == 500
+    found = store.get(FeeBudget, tenant=tenant_id(owner, "live"))
+    assert found is not None and (found.usd, found.version) == (None, 2)
+    assert cli.refused("fee-budget", "mch_nobody", "--realm", "live", "--usd", "1") == "there is no merchant mch_nobody"
+    assert "from 0 to 999999" in cli.refused("fee-budget", owner, "--realm", "live", "--usd", "-1")
 
 
 def test_the_operator_takes_lost_signers_away(cli: Cli) -> None:
