@@ -56,6 +56,12 @@ class StrayReturns:
         if waits is not None:
             self._note(stray, waits)
             return
+        if deposit is not None and deposit.amount != stray.units:
+            # Run again after a reorganisation, a contract may pay another amount: that was not what was decided about.
+            self._note(
+                stray, f"the chain says {deposit.amount} units by now, and not {stray.units}: withdraw it by hand", alarm=True
+            )
+            return
         try:
             self._order(stray, stray.owner, stray.return_to)
         except ServiceError as refused:

@@ -12,7 +12,8 @@ from chalicelib.domain.approvals import rejection_text
 from chalicelib.domain.coins_held import OwnTransaction
 from chalicelib.domain.collecting import Collection
 from chalicelib.domain.moves import Move
-from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder
+from chalicelib.domain.strays import StrayPayment
+from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.encoding import base58check
 from chalicelib.wiring import services
 from tests.concurrency.conftest import Crowd, at_once
@@ -217,3 +218,26 @@ def test_batches_and_single_ones_share_a_balance(on_dynamodb: Stack) -> None:
     shop.mine()
     shop.turn()
     assert shop.paid(LITECOIN_PAYEE, "ltc") == reserved * 10**8
+
+
+def test_credited_or_returned_and_never_both(on_dynamodb: Stack) -> None:
+    """Operators who decide about one payment on the wrong network at once, while polls go on."""
+    shop = crowd(on_dynamodb, "polygon", "matic")
+    admin = on_dynamodb.keys["admin_test"]
+    for _ in range(3):
+        address = shop.post("/v1/addresses", {"network": "ethereum", "mode": "common"}).json["address"]
+        txid = shop.pay(address, "5", "usdt")["txid"]
+        shop.mine(20)
+        shop.turn()
+        read = on_dynamodb.call("POST", "/v1/stray-payments", admin, json={"network": "polygon", "txid": txid})
+        path = f"/v1/stray-payments/{read.json['data']['payments'][0]['id']}"
+        credit = partial(on_dynamodb.call, "POST", f"{path}/credit", admin)
+        give_back = partial(on_dynamodb.call, "POST", f"{path}/return", admin, json={"address": PAYEE})
+        assert statuses(at_once([credit, give_back] * 6)) == {201: 1, 400: 11}
+        at_once([lambda: shop.turn(failures=[])] * 3)
+        shop.turn()
+        shop.turn()
+    decided = Counter(stray.status for stray in services().store.every(StrayPayment))
+    assert sum(decided.values()) == 3 and shop.available("usdt") == str(5 * decided["credit"])
+    returned = [w for w in services().store.every(Withdrawal) if w.to_address == PAYEE]
+    assert [w.amount for w in returned] == [5_000_000] * decided["return"]

@@ -355,6 +355,40 @@ def test_the_kill_switch_holds_it_and_approvals_do(desk: Desk) -> None:
     assert desk.owner.withdrawal(desk.shown(other)["withdrawalId"])["pending_reason"] == "approval"
 
 
+def test_all_that_a_withdrawal_can_need_fits_into_one_transaction(desk: Desk) -> None:
+    """A payee with a limit of its own, and on the grey list: its window, approval and obligation are stored beside the rest."""
+    admin = desk.stack.keys["admin_test"]
+    trusted = {"network": "polygon", "address": CUSTOMER, "label": "customer", "daily_limit": "100"}
+    assert desk.stack.call("POST", "/v1/whitelist/addresses", admin, json=trusted).status == 201
+    entry = {"network": "polygon", "address": CUSTOMER}
+    assert desk.stack.call("POST", "/v1/addresses/grey-list", admin, json=entry).status == 201
+    payment = desk.one(desk.pay())
+    assert desk.send_back(payment).status == 201
+    desk.run()
+    assert desk.owner.withdrawal(desk.shown(payment)["withdrawalId"])["pending_reason"] == "approval"
+    desk.books()
+
+
+def test_what_is_in_the_way_of_its_withdrawal_is_told(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """A limit that is set after the decision: the payment is the operator's merchant's, and goes out once the limit is lifted."""
+    admin = desk.stack.keys["admin_test"]
+    payment = desk.one(desk.pay())
+    assert desk.send_back(payment).status == 201
+    for most in (1, 0):
+        setting = {"coin": "usdt", "network": "polygon", "maxValue": most}
+        assert desk.stack.call("PUT", "/v1/coins", admin, json=setting).status == 200
+        services().store.forget_catalogue()
+        desk.run()
+        shown = desk.shown(payment)
+        if most:
+            assert shown["withdrawalId"] is None and "must be at most 1" in shown["detail"]
+            assert desk.owner.available("usdt") == "5"
+    told = [r.getMessage() for r in caplog.records if "can not be returned" in r.getMessage()]
+    assert len(told) == 1 and told[0].startswith("ALARM test:polygon")
+    assert shown["detail"] is None and desk.owner.withdrawal(shown["withdrawalId"])["amount"] == "5"
+    desk.books()
+
+
 def test_a_grey_listed_payer(desk: Desk) -> None:
     """What is returned is held as any deposit of theirs, until it is released."""
     admin = desk.stack.keys["admin_test"]
