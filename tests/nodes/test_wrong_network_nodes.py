@@ -167,3 +167,35 @@ def test_what_a_contract_sent_and_what_two_nodes_say(shop: Shop) -> None:
     shop.steps(2)
     assert shop.has("matic") == "1"
     shop.whole()
+
+
+def test_a_returned_token_at_another_place_of_another_block(shop: Shop) -> None:
+    """Its log has another number after a reorganisation: it is the same payment, and returned once."""
+    rpc, usdt = shop.polygon.node.rpc, shop.polygon.usdt
+    address = shop.right.call("POST", "/v1/addresses", 201, json={"network": "ethereum", "mode": "common"})["address"]
+    payers = rpc.call("eth_accounts")[1:3]
+    for payer in payers:
+        send_token(rpc, usdt, payer, 100_000_000)
+
+    def paid(payer: str, to: str) -> tuple[str, str]:
+        data = call_data("transfer(address,uint256)", to.lower(), 30_000_000)
+        txid = str(rpc.call("eth_sendTransaction", [{"from": payer, "to": usdt, "data": data}]))
+        return txid, str(rpc.call("eth_getRawTransactionByHash", [txid]))
+
+    height = shop.polygon.height()
+    elsewhere, mine = paid(payers[1], "0x" + "ee" * 20), paid(payers[0], address)
+    shop.step()
+    (payment,) = shop.read(mine[0])
+    decided = shop.decide(mine[0], "return", address=CUSTOMER)
+    rpc.call("anvil_reorg", [shop.polygon.height() - height, [[elsewhere[1], 3], [mine[1], 3]]])
+    shop.polygon.mine()
+    shop.steps(2)
+    receipt = rpc.call("eth_getTransactionReceipt", [mine[0]])
+    assert (payment["position"], int(receipt["logs"][0]["logIndex"], 16)) == ("log:0", 1)
+    shown = shop.shown(decided)
+    assert (shown["transactionId"], shown["transactionStatus"]) == (payment["id"], "confirmed")
+    assert shop.withdrawal(decided)["amount"] == "30"
+    (again,) = shop.read(mine[0])
+    assert (again["id"], again["status"]) == (payment["id"], "return")
+    assert shop.has("usdt") == "0"
+    shop.whole()
