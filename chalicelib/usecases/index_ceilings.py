@@ -78,7 +78,8 @@ class Ceilings:
         return self._records.highest(pool_name(realm, pool))
 
     def reopen(self, realm: Realm, pool: str, at: int) -> int:
-        """Let a pool go on at `at` or above, closed or not; its next index. It never goes back. Raises Unavailable."""
+        """Let a pool go on at `at` or above, a closed one never below its record; its next index. It never goes back. Raises
+        Unavailable."""
         name = pool_name(realm, pool)
         recorded = self._records.highest(name) or 0
 
@@ -87,9 +88,9 @@ class Ceilings:
             pool = before or IndexPool()
             if not pool.closed and pool.count >= at:
                 return pool.count
-            opened = replace(pool, count=at, begins=at)
-            self._raise(name, before, opened, recorded)
-            return opened.count
+            first = max(at, recorded) if pool.closed else at
+            self._raise(name, before, replace(pool, count=first, begins=first), recorded)
+            return first
 
         return until_settled(decide)
 

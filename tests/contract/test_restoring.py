@@ -196,6 +196,22 @@ def test_without_the_parameter_nobody_guesses(stack: Stack, operator: Operator, 
     assert str(120 + STEP) in operator.sorry
 
 
+def test_a_pool_that_was_never_used_reopens_at_the_parameter_all_the_same(stack: Stack, operator: Operator, tmp_path: Path) -> None:
+    """Nothing is asked there, by the operator's word; a wrong word gives no index out twice."""
+    backup = tmp_path / "seed.json"
+    shrink(40)
+    assert operator("seed-backup", str(backup)) == 0, operator.sorry
+    address = make(stack, "tron")["address"]
+    lose_the_store()
+    assert operator("seed-restore", str(backup)) == 0, operator.sorry
+    owner = operator.json("merchant", "The operator")["merchant"]
+    words = ("restore", "--realm", "test", "--merchant", owner, "--network", "litecoin", "--gap", "5", "--never-used", "tron")
+    told = operator.json(*words)
+    assert told["pools"]["tron"] == told["pools"]["litecoin"] == {"given_out": True, "next_index": 40}
+    key = operator.json("key", owner, "--realm", "test", "--level", "client", "--permissions", "full")["key"]
+    assert make(stack, "tron", key)["address"] != address
+
+
 def test_a_restore_that_dies_goes_on_where_it_was(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         pay("ethereum", "eth", make(stack)["address"])
