@@ -37,6 +37,7 @@ from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.deposit_claims import Claims
 from chalicelib.usecases.deposits import Deposits
 from chalicelib.usecases.forks import batch_blocks
+from chalicelib.usecases.losses import Losses, has_nonces, sent_from
 from chalicelib.usecases.matching import Matcher
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payouts import order_id
@@ -46,6 +47,8 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sightings import Noting
+from chalicelib.usecases.verdicts import Scanned
 from chalicelib.usecases.wallet_lookup import ROLES, retired_wallets
 from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_work, sent_work, stepped, waited_for
 
@@ -72,7 +75,9 @@ class AfterRestore:
         self._store, self._rules, self._deposits, self._clock = store, rules, deposits, clock
         self._matcher = Matcher(network, store, rules)
         self._claims = Claims(network, reader, store)
+        self._noting, self._losses = Noting(network, store, rules), Losses(network, reader, store)
         self._known: set[str] = set()
+        self._nonces: dict[str, int | None] = {}
         self._payable: list[Withdrawal] = []
         self._movable: list[Move] = []
 
@@ -88,8 +93,10 @@ class AfterRestore:
             blocks = self._reader.blocks(trace.next, min(tip, trace.next + batch_blocks(self._network) - 1), contracts)
             if not blocks:
                 break
+            self._noting.note(blocks)
             strays = list(trace.strays)
             for block in blocks:
+                self._nonces = dict(zip(block.sent.txids, block.sent.nonces, strict=True))
                 for txid, moved in self._unknown(block).items():
                     strays += self._adopted(block, txid, moved)
                     self._known.add(txid)
@@ -192,7 +199,7 @@ class AfterRestore:
             order = self._store.get(PaymentOrder, id=order_id(found))
             if found.from_address is not None and self._form(found.from_address) != t.sender:
                 continue
-            if order is not None and any(self._reader.receipt(txid) is not None for txid in order.txids):
+            if order is not None and not self._may_be(t.txid, order.txids, order.wallet, order.nonce):
                 continue
             fits.append((("confirming", "broadcasting", "processing", "pending").index(found.status), found.created_at, found))
         return min(fits, key=lambda each: each[:2])[2] if fits else None
@@ -203,7 +210,7 @@ class AfterRestore:
             found = self._begun(found, wallet)
         order = self._store.get(PaymentOrder, id=order_id(found))
         if order is None:
-            found, order = self._ordered(found, wallet)
+            found, order = self._ordered(found, wallet, txid)
         news = News(self._clock.now_ms())
         if found.status != "processing":
             earlier = (*order.earlier, Attempt(order.raw or "", order.txid or "", order.fee, order.signed_at))
@@ -236,17 +243,29 @@ class AfterRestore:
         self._store.commit([Save(after), *works, *news.emit()])
         return after
 
-    def _ordered(self, before: Withdrawal, wallet: Wallet) -> tuple[Withdrawal, PaymentOrder]:
-        counter, now = self._counter(wallet.address), self._clock.now_ms()
+    def _ordered(self, before: Withdrawal, wallet: Wallet, txid: str) -> tuple[Withdrawal, PaymentOrder]:
+        nonce, counted = self._taken(wallet.address, txid)
+        now = self._clock.now_ms()
         coin = self._store.catalogue(self._network.realm).coin(self._network.slug, before.asset.rsplit(":", 1)[1])
         order = PaymentOrder(
-            id=order_id(before), network=self._network.id, wallet=wallet.address, nonce=counter.next, withdrawal_id=before.id,
+            id=order_id(before), network=self._network.id, wallet=wallet.address, nonce=nonce, withdrawal_id=before.id,
             tenant=before.tenant, asset=before.asset, contract=None if coin is None else coin.contract,
             recipient=before.to_address, amount=before.amount, unsigned="", created_at=now,
         )  # fmt: skip
         noted = replace(before, order_id=order.id, updated_at=now, version=before.version + 1)
-        self._store.commit([Save(order), Save(_taken(counter)), Save(noted)])
+        self._store.commit([Save(order), *counted, Save(noted)])
         return noted, order
+
+    def _taken(self, address: str, txid: str) -> tuple[int, list[Change]]:
+        """The nonce that `txid` has, where its block tells it, else the next one; and the counter behind it. Others before it are
+        nobody's here: what is met with them decides nothing of this one."""
+        counter = self._counter(address)
+        found = self._nonces.get(txid)
+        nonce = counter.next if found is None else found
+        if nonce < counter.next:
+            return nonce, []
+        foreign = counter.foreign if nonce == counter.next else (*counter.foreign, (counter.next, nonce - 1))
+        return nonce, [Save(replace(counter, next=nonce + 1, foreign=foreign, version=counter.version + 1))]
 
     def _counter(self, address: str) -> NonceCounter:
         source = self._rules.normalize(self._network.slug, address)
@@ -264,9 +283,21 @@ class AfterRestore:
             move = self._store.get(Move, network=read.network, id=read.id)
             if move is None or move.at_rest or not (move.bare or move.amount == t.amount):
                 continue
-            if not any(self._reader.receipt(txid) is not None for txid in move.txids):
+            if self._may_be(t.txid, move.txids, move.source, move.nonce):
                 return move
         return None
+
+    def _may_be(self, txid: str, txids: tuple[str, ...], wallet: str, nonce: int | None) -> bool:
+        """Whether `txid` may be another attempt of what has the attempts `txids` and the nonce: none of those is in the chain, by a
+        receipt or by the blocks that were read (money rule 13), and it has the same nonce, where there are nonces."""
+        found = self._nonces.get(txid)
+        if has_nonces(self._network) and None not in (found, nonce) and found != nonce:
+            return False
+        if any(self._reader.receipt(each) is not None for each in txids):
+            return False
+        ours = sent_from(self._network, self._rules, self._payer, [(each, "") for each in txids], wallet, nonce or 0)
+        tip = self._reader.tip()
+        return self._losses.mined(ours, Scanned(tip, tip, {})) is None
 
     def _found(self, t: Transfer, wallets: dict[str, tuple[Wallet, bool]]) -> Move | None:
         """A move to be made for `t`, whose two ends are ours; None where it was none."""
@@ -312,9 +343,8 @@ class AfterRestore:
         changes: list[Change] = [Save(OwnTransaction(move.network, t.txid, (WHOLE_TRANSACTION,)))]
         nonce = move.nonce
         if nonce is None:
-            counter = self._counter(move.source)
-            nonce = counter.next
-            changes.append(Save(_taken(counter)))
+            nonce, counted = self._taken(move.source, t.txid)
+            changes += counted
         earlier = move.earlier
         if move.state == "signed":
             earlier = (*earlier, Attempt(move.raw or "", move.txid or "", move.fee, move.signed_at))
@@ -386,7 +416,3 @@ class AfterRestore:
         receipt = self._reader.receipt(txid)
         final = receipt is not None and self._deep(receipt.block_number)
         return [] if final else [f"{txid} is not as deep as reorganisations are followed yet"]
-
-
-def _taken(counter: NonceCounter) -> NonceCounter:
-    return replace(counter, next=counter.next + 1, version=counter.version + 1)

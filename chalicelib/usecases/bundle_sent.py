@@ -5,6 +5,7 @@ from __future__ import annotations
 from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.chain import Receipt
+from chalicelib.domain.sightings import Ours, by_inputs
 from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Change
 from chalicelib.usecases.outbox import News
@@ -62,9 +63,17 @@ class SentTogether:
         """Nothing: a transaction of many payments is replaced once, by `bundle_settlement`."""
         return []
 
-    def lost(self, order: PaymentOrder, scanned: Scanned) -> int | None:
-        """None: coins have no nonces. That a coin is gone is found by `bundle_settlement`."""
-        return None
+    def ours(self, order: PaymentOrder) -> Ours:
+        """By the coins that the first of them spends, and so each."""
+        self.transactions(order)
+        bundle = self._bundles.get(order.bundle or "")
+        if bundle is None or not bundle.signed:
+            return by_inputs((), ())
+        return by_inputs(bundle.txids, [coin.outpoint for coin in bundle.signed[-1].inputs])
+
+    def lost(self, order: PaymentOrder, scanned: Scanned) -> bool:
+        """False: a transaction of many payments is lost once, which `bundle_settlement` finds."""
+        return False
 
     def quote(self, sender: str, coin: Coin) -> FeeEstimate:
         """What a plain payment would cost by itself now, and consolidating one output. Raises Unavailable."""

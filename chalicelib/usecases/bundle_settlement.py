@@ -6,10 +6,10 @@ The payments themselves are settled one by one (`settlement`), by the same chain
   spent stays reserved until no reorganisation reaches it.
 * fell out again: the opposite, and the same bytes are sent again.
 * in no block for too long: the function that signs is asked for a replacement.
-* can not be mined any more: one of the coins that all attempts spend is spent or gone, no attempt is in the chain or in the
-  mempool, and both stay so for as many blocks as a reorganisation is followed. Then its other coins are free, and its payments
-  fail and are given back, each in a transaction of its own. It is watched for as many blocks again: if the chain has it after
-  all, an operator is told.
+* can not be mined any more: deeper than a reorganisation is followed, another transaction was met that spends one of the coins
+  that all attempts spend, and no node has an attempt, in the chain or in its mempool. Then its other coins are free, and its
+  payments fail and are given back, each in a transaction of its own. It is watched for as many blocks again: if the chain has it
+  after all, an operator is told.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class BundleSettlement:
         self._network, self._reader = network, reader
         self._store, self._rules, self._clock, self._renewals = store, rules, clock, renewals
         self._verdicts = verdicts
-        self._attempts = CoinAttempts(network, reader, payer, store, verdicts, sent.broadcast)
+        self._attempts = CoinAttempts(network, reader, payer, store, clock, verdicts, sent.broadcast)
         self.waits_for_scan = False
         """As in `Settlement`."""
 

@@ -11,7 +11,11 @@ from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.coin_moves import CoinMove
+from chalicelib.domain.sightings import by_inputs
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.losses import Losses
+from chalicelib.usecases.note_gaps import NoteGaps
+from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
@@ -31,6 +35,8 @@ class Attempted(Protocol):
     def raw(self) -> str | None: ...
 
 
+Fate = Literal["possible", "doubtful", "dead", "met"]
+"""`met`: a block that was scanned has one of its attempts, whatever nodes tell of it now."""
 A = TypeVar("A", bound=Attempted)
 R = TypeVar("R", Bundle, CoinMove)
 
@@ -44,11 +50,13 @@ class CoinAttempts:
         reader: ChainReader,
         payer: CoinPayer,
         store: Store,
+        clock: Clock,
         verdicts: Verdicts,
         broadcast: Callable[[str], None],
     ) -> None:
         self._network, self._reader, self._payer, self._store = network, reader, payer, store
-        self._verdicts, self._broadcast = verdicts, broadcast
+        self._clock, self._verdicts, self._broadcast = clock, verdicts, broadcast
+        self._losses, self._gaps = Losses(network, reader, store), NoteGaps(network, store)
 
     def mined(self, attempts: Sequence[A]) -> tuple[tuple[A, Receipt] | None, bool]:
         """The attempt that is in a block of the chain, with its receipt; and whether one is in any block at all."""
@@ -80,16 +88,26 @@ class CoinAttempts:
         denied = [name for name, found in zip(needed, self._payer.unspent(needed), strict=True) if found is None]
         return bool(denied) and None in self._payer.unspent(denied, mempool=False)
 
-    def fate(self, record: R, needed: Sequence[str], scanned: Scanned) -> tuple[Literal["possible", "doubtful", "dead"], R]:
-        """What can become of a record none of whose attempts is in a block; and the record, with when it was first doubted: stored
-        where that has changed. `needed` are the coins that each of its attempts spends. Raises Conflict."""
+    def fate(self, record: R, needed: Sequence[str], scanned: Scanned) -> tuple[Fate, R]:
+        """What can become of a record none of whose attempts is in a block by the nodes' word; and the record, with when it was
+        first doubted: stored where that has changed. `needed` are the coins that each of its attempts spends. Raises Conflict.
+
+        That nodes do not know a coin any more makes it doubtful, and an alarm. Dead it is once another transaction was met in a
+        block that spends one of them (money rule 13), and every node says so too.
+        """
+        ours = by_inputs(record.txids, needed)
+        if self._losses.met(record.id, ours, scanned):
+            return "met", record
         if self.accepted(record.signed) or not self.impossible(needed):
             return "possible", self.doubted(record, None)
         if record.doubtful_since is None:
             log.error("ALARM %s: %s spends a coin that is spent or gone, and is in no block", self._network.id, record.id)
             return "doubtful", self.doubted(record, scanned.height)
-        deep = scanned.height - record.doubtful_since >= self._network.reorg_depth
-        return "dead" if deep and self._denied(record, needed) else "doubtful", record
+        if self._losses.lost(ours, scanned):
+            return "dead" if self._denied(record, needed) else "doubtful", record
+        if scanned.height - record.doubtful_since >= self._network.reorg_depth:
+            self._gaps.close_since(record.created_at, scanned, self._clock.now_ms())
+        return "doubtful", record
 
     def watched_enough(self, record: Bundle | CoinMove, scanned: Scanned) -> bool:
         """Whether a dead record needs no more looks: as many blocks again as a reorganisation is followed have passed. One that the

@@ -4,9 +4,9 @@
 * fell out again: the exact opposite, and the same bytes are sent again. Watched as deep as reorganisations are followed; only then
   the hints of what it spent end.
 * in no block for too long: the function that signs is asked for a replacement.
-* can not be mined any more: one of its inputs is spent by others, or gone, for as many blocks as a reorganisation is followed, and
-  every node says so. Its money goes back to its places, and its other coins can be moved again. It is watched for as many blocks
-  again: if the chain has it after all, an operator is told.
+* can not be mined any more: deeper than a reorganisation is followed, another transaction was met that spends one of its inputs,
+  and every node says so. Its money goes back to its places, and its other coins can be moved again. It is watched for as many
+  blocks again: if the chain has it after all, an operator is told.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class CoinMoveFollowing:
         self._network, self._reader, self._payer, self._store = network, reader, payer, store
         self._rules, self._clock, self._renewals, self._verdicts = rules, clock, renewals, verdicts
         self._shown = Consolidations(store, rules, network)
-        self._attempts = CoinAttempts(network, reader, payer, store, verdicts, payer.broadcast)
+        self._attempts = CoinAttempts(network, reader, payer, store, clock, verdicts, payer.broadcast)
         self.waits_for_scan = False
         """As in `Settlement`."""
 

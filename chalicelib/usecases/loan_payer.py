@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chalicelib.domain.moves import MoveKind
+from chalicelib.domain.sightings import Lifetime
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.delegating import DelegationNode, Direction
@@ -71,3 +72,6 @@ class LoanPayer:
 
     def renewable(self, unsigned: str, txid: str) -> bool:
         return self._node.renewable(unsigned, txid)
+
+    def lifetime(self, raw: str, txid: str) -> Lifetime | None:
+        return self._node.lifetime(raw, txid)

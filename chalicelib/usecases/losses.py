@@ -17,17 +17,62 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Protocol
 
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.sightings import Lifetime, Ours, Seen, Sighting, met
+from chalicelib.domain.sightings import Lifetime, Ours, Seen, Sighting, by_lifetime, by_nonce, met
+from chalicelib.domain.stakes import Stake
+from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.usecases.verdicts import Scanned, scanned_so_far
 
 log = logging.getLogger(__name__)
 
 _REFERENCES = 2**16
 """What a transaction on Tron names of the number of the block that it refers to."""
+
+
+class Lifetimes(Protocol):
+    """As `ChainPayer`."""
+
+    def lifetime(self, raw: str, txid: str) -> Lifetime | None: ...
+
+
+def has_nonces(network: Network) -> bool:
+    """Whether transactions of a network of accounts have nonces; on Tron they expire instead. Every simulated network has them."""
+    return network.simulated or network.family != "tron"
+
+
+def sent_from(
+    network: Network, rules: AddressRules, payer: Lifetimes, attempts: Sequence[tuple[str, str]], sender: str, nonce: int
+) -> Ours:
+    """A transaction of ours on a network of accounts: `attempts` are id and signed bytes of each, `sender` as records spell it."""
+    txids = [txid for txid, _ in attempts]
+    if has_nonces(network):
+        return by_nonce(txids, rules.storage_form(network.slug, sender), nonce)
+    return by_lifetime(txids, [_lifetime(payer, raw, txid) for txid, raw in attempts])
+
+
+def stake_sent(network: Network, rules: AddressRules, node: Lifetimes, stake: Stake) -> Ours:
+    """A stake on a real network."""
+    attempts = [(stake.txid, stake.raw or ""), *((each.txid, each.raw) for each in stake.earlier)]
+    return sent_from(network, rules, node, attempts, stake.wallet, 0)
+
+
+def _lifetime(payer: Lifetimes, raw: str, txid: str) -> Lifetime | None:
+    try:
+        return payer.lifetime(raw, txid)
+    except ValueError:
+        return None
+
+
+def replaceable(network: Network, reader: ChainReader, store: Store, ours: Ours) -> bool:
+    """Whether signing another attempt can never pay twice: always where all of them have one nonce; where they expire, once those
+    that are signed are lost. Raises Unavailable."""
+    if has_nonces(network):
+        return True
+    return Losses(network, reader, store).lost(ours, scanned_so_far(network, reader, store))
 
 
 class Losses:
@@ -36,6 +81,29 @@ class Losses:
     def __init__(self, network: Network, reader: ChainReader, store: Store) -> None:
         self._network, self._reader, self._store = network, reader, store
         self._hashes: dict[int, str | None] = {}
+
+    def met(self, what: str, ours: Ours, scanned: Scanned) -> bool:
+        """Whether one of its attempts is in a block of the chain by what was scanned, and so neither lost nor to be replaced,
+        whatever receipts say; with an alarm where nodes ought to have its receipt by now. `what` is the name of its record."""
+        seen = self.mined(ours, scanned)
+        if seen is not None and scanned.depth(seen.number) >= self._network.confirmations:
+            log.error(
+                "ALARM %s: %s of %s is in block %d, which was scanned, and no node tells its receipt",
+                *(self._network.id, seen.txid, what, seen.number),
+            )
+        return seen is not None
+
+    def used(self, sender: str, nonce: int, scanned: Scanned) -> int | None:
+        """The first nonce from `nonce` on that no transaction of `sender` (storage form) was met with. None where one was that is
+        not as deep as reorganisations are followed: then nobody knows yet."""
+        while True:
+            _, others = met(by_nonce((), sender, nonce), self._sightings(by_nonce((), sender, nonce)))
+            seen = self._deepest(others, scanned)
+            if seen is None:
+                return nonce
+            if not self._deep(seen.number, scanned):
+                return None
+            nonce += 1
 
     def mined(self, ours: Ours, scanned: Scanned) -> Seen | None:
         """Where one of its attempts was met in a block of the chain: the deepest such block. Whoever needs it to be deep asks

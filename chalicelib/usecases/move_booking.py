@@ -17,10 +17,11 @@ from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.moves import Move, move_work, moved_work
-from chalicelib.domain.withdrawals import Attempt, NonceCounter
+from chalicelib.domain.withdrawals import Attempt, NonceCounter, Usurped
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.collect_hints import place_id
+from chalicelib.usecases.losses import Losses
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -42,6 +43,7 @@ class MoveBooking:
     ) -> None:
         self._network, self._reader, self._verdicts = network, reader, verdicts
         self._store, self._rules, self._clock = store, rules, clock
+        self._losses = Losses(network, reader, store)
 
     def ripen(self, before: Move, attempt: Attempt, receipt: Receipt, scanned: Scanned) -> bool:
         """Book a move that a node has in its chain, once that is deep enough and believed; whether it is deep enough by the node's
@@ -93,21 +95,27 @@ class MoveBooking:
         if not arrived:
             log.error("ALARM %s: move %s failed on the chain, in %s", self._network.id, after.id, attempt.txid)
 
-    def lose(self, before: Move, used: int) -> None:
+    def lose(self, before: Move, scanned: Scanned) -> None:
         """Its nonce is used for good by a transaction that is not ours: it can never be mined, and its coins are where they were.
 
         Nonces that were not allotted and are used as well are passed over first, in a transaction of its own, as with payments.
         """
+        source = self._rules.normalize(self._network.slug, before.source)
+        counter = self._store.get(NonceCounter, network=self._network.id, wallet=source)
+        if counter is not None:
+            used = self._losses.used(self._rules.storage_form(self._network.slug, source), counter.next, scanned)
+            if used is None:
+                return
+            if used > counter.next:
+                self._store.commit([Save(counter.caught_up(used))])
         log.error(
             "ALARM %s: %s can never be mined, its nonce %d was used by others: it has failed, and somebody has the key of %s",
             *(self._network.id, before.id, before.nonce, before.source),
         )
-        source = self._rules.normalize(self._network.slug, before.source)
-        counter = self._store.get(NonceCounter, network=self._network.id, wallet=source)
-        if counter is not None and counter.next < used:
-            self._store.commit([Save(counter.caught_up(used))])
+        usurped = before.usurped or Usurped(scanned.height, scanned.epoch, (before.nonce or 0) + 1)
         after = replace(
-            before, state="failed", reason="another transaction used the nonce of its own: it can not be mined any more",
+            before, usurped=usurped, state="failed",
+            reason="another transaction used the nonce of its own: it can not be mined any more",
             arrived=0, fee=0, renew=False, updated_at=self._clock.now_ms(), version=before.version + 1,
         )  # fmt: skip
         self._store.commit([Save(after), Close(move_work(before)), Post(self._entry(after)), *self._stranded(after)])

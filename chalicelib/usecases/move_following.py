@@ -11,8 +11,10 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.collecting import topup_units
 from chalicelib.domain.moves import Move, MoveKind, move_command, move_id
+from chalicelib.domain.sightings import Ours
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Save, Still
+from chalicelib.usecases.losses import Losses
 from chalicelib.usecases.move_booking import MoveBooking
 from chalicelib.usecases.move_planning import planned
 from chalicelib.usecases.outbox import News
@@ -53,7 +55,7 @@ class MoveFollowing:
         """`loans`: what knows when a loan is stuck, by its kind, where the network has any."""
         self._network, self._reader, self._payer, self._verdicts = network, reader, payer, verdicts
         self._store, self._clock, self._stuck, self._booking = store, clock, stuck, booking
-        self._loans = loans or {}
+        self._loans, self._losses = loans or {}, Losses(network, reader, store)
         self.waits_for_scan = False
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
 
@@ -93,14 +95,19 @@ class MoveFollowing:
             mined = mined or receipt is not None
         if mined:
             return
+        ours = self._stuck_of(move).ours([(each.txid, each.raw) for each in move.attempts], move.source, move.nonce or 0)
+        if self._losses.met(move.id, ours, scanned):
+            return
         if put_back(self._store, self._network.realm) is not None:
             return  # as with payments
-        used = self._stuck.lost(move.usurped, move.nonce or 0, move.source, scanned)
-        if used is not None and self._verdicts.denied(move.txids, move.asset, move.amount):
-            self._booking.lose(move, used)
+        if self._stuck_of(move).lost(ours, scanned) and self._verdicts.denied(move.txids, move.asset, move.amount):
+            self._booking.lose(move, scanned)
             return
         self._send_again(move)
-        self._renew(move, scanned)
+        self._renew(move, ours, scanned)
+
+    def _stuck_of(self, move: Move) -> Stuck:
+        return self._loans.get(move.kind, self._stuck)
 
     def _ask(self, move: Move) -> None:
         """For its signature, where nobody has been at work on it for a while."""
@@ -127,11 +134,11 @@ class MoveFollowing:
                 continue
             return
 
-    def _renew(self, move: Move, scanned: Scanned) -> None:
+    def _renew(self, move: Move, ours: Ours, scanned: Scanned) -> None:
         """Ask for a replacement where it is due: at every poll until it is done, since a command may be lost."""
         news = News(self._clock.now_ms())
-        standing = self._loans.get(move.kind, self._stuck).look(
-            move.id, move, move.unsigned or "", move.txids, move.source, "normal", move.updated_at, news.at, scanned
+        standing = self._stuck_of(move).look(
+            move.id, move, move.unsigned or "", ours, move.source, "normal", move.updated_at, news.at, scanned
         )
         topup = self._room(move, news) if standing.replace and move.bare else None
         asks = standing.replace and topup is None

@@ -31,6 +31,7 @@ from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import Attempt, NonceCounter, NonceUse
 from chalicelib.usecases.changes import Change, Close, Post, Save, Still
 from chalicelib.usecases.first_nonce import NonceUnsure, counter_of
+from chalicelib.usecases.losses import replaceable, sent_from
 from chalicelib.usecases.move_bytes import MoveBytes
 from chalicelib.usecases.move_checks import MoveChecks, MoveMismatch
 from chalicelib.usecases.move_cures import MoveCures
@@ -207,6 +208,10 @@ class MoveSigning:
             raise OrderMismatch(f"move {before.id} differs from what was signed in {', '.join(unlike)}")
         # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
         if not payer.renewable(before.unsigned, before.txid) or any(reader.receipt(txid) is not None for txid in before.txids):
+            return None
+        attempts = [(each.txid, each.raw) for each in before.attempts]
+        ours = sent_from(network, self._rules, payer, attempts, before.source, before.nonce or 0)
+        if not replaceable(network, reader, self._store, ours):
             return None
         try:
             wanted = replace(before, unsigned=payer.renew(before.unsigned, "normal", before.source))

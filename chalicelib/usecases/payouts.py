@@ -37,6 +37,7 @@ from chalicelib.usecases.changes import Close, Open, Post, Save, Still
 from chalicelib.usecases.fee_budget import USED_UP, FeeBudgets
 from chalicelib.usecases.first_nonce import counter_of
 from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.usecases.losses import replaceable, sent_from
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
 from chalicelib.usecases.payout_fees import Allowed, Denied, PayoutFees, gas_allowed
@@ -370,6 +371,10 @@ class Payouts:
             raise OrderMismatch(f"order {order.id} differs from what was signed in {', '.join(unlike)}")
         # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
         if not payer.renewable(order.unsigned, order.txid) or any(reader.receipt(txid) is not None for txid in order.txids):
+            return None
+        attempts = [(order.txid, order.raw), *((each.txid, each.raw) for each in order.earlier)]
+        ours = sent_from(network, self._rules, payer, attempts, order.wallet, order.nonce)
+        if not replaceable(network, reader, self._store, ours):
             return None
         try:
             wanted = replace(order, unsigned=payer.renew(order.unsigned, before.priority, wallet.address))

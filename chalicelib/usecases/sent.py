@@ -10,6 +10,7 @@ from typing import Protocol
 
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.chain import Receipt
+from chalicelib.domain.sightings import Ours
 from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.changes import Change, Save
 from chalicelib.usecases.outbox import News
@@ -37,9 +38,13 @@ class Sent(Protocol):
         Nothing where it is not due. Safe to call at every poll. Raises Unavailable."""
         ...
 
-    def lost(self, order: PaymentOrder, scanned: Scanned) -> int | None:
-        """Where no transaction of `order` can ever be mined, since another one used its nonce so long ago that no reorganisation
-        reaches it: how many nonces of the wallet are used for good. None otherwise. Raises Unavailable."""
+    def ours(self, order: PaymentOrder) -> Ours:
+        """The transactions of `order` by what they are met in blocks. Raises Unavailable."""
+        ...
+
+    def lost(self, order: PaymentOrder, scanned: Scanned) -> bool:
+        """Whether no transaction of `order` can ever be mined, nor anything in their place, so that it has failed: another one used
+        its nonce, and no reorganisation reaches that. Raises Unavailable."""
         ...
 
     def quote(self, sender: str, coin: Coin) -> FeeEstimate:
@@ -52,6 +57,9 @@ class SentAlone:
 
     def __init__(self, payer: ChainPayer, stuck: Stuck) -> None:
         self._payer, self._stuck = payer, stuck
+
+    def ours(self, order: PaymentOrder) -> Ours:
+        return self._stuck.ours([(each.txid, each.raw) for each in self.transactions(order)], order.wallet, order.nonce)
 
     def transactions(self, order: PaymentOrder) -> tuple[Attempt, ...]:
         if order.raw is None or order.txid is None:
@@ -67,7 +75,15 @@ class SentAlone:
     def renewal(self, withdrawal: Withdrawal, order: PaymentOrder, news: News, scanned: Scanned) -> list[Change]:
         """Due when it has waited too long and its own fee is what holds it up (`Stuck`)."""
         standing = self._stuck.look(
-            order.id, order, order.unsigned, order.txids, order.wallet, withdrawal.priority, withdrawal.updated_at, news.at, scanned
+            order.id,
+            order,
+            order.unsigned,
+            self.ours(order),
+            order.wallet,
+            withdrawal.priority,
+            withdrawal.updated_at,
+            news.at,
+            scanned,
         )
         if standing.usurped != order.usurped:
             return [Save(replace(order, usurped=standing.usurped, version=order.version + 1))]
@@ -77,8 +93,8 @@ class SentAlone:
         news.command(payout_command(withdrawal))
         return [] if order.renew else [Save(replace(order, renew=True, version=order.version + 1))]
 
-    def lost(self, order: PaymentOrder, scanned: Scanned) -> int | None:
-        return self._stuck.lost(order.usurped, order.nonce, order.wallet, scanned)
+    def lost(self, order: PaymentOrder, scanned: Scanned) -> bool:
+        return self._stuck.lost(self.ours(order), scanned)
 
     def quote(self, sender: str, coin: Coin) -> FeeEstimate:
         return self._payer.estimate(Payment(sender, sender, coin.contract, 1, 0))

@@ -19,6 +19,7 @@ from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, W
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.fee_budget import corrected
+from chalicelib.usecases.losses import Losses
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payouts import order_id
 from chalicelib.usecases.ports.accounts import FeeEstimate
@@ -73,6 +74,7 @@ class Settlement:
         self.waits_for_scan = False
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
         self._store, self._rules, self._clock = store, rules, clock
+        self._losses = Losses(network, reader, store)
 
     def follow(self, more: Callable[[], bool]) -> int:
         """Look at every payment that is out, oldest first: send again what the chain lost, settle what is final; how many.
@@ -108,13 +110,12 @@ class Settlement:
                 self._alone(order, attempt, attempts)
                 return
             mined = mined or receipt is not None
-        if mined:
+        if mined or self._losses.met(order.id, self._sent.ours(order), scanned):
             return
         if put_back(self._store, self._network.realm) is not None:
             return  # what it was replaced by may be unknown here: nothing is lost before that is looked for
-        used = self._sent.lost(order, scanned)
-        if used is not None and self._denied(withdrawal, attempts):
-            self._lose(withdrawal, order, used)
+        if self._sent.lost(order, scanned) and self._denied(withdrawal, attempts):
+            self._lose(withdrawal, order, scanned)
         elif not stopped(self._store, self._network.realm):
             self._renew(self._send_again(withdrawal, order, attempts), order, scanned)
 
@@ -185,19 +186,23 @@ class Settlement:
         if changes:
             self._store.commit(changes)
 
-    def _lose(self, withdrawal: Withdrawal, order: PaymentOrder, used: int) -> None:
+    def _lose(self, withdrawal: Withdrawal, order: PaymentOrder, scanned: Scanned) -> None:
         """Its nonce is used for good by a transaction that is not ours: it can never be mined, and its money is given back.
 
         Nonces that were not allotted and are used as well are passed over first, in a transaction of its own: whatever is built
-        from then on leaves no hole. Who dies between the two begins anew.
+        from then on leaves no hole. Who dies between the two begins anew. Those that a reorganisation may give back are waited for.
         """
+        counter = self._store.get(NonceCounter, network=order.network, wallet=order.wallet)
+        if counter is not None:
+            used = self._losses.used(self._rules.storage_form(self._network.slug, order.wallet), counter.next, scanned)
+            if used is None:
+                return
+            if used > counter.next:
+                self._store.commit([Save(counter.caught_up(used))])
         log.error(
             "ALARM %s: %s can never be mined, its nonce %d was used by others: it has failed, and somebody has the key of %s",
             *(self._network.id, order.id, order.nonce, order.wallet),
         )
-        counter = self._store.get(NonceCounter, network=order.network, wallet=order.wallet)
-        if counter is not None and counter.next < used:
-            self._store.commit([Save(counter.caught_up(used))])
         _, changes = bounced(
             self._store, self._rules, self._rates_of, self._network, withdrawal, order, self._clock.now_ms(),
             "another transaction used the nonce of its own: it can not be mined any more",

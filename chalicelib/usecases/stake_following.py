@@ -8,8 +8,11 @@ from dataclasses import replace
 from functools import partial
 
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.sightings import Ours
 from chalicelib.domain.stakes import Stake, stake_command
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.losses import Losses, stake_sent
+from chalicelib.usecases.note_gaps import NoteGaps
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -21,7 +24,7 @@ from chalicelib.usecases.stake_booking import StakeBooking
 from chalicelib.usecases.staking import OPEN_AT_ONCE
 from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Verdicts
+from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +46,8 @@ class StakeFollowing:
         verdicts: Verdicts,
     ) -> None:
         self._network, self._reader, self._node = network, reader, node
-        self._store, self._clock = store, clock
+        self._store, self._rules, self._clock, self._verdicts = store, rules, clock, verdicts
+        self._losses, self._gaps = Losses(network, reader, store), NoteGaps(network, store)
         self._booking = StakeBooking(network, reader, store, rules, clock, verdicts)
 
     def work(self, more: Callable[[], bool]) -> None:
@@ -64,17 +68,29 @@ class StakeFollowing:
             if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
                 self._booking.ripen(stake, receipt)
                 return
+        ours, scanned = stake_sent(self._network, self._rules, self._node, stake), self._verdicts.scanned()
+        if self._losses.met(stake.id, ours, scanned):
+            return
         if stopped(self._store, self._network.realm):
             return  # a stake is money that leaves the hot wallet, too
         if stake.raw is None or stake.unsigned is None:
             self._ask(stake)
-        elif stake.renew or self._node.renewable(stake.unsigned, stake.txid):
+        elif stake.renew or self._lost(stake, ours, scanned):
             self._ask(replace(stake, renew=True))
         else:
             try:
                 self._node.broadcast(stake.raw)
             except Refused as refused:
                 log.warning("%s: stake %s is in no block and the node refuses it: %s", self._network.id, stake.id, refused)
+
+    def _lost(self, stake: Stake, ours: Ours, scanned: Scanned) -> bool:
+        """Whether no block will ever have it: every node says so, and the blocks prove it (money rule 13)."""
+        if not self._node.renewable(stake.unsigned or "", stake.txid):
+            return False
+        lost = self._losses.lost(ours, scanned)
+        if not lost:
+            self._gaps.close(self._losses.gap(ours, scanned), scanned, self._clock.now_ms())
+        return lost
 
     def _ask(self, wanted: Stake) -> None:
         """Ask the function that signs for its signature, or for another one in place of what has expired."""

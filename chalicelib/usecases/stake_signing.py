@@ -16,7 +16,9 @@ from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.stakes import Stake, stake_work
 from chalicelib.domain.withdrawals import Attempt
 from chalicelib.usecases.changes import Close, Save
+from chalicelib.usecases.losses import replaceable, stake_sent
 from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
@@ -36,12 +38,13 @@ class StakeSigning:
     def __init__(
         self,
         store: Store,
+        rules: AddressRules,
         clock: Clock,
         signer: Signer,
         node_of: Callable[[Network], StakingNode],
         reader_of: Callable[[Network], ChainReader],
     ) -> None:
-        self._store, self._clock, self._signer = store, clock, signer
+        self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
         self._node_of, self._reader_of = node_of, reader_of
 
     def sign(self, network: NetworkId, stake_id: str) -> None:
@@ -80,6 +83,8 @@ class StakeSigning:
         if before.unsigned is None or before.raw is None or not node.renewable(before.unsigned, before.txid):
             return None
         if any(reader.receipt(txid) is not None for txid in before.txids):
+            return None
+        if not replaceable(network, reader, self._store, stake_sent(network, self._rules, node, before)):
             return None
         try:
             unsigned = node.prepare(before.wallet, before.amount, before.resource, before.created_at % 1000)

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.renewals import RenewalRules, Signed
+from chalicelib.domain.sightings import Ours
 from chalicelib.domain.withdrawals import Priority, Usurped
+from chalicelib.usecases.losses import Losses, has_nonces, sent_from
+from chalicelib.usecases.note_gaps import NoteGaps
 from chalicelib.usecases.open_nonces import open_nonces
 from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.verdicts import Scanned
@@ -30,10 +34,10 @@ class Stuck:
     """Made for one poll: it asks for the nonce of a wallet once, however many of its transactions wait. Signs nothing."""
 
     def __init__(
-        self, network: Network, reader: ChainReader, payer: ChainPayer, rules: RenewalRules, store: Store | None = None
+        self, network: Network, reader: ChainReader, payer: ChainPayer, rules: RenewalRules, store: Store, forms: AddressRules
     ) -> None:
-        """`store`: where nonces are looked for that the chain waits for; None where transactions have none."""
         self._network, self._reader, self._payer, self._rules, self._store = network, reader, payer, rules, store
+        self._forms, self._losses, self._gaps = forms, Losses(network, reader, store), NoteGaps(network, store)
         self._following: dict[str, int] = {}
         self._looked: set[str] = set()
 
@@ -42,27 +46,27 @@ class Stuck:
         name: str,
         signed: Signed,
         unsigned: str,
-        txids: Sequence[str],
+        ours: Ours,
         wallet: str,
         priority: Priority,
         since: int,
         now: int,
         scanned: Scanned,
     ) -> Standing:
-        """How it stands with a transaction that is in no block, whose attempts are `txids`, the newest first.
+        """How it stands with a transaction that is in no block, whose attempts are `ours`, the newest first.
 
         It should be replaced when it has waited too long, and its own fee is what holds it up: behind an earlier transaction of its
         wallet, more would not help. `unsigned` are the newest bytes before they were signed, `since` what happened to it last, in
         milliseconds. Raises Unavailable.
         """
-        as_it_was = Standing(False, signed.usurped)
+        as_it_was, txids = Standing(False, signed.usurped), ours.txids
         if not txids or not self._rules.stuck(signed, priority, since, self._network.block_time, now):
             return as_it_was
         nonce = self._payer.explain(unsigned).nonce
         if nonce is not None:
             following = self._next(wallet, nonce)
             if following > nonce:
-                return self._foreign(name, signed, txids, wallet, nonce, following, scanned)
+                return self._foreign(name, signed, txids, wallet, nonce, following, scanned, now)
             if signed.usurped is not None:
                 return Standing(False, None)
             if following < nonce:
@@ -71,13 +75,30 @@ class Stuck:
         if self._rules.exhausted(signed, expires=nonce is None):
             self._alarm("%s was replaced %d times and is in no block", name, len(signed.earlier))
             return as_it_was
-        return Standing(self._payer.renewable(unsigned, txids[0]), None)
+        if not self._payer.renewable(unsigned, txids[0]):
+            return as_it_was
+        if nonce is None and not self._losses.lost(ours, scanned):
+            # That every node says so is no proof: the blocks have to (money rule 13).
+            self._gaps.close(self._losses.gap(ours, scanned), scanned, now)
+            return as_it_was
+        return Standing(True, None)
 
     def _foreign(
-        self, name: str, signed: Signed, txids: Sequence[str], wallet: str, nonce: int, following: int, scanned: Scanned
+        self,
+        name: str,
+        signed: Signed,
+        txids: Sequence[str],
+        wallet: str,
+        nonce: int,
+        following: int,
+        scanned: Scanned,
+        now: int,
     ) -> Standing:
-        """Remember since when a transaction of somebody else has the nonce: since the last reorganisation at the earliest."""
+        """Remember since when a node says that a transaction of somebody else has the nonce. That is a hint, and no proof: it gives
+        nothing back. Where it should have been met in a block by now and was not, the blocks before there were notes are read."""
         known = signed.usurped is not None and signed.usurped.epoch == scanned.epoch
+        if signed.usurped is not None and known and scanned.height - signed.usurped.height >= self._network.reorg_depth:
+            self._gaps.close_since(signed.created_at, scanned, now)
         if known or any(self._reader.receipt(txid) is not None for txid in txids):
             return Standing(False, signed.usurped)  # or mined since it was looked at
         self._alarm("%s: a transaction that is not ours used the nonce %d of %s", name, nonce, wallet)
@@ -89,21 +110,20 @@ class Stuck:
 
     def _behind(self, name: str, wallet: str, nonce: int, following: int) -> None:
         """What has waited too long waits for `following`: an alarm where nothing of ours has that. Once for a wallet."""
-        if self._store is None or wallet in self._looked:
+        if wallet in self._looked:
             return
         self._looked.add(wallet)
         if following not in open_nonces(self._store, self._network, wallet):
             self._alarm("%s has the nonce %d of %s, and the chain waits for %d, which nothing has", name, nonce, wallet, following)
 
-    def lost(self, seen: Usurped | None, nonce: int, wallet: str, scanned: Scanned) -> int | None:
-        """Where somebody else's transaction has the nonce for good: how many nonces of the wallet are used by then. None otherwise.
+    def ours(self, attempts: Sequence[tuple[str, str]], wallet: str, nonce: int) -> Ours:
+        """A transaction whose attempts have these ids and signed bytes, by what it is met in blocks."""
+        return sent_from(self._network, self._forms, self._payer, attempts, wallet, nonce)
 
-        Seen since then at every look, through no reorganisation, and told by every node now. Raises Unavailable.
-        """
-        if seen is None or seen.epoch != scanned.epoch or scanned.height - seen.height < self._network.reorg_depth:
-            return None
-        used = min(seen.used, self._payer.used_nonces(wallet))
-        return used if used > nonce else None
+    def lost(self, ours: Ours, scanned: Scanned) -> bool:
+        """Whether somebody else's transaction has its nonce for good. One that expires is never lost so: another one is signed in
+        its place. Raises Unavailable."""
+        return has_nonces(self._network) and self._losses.lost(ours, scanned)
 
     def _next(self, wallet: str, nonce: int) -> int:
         """The wallet's next nonce: where `nonce` waits behind another one, as it was when last asked for."""

@@ -250,7 +250,7 @@ class WorkerServices(CoinMoveServices):
         if network.family != "tron" or network.simulated:
             return {}
         reader, renewals = self.reader(network), self.renewals
-        return {kind: Stuck(network, reader, self.loan_payer(network, kind), renewals) for kind in LOANS}
+        return {kind: Stuck(network, reader, self.loan_payer(network, kind), renewals, self.store, self.rules) for kind in LOANS}
 
     def staker(self, network: Network) -> Staker:
         """Raises LookupError for a network that is not simulated."""
@@ -322,7 +322,7 @@ class WorkerServices(CoinMoveServices):
     def stake_signing(self) -> StakeSigning:
         from chalicelib.usecases.stake_signing import StakeSigning
 
-        return StakeSigning(self.store, self.realm_clock, self.signer, self.staking_node, self.reader)
+        return StakeSigning(self.store, self.rules, self.realm_clock, self.signer, self.staking_node, self.reader)
 
     @cached_property
     def wallet_moves(self) -> MoveSigning:

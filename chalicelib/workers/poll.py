@@ -1,4 +1,8 @@
-"""Once a minute per network: settle what is out, scan new blocks, confirm, expire. Both realms, one after the other."""
+"""Once a minute per network: scan new blocks, settle what is out, confirm, expire. Both realms, one after the other.
+
+Blocks are read before what is out is looked at: what becomes of a transaction is decided by the blocks that it was met in, or was
+not (money rule 13). A long catch-up has half of the time at the most, so that what is out does not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +72,10 @@ def _put_back(network: Network) -> bool:
 def _poll(network: Network, more: Callable[[], bool]) -> None:
     wired = services()
     reached: list[Cursor] = []
+    begun = time.monotonic()
+
+    def may_scan() -> bool:
+        return more() and time.monotonic() - begun < SECONDS / 2
 
     def follow_the_clock() -> None:
         # Whoever moved the sandbox's clock may have died before every chain had a block of the new time.
@@ -75,7 +83,7 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         wired.simulated(network.id).catch_up()
 
     def pass_blocks() -> Cursor:
-        reached.append(wired.scanner(network).advance(more))
+        reached[:] = [wired.scanner(network).advance(may_scan)]
         return reached[-1]
 
     def scan() -> None:
@@ -83,7 +91,7 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         if glimpses is None:
             pass_blocks()
         else:
-            glimpses.look(pass_blocks, more)
+            glimpses.look(pass_blocks, may_scan)
 
     def confirm() -> None:
         for cursor in reached:
@@ -112,25 +120,31 @@ def _poll(network: Network, more: Callable[[], bool]) -> None:
         if network.simulated:
             each.take("follow the clock", follow_the_clock)
         each.take("hear nodes", wired.node_votes(network).look)
-        # What is out first: a long catch-up must not keep it waiting.
+        # What fell out of the chain is undone before the cursor stands on the new branch.
         _watch(network, each, more)
+        each.take("scan", scan)
         follow(each)
         each.take("quote fees", quote_fees)
-        each.take("scan", scan)
         if any(settlement.waits_for_scan for settlement in following.values()):
+            each.take("scan on", pass_blocks)
             follow(each)
         each.take("confirm", confirm)
         each.take("expire", expire)
         _collect(network, each, more)
         each.take("drain replaced wallets", lambda: wired.drains(network).work(more))
         each.take("look at wallets", wired.observer(network).look)
-        if network.family == "evm" and not network.simulated:
-            each.take("book balances", lambda: wired.balance_booker(network).work(more))
-            each.take("go round", lambda: wired.balance_booker(network).go_round(more))
-        if (loans := wired.loans(network)) is not None:
-            each.take("loans", lambda: loans.take_back(more))
-        if network.family == "tron":
-            each.take("stake", lambda: (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more))
+        _by_family(network, each, more)
+
+
+def _by_family(network: Network, each: Each, more: Callable[[], bool]) -> None:
+    wired = services()
+    if network.family == "evm" and not network.simulated:
+        each.take("book balances", lambda: wired.balance_booker(network).work(more))
+        each.take("go round", lambda: wired.balance_booker(network).go_round(more))
+    if (loans := wired.loans(network)) is not None:
+        each.take("loans", lambda: loans.take_back(more))
+    if network.family == "tron":
+        each.take("stake", lambda: (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more))
 
 
 def _watch(network: Network, each: Each, more: Callable[[], bool]) -> None:

@@ -14,16 +14,23 @@ from botocore.exceptions import BotoCoreError
 
 from chalicelib import wiring
 from chalicelib.chains.sandbox.payer import SandboxPayer
+from chalicelib.chains.sandbox.reader import SandboxReader
+from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ledger import BURNT, Balance, Book, totals
+from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder
 from chalicelib.store.queues import SqsQueues
+from chalicelib.usecases import losses
+from chalicelib.usecases import stuck as stuck_payments
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.losses import Losses
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, Died, install
+from tests.support.met import met_elsewhere
 from tests.support.shop import CONFIRMATIONS, ETHER, THIRST, Kms, Shop, open_shop
 from tests.support.stack import Stack
 
@@ -277,6 +284,9 @@ def test_bytes_without_a_nonce_have_to_name_the_wallet(shop: Shop, kms: Kms, mon
     withdrawal = stuck(shop)
     monkeypatch.setattr(SandboxPayer, "explain", explain)
     monkeypatch.setattr(SandboxPayer, "renewable", lambda *_: expired[0])
+    monkeypatch.setattr(Losses, "lost", lambda *_: expired[0])
+    for module in (losses, stuck_payments):
+        monkeypatch.setattr(module, "has_nonces", lambda _: False)
     shop.wait(STUCK)
     shop.turn()
     assert not shop.order(withdrawal).renew
@@ -414,13 +424,12 @@ def test_giving_back_what_can_never_be_mined_may_be_cut_anywhere(
     cutter = Cutter()
     install(cutter, monkeypatch)
     withdrawal, used = used_elsewhere(shop, monkeypatch)
-    used[0] = 3  # the third one was used later, and is not known to be for good
-    monkeypatch.setattr(SandboxPayer, "used_nonces", lambda *_: 2)
+    used[0] = 2
     order = shop.order(withdrawal)
-    assert order.usurped is not None
-    services().store.commit([Save(replace(order, usurped=replace(order.usurped, used=3), version=order.version + 1))])
+    met_elsewhere(shop.realm_network(), order.wallet, 0, 1)
     shop.mine(REORG_DEPTH - 1)
     shop.turn()
+    assert shop.withdrawal(withdrawal)["status"] == "confirming"
     shop.mine(1)
     shift, state = services().clock.shift_ms, shop.stack.snapshot()
 
@@ -448,3 +457,66 @@ def test_giving_back_what_can_never_be_mined_may_be_cut_anywhere(
         assert counter is not None and (counter.next, counter.foreign) == (2, ((1, 1),))
         assert (shop.order(withdrawal).state, shop.withdrawal(withdrawal)["status"], shop.available()) == ("bounced", "failed", "1")
         assert audit(services().store) == []
+
+
+def test_what_a_node_says_of_its_nonce_gives_nothing_back(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long, by every node's word: no block that was scanned has another transaction with it (money rule 13)."""
+    withdrawal, _ = used_elsewhere(shop, monkeypatch)
+    for _ in range(3):
+        shop.mine(REORG_DEPTH)
+        shop.turn()
+    assert (shop.withdrawal(withdrawal)["status"], shop.available()) == ("confirming", "0.75")
+
+
+def test_a_nonce_that_may_come_back_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The payment is lost, and what used the next nonce is not as deep yet: the counter passes over both, or over none."""
+    withdrawal, used = used_elsewhere(shop, monkeypatch)
+    wallet = shop.order(withdrawal).wallet
+    met_elsewhere(shop.realm_network(), wallet, 0)
+    shop.mine(5)
+    shop.turn()
+    used[0] = 2
+    met_elsewhere(shop.realm_network(), wallet, 1)
+    shop.mine(REORG_DEPTH - 5)
+    shop.turn()
+    assert shop.withdrawal(withdrawal)["status"] == "confirming"
+    shop.mine(5)
+    shop.turn()
+    assert (shop.withdrawal(withdrawal)["status"], shop.available()) == ("failed", "1")
+    counter = services().store.get(NonceCounter, network=shop.realm_network().id, wallet=wallet)
+    assert counter is not None and (counter.next, counter.foreign) == (2, ((1, 1),))
+
+
+def test_what_was_met_in_a_block_is_never_lost_nor_replaced(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Null receipts, and every node says that its nonce is used: by this very payment."""
+    withdrawal = shop.withdraw("0.25")
+    shop.turn()
+    order = shop.order(withdrawal)
+    real = SandboxReader.receipt
+    monkeypatch.setattr(SandboxReader, "receipt", lambda *_: None)
+    for _ in range(3):
+        shop.wait(STUCK)
+        shop.mine(REORG_DEPTH)
+        shop.turn()
+    assert (shop.withdrawal(withdrawal)["status"], shop.order(withdrawal).txids) == ("confirming", order.txids)
+    assert "no node tells its receipt" in caplog.text and "a transaction that is not ours" not in caplog.text
+    monkeypatch.setattr(SandboxReader, "receipt", real)
+    shop.turn()
+    assert (shop.withdrawal(withdrawal)["status"], shop.paid(), shop.available()) == ("confirmed", QUARTER, "0.75")
+
+
+def test_an_upgrade_in_the_middle_reads_the_blocks_before_it_again(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What used the nonce is in a block that was passed before there were notes."""
+    used_elsewhere(shop, monkeypatch)
+    cursor = services().store.get(Cursor, network=shop.realm_network().id)
+    assert cursor is not None
+    services().store.commit([Save(replace(cursor, noted_from=None, version=cursor.version + 1))])
+    shop.mine(REORG_DEPTH)
+    shop.turn()
+    met = services().store.get(Cursor, network=shop.realm_network().id)
+    assert met is not None and met.noted_from is not None and met.noted_from <= cursor.number
+    assert [r.status for r in services().store.every(Rescan)] == ["completed"]
+    shop.turn()
+    assert len(list(services().store.every(Rescan))) == 1

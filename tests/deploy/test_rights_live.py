@@ -19,6 +19,7 @@ from chalicelib.domain.chain import Block, Receipt, Transfer, Unmined
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.ranges import ScanRange
+from chalicelib.domain.sightings import Lifetime
 from chalicelib.domain.stakes import Resource
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.ports.accounts import FeeEstimate, Payment
@@ -119,6 +120,10 @@ class Stakes:
 
     def renewable(self, unsigned: str, txid: str) -> bool:
         return self.expired
+
+    def lifetime(self, raw: str, txid: str) -> Lifetime:
+        """From block 0 on, over before the time of any block."""
+        return Lifetime(0, self._chain.blocks[0].hash[16:32], 1)
 
 
 class Quoting:

@@ -227,7 +227,7 @@ class TronGround(Ground):
 
     def wait_out(self) -> int:
         self.node.call("dev/time", shift_seconds=DAY)
-        self.mine(20)
+        self.mine(20 + self.network.reorg_depth)
         return DAY * 1000
 
     def received(self, address: str) -> int:

@@ -87,10 +87,10 @@ class Shop:
         return sum(entry.get("amount", 0) for entry in account.get("frozenV2", ()) if entry.get("type") == kind)
 
     def expire(self) -> None:
-        """All that is signed until now and in no block can never be mined any more, and the clocks agree."""
+        """All that is signed until now and in no block can never be mined any more, as deep as proves it, and the clocks agree."""
         self.node.call("dev/time", shift_seconds=EXPIRED_SECONDS)
         services().clock.shift_ms += EXPIRED_SECONDS * 1000
-        self.node.mine(SOLID)
+        self.node.mine(SOLID + services().catalogue("live").networks["tron"].reorg_depth)
 
 
 @pytest.fixture(scope="module")

@@ -193,6 +193,9 @@ class EvmPayer:
         """Always: two transactions with one nonce are never both in the chain."""
         return True
 
+    def lifetime(self, raw: str, txid: str) -> None:
+        """None: what has a nonce does not expire."""
+
     def _renewed(self, old: transactions.Unsigned, priority: Priority, sender: str) -> transactions.Unsigned:
         head, funds = self._rpc.batch([("eth_getBlockByNumber", ["latest", False]), ("eth_getBalance", [sender, "latest"])])
         most = most_gas(self._network.slug, bool(old.data))

@@ -103,6 +103,9 @@ class SandboxPayer:
         """Always: every simulated network has nonces, whatever its family has, and one of two with the same is mined."""
         return True
 
+    def lifetime(self, raw: str, txid: str) -> None:
+        """None: what has a nonce does not expire."""
+
     def _filled(self, payment: Payment) -> Unsigned:
         form = self._chain.form
         network = self._network

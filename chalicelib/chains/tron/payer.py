@@ -19,6 +19,7 @@ from chalicelib.chains.tron.reader import MAINNET, Node, balance_of, call_failed
 from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, text_address, whole
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.sightings import Lifetime
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
@@ -135,8 +136,12 @@ class TronPayer:
         return self.prepare(Payment(before.owner, before.recipient or "", before.contract, before.amount, sequence, priority))
 
     def renewable(self, unsigned: str, txid: str) -> bool:
-        """Whether no block will ever have it, so that another may be signed in its place. Raises Unavailable."""
+        """Whether every node says that no block will ever have it. Raises Unavailable."""
         return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid))
+
+    def lifetime(self, raw: str, txid: str) -> Lifetime:
+        """In which blocks the signed bytes `raw` can be. Raises ValueError unless their id is `txid`."""
+        return transactions.lifetime(raw, txid)
 
     def _plan(self, payment: Payment, *, pays: bool = True, bare: bool = False) -> _Plan:
         """`pays`: only where the sender has what it would burn. `bare`: as if it had neither energy nor bandwidth."""

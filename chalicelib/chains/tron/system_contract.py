@@ -16,6 +16,7 @@ from chalicelib.chains.tron.reader import MAINNET, Node
 from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, whole
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.sightings import Lifetime
 from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -52,6 +53,10 @@ class SystemContract(ABC):
     def renewable(self, unsigned: str, txid: str) -> bool:
         """As `ChainPayer.renewable`: no block will ever have it."""
         return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid))
+
+    def lifetime(self, raw: str, txid: str) -> Lifetime:
+        """As `ChainPayer.lifetime`."""
+        return transactions.lifetime(raw, txid)
 
     def _paid(self, wallet: str, raw: bytes, amount: int) -> str:
         """`raw` as hex, once it is sure that `wallet` has `amount` sun and what its bytes cost now. Raises InsufficientFunds."""

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from chalicelib.chains.evm.abi import parse_transfer_call, transfer_call
 from chalicelib.chains.tron import protobuf
 from chalicelib.chains.tron.values import raw_address, text_address
+from chalicelib.domain.sightings import Lifetime
 from chalicelib.domain.stakes import Resource
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.ports.accounts import Opened
@@ -228,6 +229,15 @@ def opened(raw: str) -> Opened:
     if again.raw != raw:
         raise ValueError("the transaction is not in its canonical encoding")
     return Opened(unsigned.encode().hex(), again.txid, unsigned.owner)
+
+
+def lifetime(raw: str, txid: str) -> Lifetime:
+    """In which blocks the signed transaction `raw` can be. Raises ValueError unless its id is `txid`."""
+    unsigned, _ = disassemble(raw)
+    if unsigned.txid != txid:
+        raise ValueError("the transaction has another id")
+    reference = unsigned.reference
+    return Lifetime(int.from_bytes(reference.block_bytes), reference.block_hash.hex(), reference.expiration)
 
 
 def native_transfers(raw: bytes) -> list[tuple[str, str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from chalicelib.domain.sightings import Lifetime
 from chalicelib.domain.withdrawals import Priority
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -135,7 +136,13 @@ class ChainPayer(Protocol):
         ...
 
     def renewable(self, unsigned: str, txid: str) -> bool:
-        """Whether signing a replacement of `unsigned`, whose signed form is `txid`, can never pay twice. Where both have one nonce:
-        always. Where transactions have none: once this one is past its expiry and in no block, both for good. Raises Unavailable.
+        """Whether no node objects to a replacement of `unsigned`, whose signed form is `txid`. Where both have one nonce: always.
+        Where transactions have none: once every node says that this one is past its expiry and in no block. That proves nothing by
+        itself (`usecases.losses`). Raises Unavailable.
         """
+        ...
+
+    def lifetime(self, raw: str, txid: str) -> Lifetime | None:
+        """In which blocks the signed bytes `raw` can be; None where transactions have nonces. Raises ValueError for what `assemble`
+        did not make, or not under the id `txid`."""
         ...

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from chalicelib.domain.loans import Lendable
+from chalicelib.domain.sightings import Lifetime
 from chalicelib.domain.stakes import Resource
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -62,5 +63,9 @@ class DelegationNode(Protocol):
         ...
 
     def renewable(self, unsigned: str, txid: str) -> bool:
-        """As `ChainPayer.renewable`: whether no block will ever have it."""
+        """As `ChainPayer.renewable`: whether every node says that no block will ever have it."""
+        ...
+
+    def lifetime(self, raw: str, txid: str) -> Lifetime | None:
+        """As `ChainPayer.lifetime`."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from chalicelib.domain.sightings import Lifetime
 from chalicelib.domain.stakes import Resource
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -43,5 +44,9 @@ class StakingNode(Protocol):
         ...
 
     def renewable(self, unsigned: str, txid: str) -> bool:
-        """As `ChainPayer.renewable`: whether no block will ever have it."""
+        """As `ChainPayer.renewable`: whether every node says that no block will ever have it."""
+        ...
+
+    def lifetime(self, raw: str, txid: str) -> Lifetime | None:
+        """As `ChainPayer.lifetime`."""
         ...
