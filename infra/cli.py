@@ -12,13 +12,13 @@ import sys
 from collections.abc import Sequence
 
 from chalicelib.settings import STAGES
-from infra.commands import books, custody, deployment, merchants, networks, payments, put_back, restoring, treasury
+from infra.commands import books, custody, deployment, merchants, migrating, networks, payments, put_back, restoring, treasury
 from infra.commands.common import CanNot, Run
 from infra.stage_settings import declared, differences, of_stage
 
 UNCHECKED = ("prepare", "gateway", "mappings", "revoke", "stop-payments")
 """Deploying itself, and what must not wait for a deploy that went wrong."""
-GROUPS = (deployment, merchants, networks, custody, payments, treasury, books, restoring, put_back)
+GROUPS = (deployment, migrating, merchants, networks, custody, payments, treasury, books, restoring, put_back)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -39,24 +39,27 @@ def ensure_rows(store: Store, network: Network, clock: Clock) -> None:
 
     Raises Unavailable.
     """
-    if store.get(Migrated, network=network.id, name=ROWS) is None:
-        add_rows(store, network, store.every(Deposit), clock)
-
-
-def add_rows(store: Store, network: Network, deposits: Iterator[Deposit], clock: Clock) -> int:
-    """The same from `deposits`, all that there are, of whatever network; how many rows were missing. Raises Unavailable."""
+    if store.get(Migrated, network=network.id, name=ROWS) is not None:
+        return
     seen: set[tuple[int, str]] = set()
-    added = 0
-    for deposit in deposits:
-        if deposit.network != network.id or deposit.block_number is None or deposit.block in seen:
-            continue
-        seen.add(deposit.block)
-        number, hash_ = deposit.block
-        if store.get(DepositBlock, network=network.id, number=str(number), hash=hash_) is None:
-            added += _saved(store, DepositBlock(network.id, number, hash_))
+    for deposit in store.every(Deposit):
+        if deposit.network == network.id and deposit.block_number is not None and deposit.block not in seen:
+            seen.add(deposit.block)
+            add_row(store, network, *deposit.block)
+    note_rows(store, network, clock)
+
+
+def add_row(store: Store, network: Network, number: int, hash_: str) -> bool:
+    """Have this block told by its height; whether it was not. Raises Unavailable."""
+    if store.get(DepositBlock, network=network.id, number=str(number), hash=hash_) is not None:
+        return False
+    return _saved(store, DepositBlock(network.id, number, hash_))
+
+
+def note_rows(store: Store, network: Network, clock: Clock) -> None:
+    """Note that every block of `network` has its row. Raises Unavailable."""
     if store.get(Migrated, network=network.id, name=ROWS) is None:
         _saved(store, Migrated(network.id, ROWS, clock.now_ms()))
-    return added
 
 
 def _saved(store: Store, record: DepositBlock | Migrated) -> bool:

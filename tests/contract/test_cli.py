@@ -247,6 +247,13 @@ def test_a_halted_network_is_taken_up_again(cli: Cli, halted: Callable[[], Curso
     assert "not halted" in cli.refused("resume", "ethereum", "--realm", "test")
 
 
+def test_records_of_an_older_version_are_brought_up_to_date(cli: Cli) -> None:
+    """What it does to them is in tests/nodes/test_deep_reorganisations.py. A new stage has none."""
+    for _ in range(2):
+        assert cli("migrate") == 0
+        assert cli.out == "deposits: 0 blocks listed by height, the logs of 0 transactions claimed\n"
+
+
 @pytest.fixture(scope="module")
 def anvil() -> Iterator[Anvil]:
     with Anvil(1) as node:

@@ -4,16 +4,20 @@ are the deposits that they were. The ledger says what the chain says, whatever w
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 import pytest
 
-from chalicelib.domain.chain import Cursor
+from chalicelib.domain.chain import Cursor, DepositBlock
+from chalicelib.domain.claims import LogClaim
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.usecases.audit import audit
+from chalicelib.usecases.changes import Delete
 from chalicelib.usecases.ports.failures import Halted
 from chalicelib.wiring import services
+from infra.commands.migrating import migrate
 from infra.local.nodes import mine
 from infra.local.tokens import call_data
 from tests.nodes.conftest import send_token
@@ -282,4 +286,41 @@ def test_a_scan_that_dies_is_finished_by_the_next(shop: Shop, monkeypatch: pytes
     assert (found.position, found.status) == ("log:1", "confirmed")
     assert found.id == deposit_id(network().id, found.txid, "log:0")
     assert shop.available()["usdt"] == "10"
+    assert audit(services().store) == []
+
+
+@pytest.mark.parametrize("migrated", [True, False])
+def test_deposits_of_an_older_version(shop: Shop, migrated: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """They have no claims, and no rows of their blocks. `resume` credits nothing twice all the same; `migrate` keeps the id."""
+    payers = Payers(shop)
+    made = shop.post("/v1/invoices", currency="usdt", amount="100", network="arbitrum")
+    mine(shop.node.rpc)
+    height = int(shop.node.rpc.call("eth_blockNumber"), 16)
+    elsewhere = payers.pay(OUT, UNIT, 1)
+    paid = payers.pay(made["address"], 100 * UNIT)
+    shop.confirm()
+    mine(shop.node.rpc, REORG_DEPTH + CONFIRMATIONS)
+    shop.run()
+    (before,) = deposits(made["address"])
+    store = services().store
+    for claim in list(store.every(LogClaim)):
+        store.commit([Delete(LogClaim, {"network": claim.network, "txid": claim.txid})])
+    for row in list(store.every(DepositBlock)):
+        store.commit([Delete(DepositBlock, {"network": row.network, "number": str(row.number), "hash": row.hash})])
+    if migrated:
+        for written in ("claimed", "0 blocks listed by height, the logs of 0 transactions claimed"):
+            assert migrate(argparse.Namespace()) == 0
+            assert written in capsys.readouterr().out
+        claim_of = store.get(LogClaim, network=network().id, txid=before.txid)
+        assert claim_of is not None and claim_of.deposit(0) == before.id
+    payers.reorganise(int(shop.node.rpc.call("eth_blockNumber"), 16) - height, [[]] * 40 + [[elsewhere, paid]])
+    refuse(shop)
+    services().scanner(network()).resume()
+    shop.run()
+    shop.confirm()
+    assert shop.available()["usdt"] == "100"
+    found = {d.id: d.status for d in deposits(made["address"])}
+    assert found.pop(before.id) == ("confirmed" if migrated else "orphaned")
+    assert list(found.values()) == ([] if migrated else ["confirmed"])
+    assert came_in() == on_chain(shop, made["address"])
     assert audit(services().store) == []
