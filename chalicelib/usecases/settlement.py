@@ -224,6 +224,10 @@ class Settlement:
         fee = self._sent.fee(order, attempt, receipt)
         debited = debit_of(before, fee, success)
         counted = corrected(self._store, self._rates_of, before if success else replace(before, uncharged=0), fee, news.at)
+        if counted.changes and not success and order.contract is not None:
+            # Two coins of the wallet are moved by that, and its transaction has no room for more: by itself, and once.
+            self._store.commit([Save(replace(counted.withdrawal, version=before.version + 1)), *counted.changes])
+            raise Conflict(None)
         entry = self._entry(catalogue, before, order, state, fee, debited, news.at)
         after = replace(
             counted.withdrawal,

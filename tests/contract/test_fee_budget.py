@@ -14,7 +14,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.fee_budget import MICROS, FeesBorne
 from chalicelib.domain.ledger import Book, JournalEntry, operator, totals
 from chalicelib.domain.money import format_units
-from chalicelib.domain.rates import Rates
+from chalicelib.domain.rates import Rate, Rates
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.addresses import family_key
@@ -265,3 +265,18 @@ def test_each_network_has_a_budget_of_its_own(shop: Shop) -> None:
 def test_what_was_stored_before_there_was_a_budget_is_read(shop: Shop) -> None:
     record = shop.record(shop.withdraw("0.001"))
     assert isinstance(record, Withdrawal) and (record.borne, record.uncharged) == (None, 0)
+
+
+@pytest.mark.parametrize("outcome", ["fail", "confirm"])
+def test_a_tokens_settlement_is_corrected_in_transactions_of_ten(shop: Shop, monkeypatch: pytest.MonkeyPatch, outcome: str) -> None:
+    """A failure moves two coins of the wallet, and its transaction has no room for the budget besides."""
+    shop.credit("50", "usdt")
+    dearer = Rates([Rate("eth", "USD", "4000", 0, "an hour ago")])
+    monkeypatch.setattr(services().fee_budgets, "_rates_of", lambda realm: dearer)
+    withdrawal = shop.withdraw("25", "usdt")
+    assert shop.post(f"/v1/sandbox/withdrawals/{withdrawal}", {"outcome": outcome}).status == 200
+    settled(shop)
+    assert states(shop, withdrawal) == ["failed" if outcome == "fail" else "confirmed"]
+    done = shop.record(withdrawal)
+    assert done.borne is not None and done.borne.micros == counted(shop) == 65_000 * 20 * 3000 // 1000
+    assert shop.available("usdt") == ("50" if outcome == "fail" else "25")
