@@ -160,16 +160,18 @@ def unwatched(watched: Watched | None, network: Network) -> bool:
     return watched is not None and not is_service(watched) and network.slug not in watched.networks
 
 
-def unwatched_words(watched: Watched, network: Network) -> str:
-    """Why nothing is paid to such an address, and what helps."""
-    there = ", ".join(watched.networks)
-    return f"is a deposit address of this service that is not watched on {network.slug}: pay on {there}, or to a cross address"
+def unwatched_words(network: Network) -> str:
+    """Why nothing is paid to such an address, and what helps. Where it is watched is its owner's to tell."""
+    slug = network.slug
+    return (
+        f"is a deposit address of this service that is not watched on {slug}: ask its owner for one of {slug}, or a cross address"
+    )
 
 
 def _never(watched: Watched | None, network: Network) -> str | None:
     if is_service(watched):
         return "is a wallet of the service itself"
-    return unwatched_words(watched, network) if watched is not None and unwatched(watched, network) else None
+    return unwatched_words(network) if unwatched(watched, network) else None
 
 
 def token_contracts(catalogue: Catalogue, network: Network, addresses: AddressRules) -> frozenset[str]:

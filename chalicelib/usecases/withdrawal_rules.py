@@ -284,7 +284,7 @@ class Rules:
             if is_service(ours):
                 raise BusinessRule(output.address_field, "is a wallet of the service itself")
             if ours is not None and unwatched(ours, self.network):
-                raise BusinessRule(output.address_field, unwatched_words(ours, self.network))
+                raise BusinessRule(output.address_field, unwatched_words(self.network))
             if self._addresses.storage_form(slug, output.to_address) in contracts:
                 raise BusinessRule(output.address_field, "is the contract of a token: what is sent there is lost")
 

@@ -15,6 +15,7 @@ from chalicelib.domain.strays import StrayPayment
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.stray_reading import Reading, StrayReader
 from chalicelib.wiring import services
 from tests.support.shop import PAYEE, Shop
 from tests.support.stack import Response, Stack
@@ -434,6 +435,25 @@ def test_what_can_not_be_read(desk: Desk) -> None:
     services().store.commit([Save(replace(network, status="inactive", version=network.version + 1))])
     services().store.forget_catalogue()
     refused(look("polygon", nobodys), "not active here")
+
+
+def test_a_transaction_that_pays_many(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More movements than one transaction of the store has room for: all are stored, and the answer with the last of them."""
+    txid = desk.pay()
+    real = StrayReader.read
+
+    def many(self: StrayReader, txid: str) -> Reading:
+        reading = real(self, txid)
+        (one,) = reading.arrived
+        return replace(reading, arrived=tuple(replace(one, deposit=f"tx_{n:026d}") for n in range(23)))
+
+    monkeypatch.setattr(StrayReader, "read", many)
+    body = {"network": "polygon", "txid": txid}
+    first, again = (desk.call("POST", "", body, **{"Idempotency-Key": "many"}) for _ in range(2))
+    assert [p["id"] for p in first.json["data"]["payments"]] == [f"tx_{n:026d}" for n in range(23)]
+    assert (first.status, again.body) == (201, first.body)
+    assert desk.read(txid)["payments"] == first.json["data"]["payments"]
+    assert desk.call("GET", "?limit=5").json["meta"]["pagination"]["total"] == 23
 
 
 def test_it_is_the_operators_alone(desk: Desk) -> None:
