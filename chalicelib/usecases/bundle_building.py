@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.bundles import Built, Bundle, BundledPayout
@@ -15,6 +16,7 @@ from chalicelib.usecases.bundle_parts import members, most_urgent, same_place, s
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.coin_proofs import bundle_unproved
 from chalicelib.usecases.hot_coins import coins_of
+from chalicelib.usecases.payout_fees import WORTH_MORE, Denied, PayoutFees
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -22,6 +24,7 @@ from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.withdrawal_steps import waiting_for_fees
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +40,9 @@ class BundleBuilding:
         payer_of: Callable[[Network], CoinPayer],
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
+        fees: PayoutFees,
     ) -> None:
-        self._store, self._rules, self._clock = store, rules, clock
+        self._store, self._rules, self._clock, self._fees = store, rules, clock, fees
         self._payer_of, self._reader_of, self._renewals = payer_of, reader_of, renewals
 
     def spendable(self, network: Network, wallet: Wallet, held: HeldCoins, most: int = MOST_INPUTS) -> list[Unspent]:
@@ -67,7 +71,10 @@ class BundleBuilding:
         if not bundle.payouts:
             return bundle
         kept, plan = self._payable(network, wallet, held, bundle)
-        bundle = self._without_others(network, bundle, kept)
+        bundle = self._without_others(network, bundle, kept, "liquidity")
+        if plan is not None:
+            worth, plan = self._worth(network, wallet, held, bundle, plan)
+            bundle = self._without_others(network, bundle, worth, "fees")
         if plan is None:
             return bundle
         built = self._built(network, wallet, bundle, held, plan)
@@ -100,8 +107,45 @@ class BundleBuilding:
                 log.error("ALARM %s: %s leaves %s, it can not be paid now: %s", network.id, payout.withdrawal, bundle.id, refused)
         return kept, plan
 
-    def _without_others(self, network: Network, bundle: Bundle, kept: Sequence[BundledPayout]) -> Bundle:
-        """Let all but `kept` leave, each in a transaction of its own. They stay processing, and their payouts open."""
+    def _worth(
+        self, network: Network, wallet: Wallet, held: HeldCoins, bundle: Bundle, plan: CoinPlan
+    ) -> tuple[Sequence[BundledPayout], CoinPlan | None]:
+        """What of a bundle may be paid at its share of the fee of `plan`, and the transaction that pays that.
+
+        The rate may have risen since they joined. Those that leave make the shares of the others larger, so it is asked again.
+        """
+        kept, last = list(bundle.payouts), plan
+        while kept:
+            denied = self._denied(network, bundle, kept, last.fee)
+            if not denied:
+                return kept, last
+            for name, why in denied.items():
+                log.error("ALARM %s: %s leaves %s: %s", network.id, name, bundle.id, why)
+            kept = [payout for payout in kept if payout.withdrawal not in denied]
+            if kept:
+                payer = self._payer_of(network)
+                coins, rate = self.spendable(network, wallet, held), payer.fee_rate(bundle.priority)
+                last = payer.plan(wallet.address, coins, [Output(p.recipient, p.amount) for p in kept], rate)
+        return [], None
+
+    def _denied(self, network: Network, bundle: Bundle, payouts: Sequence[BundledPayout], fee: int) -> dict[str, str]:
+        """Which of `payouts` may not be paid at an equal share of `fee`, and why. Records are read only where that is in doubt."""
+        share = -(-fee // len(payouts))
+        names = {payout.withdrawal for payout in payouts if payout.amount < share}
+        if not names:
+            return {}
+        found: dict[str, str] = {}
+        for withdrawal, _ in members(self._store, bundle):
+            if withdrawal.id in names:
+                said = self._fees.judge(self._store.catalogue(network.realm), network, withdrawal, share)
+                found |= {withdrawal.id: said.why} if isinstance(said, Denied) else {}
+        return found
+
+    def _without_others(
+        self, network: Network, bundle: Bundle, kept: Sequence[BundledPayout], reason: Literal["liquidity", "fees"]
+    ) -> Bundle:
+        """Let all but `kept` leave, each in a transaction of its own. They stay processing, and their payouts open; they wait for
+        `reason`."""
         if len(kept) == len(bundle.payouts):
             return bundle
         stay = {payout.withdrawal for payout in kept}
@@ -115,8 +159,9 @@ class BundleBuilding:
             urgent = most_urgent([priorities[payout.withdrawal] for payout in left]) if left else "low"
             bundle = replace(bundle, payouts=left, priority=urgent).next(now)
             alone = replace(order, bundle=None, version=order.version + 1)
-            waits = replace(withdrawal, pending_reason="liquidity", updated_at=now, version=withdrawal.version + 1)
-            self._store.commit([Save(bundle), Save(alone), Save(waits)])
+            short = replace(withdrawal, pending_reason="liquidity", updated_at=now, version=withdrawal.version + 1)
+            waits = [Save(short)] if reason == "liquidity" else waiting_for_fees(withdrawal, now, now)
+            self._store.commit([Save(bundle), Save(alone), *waits])
         return bundle
 
     def build_replacement(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
@@ -147,6 +192,11 @@ class BundleBuilding:
         most = min(bundle.signed[-1].fee * self._renewals.times, MOST_RATE * built.vsize // 1000)
         if not newest.fee < built.fee <= most:
             log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, bundle.id, built.fee)
+            self._store.commit([Save(as_it_is.next(now))])
+            return as_it_is.next(now)
+        if len(self._denied(network, bundle, bundle.payouts, built.fee)) == len(bundle.payouts):
+            # Where it is worth its share to one of them, the others do not hold that one up.
+            log.warning("ALARM %s: %s is stuck and is not replaced for %d: %s", network.id, bundle.id, built.fee, WORTH_MORE)
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)
         earlier = (*bundle.earlier, replace(newest, unsigned=""))

@@ -13,7 +13,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.ids import asset_parts, new_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, fee_at
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, ended, fee_at
 from chalicelib.usecases.bundle_building import BundleBuilding
 from chalicelib.usecases.bundle_parts import bundle_work, most_urgent, same_place
 from chalicelib.usecases.changes import Change, Conflict, Open, Save, Still
@@ -21,6 +21,7 @@ from chalicelib.usecases.fee_budget import USED_UP, Counted, FeeBudgets
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
+from chalicelib.usecases.payout_fees import Denied, PayoutFees
 from chalicelib.usecases.payouts import order_id
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -47,9 +48,10 @@ class BundleGathering:
         payer_of: Callable[[Network], CoinPayer],
         checks: PayoutChecks,
         building: BundleBuilding,
+        fees: PayoutFees,
         budgets: FeeBudgets,
     ) -> None:
-        self._budgets = budgets
+        self._fees, self._budgets = fees, budgets
         self._store, self._rules, self._clock = store, rules, clock
         self._payer_of, self._checks, self._building = payer_of, checks, building
 
@@ -68,7 +70,7 @@ class BundleGathering:
         wanted = self._open_ones(network, wallet, first, room) if room > 0 else []
         share = 0
         if wanted:
-            wanted, fee = self._covered(network, wallet, held, bundle, wanted)
+            wanted, fee = self._worth(network, wallet, held, bundle, wanted, first)
             share = fee // max(1, len(wanted) + (0 if bundle is None else len(bundle.payouts)))
         for withdrawal in wanted:
             bundle, held = self._join(network, wallet, bundle, held, withdrawal, share)
@@ -128,6 +130,28 @@ class BundleGathering:
         """The order of a withdrawal that left its bundle and is in no other."""
         order = None if withdrawal.status != "processing" else self._store.get(PaymentOrder, id=order_id(withdrawal))
         return order if order is not None and order.unbundled else None
+
+    def _worth(
+        self, network: Network, wallet: Wallet, held: HeldCoins, bundle: Bundle | None, wanted: list[Withdrawal], first: Withdrawal
+    ) -> tuple[list[Withdrawal], int]:
+        """Those of the covered ones whose share of the fee may be spent on them, and the fee of paying all of them.
+
+        The others wait with the reason `fees`. Without them the shares are larger, so it is asked again until all may be paid.
+        """
+        able, fee = self._covered(network, wallet, held, bundle, wanted)
+        while able:
+            share = -(-fee // (len(able) + (0 if bundle is None else len(bundle.payouts))))
+            catalogue = catalogue_views(self._store, able[0])[0]
+            denied = {w.id: said for w in able if isinstance(said := self._fees.judge(catalogue, network, w, share), Denied)}
+            if not denied:
+                break
+            for withdrawal in able:
+                # Each in its turn: what is asked for now says so, and fails once it has waited for a day.
+                if withdrawal.id in denied and (withdrawal.id == first.id or withdrawal.pending_reason != "fees"):
+                    self._checks.wait_for_fees(network, withdrawal, denied[withdrawal.id].why)
+            rest = [withdrawal for withdrawal in able if withdrawal.id not in denied]
+            able, fee = self._covered(network, wallet, held, bundle, rest) if rest else ([], 0)
+        return able, fee
 
     def _covered(
         self, network: Network, wallet: Wallet, held: HeldCoins, bundle: Bundle | None, wanted: list[Withdrawal]
@@ -225,7 +249,7 @@ class BundleGathering:
             version=1 if known is None else known.version + 1,
         )
         after = replace(
-            before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee,
+            before, status="processing", pending_reason=None, from_address=wallet.address, fee=fee, fee_wait=ended(before.fee_wait),
             order_id=order.id, updated_at=news.at, risk=before.risk if judged is None else judged.assessment or before.risk,
         )  # fmt: skip
         after = stepped(news, views, before, after)

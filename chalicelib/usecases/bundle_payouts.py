@@ -35,6 +35,7 @@ from chalicelib.usecases.changes import Change, Close, Conflict, Open, Post, Sav
 from chalicelib.usecases.fee_budget import FeeBudgets
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
+from chalicelib.usecases.payout_fees import PayoutFees
 from chalicelib.usecases.payouts import Outcome, order_id
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -70,8 +71,9 @@ class BundlePayouts:
         self._store, self._rules, self._clock, self._payer_of = store, rules, clock, payer_of
         self._budgets = budgets
         checks = PayoutChecks(store, rules, clock, risk, rates_of)
-        self._building = BundleBuilding(store, rules, clock, payer_of, reader_of, renewals)
-        self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building, budgets)
+        fees = PayoutFees(store, rates_of)
+        self._building = BundleBuilding(store, rules, clock, payer_of, reader_of, renewals, fees)
+        self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building, fees, budgets)
         self._signing = BundleSigning(store, rules, clock, signer, payer_of, checks)
 
     def advance(self, network: Network, tenant: TenantId, withdrawal_id: str) -> Outcome:

@@ -11,7 +11,7 @@ from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, li
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.rates import Rates, RatesOf
-from chalicelib.domain.withdrawals import FEES_WAIT_MS, FeeWait, PendingReason, Withdrawal
+from chalicelib.domain.withdrawals import FEES_WAIT_MS, PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.fee_budget import corrected
@@ -21,7 +21,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.risk import Judged, Risk
 from chalicelib.usecases.views import Views
-from chalicelib.usecases.withdrawal_steps import catalogue_views, fees_request, given_back, purse_of, sent_back
+from chalicelib.usecases.withdrawal_steps import catalogue_views, given_back, purse_of, sent_back, waiting_for_fees
 
 log = logging.getLogger(__name__)
 
@@ -104,13 +104,7 @@ class PayoutChecks:
             return self.fail(before, f"{why}, for 24 hours")
         if before.pending_reason != "fees":
             log.warning("ALARM %s: %s waits: %s", network.id, before.id, why)
-        waiting = replace(
-            before, pending_reason="fees", fee_wait=FeeWait(since, None if known is None else known.accepted_by), updated_at=now,
-            version=before.version + 1,
-        )  # fmt: skip
-        # So that an operator's key, which knows its id alone, finds it.
-        findable = [] if known is not None else [Save(fees_request(before))]
-        self._store.commit([Save(waiting), *findable])
+        self._store.commit(waiting_for_fees(before, now, since))
         return None
 
     def halt(self, network: Network, before: Withdrawal) -> None:

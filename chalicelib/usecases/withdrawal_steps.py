@@ -15,7 +15,7 @@ from chalicelib.domain.limits import Paid, PayeeSpent, Spent, without_payment
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf, no_rates
 from chalicelib.domain.risk import Assessment
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, may_follow
+from chalicelib.domain.withdrawals import FeeWait, PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.fee_budget import Counted, corrected
@@ -135,6 +135,15 @@ def fees_request(withdrawal: Withdrawal) -> ApprovalRequest:
     return ApprovalRequest(
         fees_request_id(withdrawal.id), withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open=False, version=1
     )
+
+
+def waiting_for_fees(before: Withdrawal, now: int, since: int | None) -> list[Change]:
+    """What stores that it waits with the reason `fees`; `since` is when its own fee became too high, in milliseconds since 1970."""
+    known = before.fee_wait
+    wait = FeeWait(since, None if known is None else known.accepted_by)
+    waiting = replace(before, pending_reason="fees", fee_wait=wait, updated_at=now, version=before.version + 1)
+    # So that an operator's key, which knows its id alone, finds it.
+    return [Save(waiting), *([Save(fees_request(before))] if known is None else [])]
 
 
 @dataclass(frozen=True, slots=True)
