@@ -21,6 +21,7 @@ from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
 from chalicelib.domain.collecting import Collecting, Collection, Distribution
 from chalicelib.domain.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.events import balance_object
+from chalicelib.domain.given_up import GivenUp
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
 from chalicelib.domain.invoices import SUMS, Invoice
@@ -65,6 +66,7 @@ class Books:
     coin_moves: list[CoinMove] = field(default_factory=list)
     consolidations: list[ConsolidationQueue] = field(default_factory=list)
     strays: list[StrayPayment] = field(default_factory=list)
+    given_up: list[GivenUp] = field(default_factory=list)
     outbox: list[str] = field(default_factory=list)
     """Ids of the outbox rows."""
     events_since: int = 0
@@ -90,7 +92,7 @@ def violations(books: Books) -> list[str]:
         *coins_agree(
             books.held, books.bundles, books.orders, books.withdrawals, books.deposits, books.wallets, books.work, books.coin_moves
         ),
-        *moves_agree(books.moves, books.own),
+        *moves_agree(books.moves, books.own, {g.id for g in books.given_up}),
         *coin_moves_agree(
             books.coin_moves, books.consolidations, books.own, books.deposits, books.wallets, books.work, not books.outbox
         ),
@@ -291,11 +293,18 @@ def _reserved(books: Books) -> Iterable[str]:
 
 def _nonces(books: Books) -> Iterable[str]:
     used: dict[tuple[str, str], list[int]] = defaultdict(list)
+    # What was given up leaves its nonce to a filler: that both have it keeps the one from being mined beside the other.
+    fillers = {(m.network, m.source, m.nonce) for m in books.moves if m.kind == "filler"}
+    given_up = {g.id for g in books.given_up}
     for order in books.orders:
+        if order.withdrawal_id in given_up and (order.network, order.wallet, order.nonce) in fillers:
+            continue
         if order.bundle is None and not order.unbundled:
             used[order.network, order.wallet].append(order.nonce)
     # Withdrawals and moves of one wallet take their nonces from one counter; a deposit address has one of its own.
     for move in books.moves:
+        if move.id in given_up and move.kind != "filler" and (move.network, move.source, move.nonce) in fillers:
+            continue
         if move.nonce is not None:
             used[move.network, move.source].append(move.nonce)
     following: dict[tuple[str, str], int] = {(c.network, c.wallet): c.next for c in books.counters}
@@ -357,6 +366,7 @@ def _obligations(books: Books) -> Iterable[str]:
         "rescan": {r.id for r in books.rescans if not r.done},
         "stake": {s.id for s in books.stakes if s.status == "pending"},
         "move": {m.id for m in books.moves if not m.at_rest},
+        "givenup": {g.id for g in books.given_up if g.state == "open"},
     }
     paid = {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("confirmed", "failed") and w.order_id is not None}
     for watched in sorted({work.rsplit("|", 1)[0] for work in open_ids["settled"]} - paid):

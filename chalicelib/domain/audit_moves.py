@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from chalicelib.domain.coins_held import OwnTransaction
 from chalicelib.domain.moves import WHOLE_TRANSACTION, Move
 
 
-def moves_agree(moves: Sequence[Move], own: Sequence[OwnTransaction]) -> Iterable[str]:
-    """Every violation, one sentence each."""
+def moves_agree(moves: Sequence[Move], own: Sequence[OwnTransaction], given_up: Collection[str] = ()) -> Iterable[str]:
+    """Every violation, one sentence each. `given_up` are the ids of those that an operator gave up: they may fail in no block."""
     credits_nobody = {(each.network, each.txid) for each in own if WHOLE_TRANSACTION in each.positions}
     for move in moves:
         name = f"move {move.id}"
@@ -21,7 +21,8 @@ def moves_agree(moves: Sequence[Move], own: Sequence[OwnTransaction]) -> Iterabl
             yield f"{name} is {move.state}, and its signed bytes say otherwise"
         if move.renew and move.state != "signed":
             yield f"{name} is {move.state} and to be replaced"
-        final = move.state in ("settled", "failed") and move.usurped is None
+        in_no_block = move.usurped is not None or (move.state == "failed" and move.mined is None and move.id in given_up)
+        final = move.state in ("settled", "failed") and not in_no_block
         if (move.mined is not None) != final or (move.block_hash is not None) != final or (final and move.arrived is None):
             yield f"{name} is {move.state}, and its block says otherwise"
         if final and move.mined not in move.txids:

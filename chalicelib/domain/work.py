@@ -15,7 +15,7 @@ from chalicelib.domain.ids import TenantId
 WorkKind = Literal[
     "outbox", "deposit", "batch", "approval", "payout", "sent", "settled", "expiry", "delivery", "rescan", "stake",
     "staked", "bundle", "glimpse", "range", "move", "moved", "collectable", "collection", "coinmove", "coinmoved", "drain",
-    "loan", "redelivery", "unheld", "stray",
+    "loan", "redelivery", "unheld", "stray", "givenup",
 ]  # fmt: skip
 """`batch`: one whose withdrawals are not all stored yet; `approval`: a withdrawal that somebody has to agree to; `payout`: one
 that has to be signed; `sent`: one that is signed and has to be settled; `settled`: one that is settled, and watched while a
@@ -28,7 +28,8 @@ whose coins may have to be collected (of networks of coins: a deposit that is no
 by when it is next looked at; `drain`: a wallet that was replaced and is not empty; `loan`: energy that was lent and is
 not back yet; `redelivery`: a job that sends an endpoint the events of a time again; `unheld`: an endpoint that is paused no more,
 whose put-aside deliveries have to be sent or cancelled; `stray`: a payment on the wrong network that is the operator's merchant's,
-and whose withdrawal is not ordered yet."""
+and whose withdrawal is not ordered yet; `givenup`: a transaction
+of ours that an operator gave up, while it has to be ended, or may be mined after all."""
 LANES = 8
 """Lanes of the kinds that belong to no network, so that no partition gets all writes."""
 NOTICE = "note"

@@ -290,6 +290,7 @@ RECORDS: dict[str, Kind] = {
     "Bundle": Kind("payouts", lambda r: f"bundle#{r.id}"),
     "HeldCoins": Kind("payouts", lambda r: f"coins#{r.network}#{r.wallet}"),
     "ConsolidationQueue": Kind("payouts", lambda r: f"coincol#{r.network}"),
+    "GivenUp": Kind("payouts", lambda r: f"givenup#{r.id}"),
     "OwnTransaction": Kind("payouts", lambda r: f"own#{r.network}#{r.txid}"),
     "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),
     "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id, _event_lists, module="webhooks"),

@@ -12,6 +12,7 @@ from chalicelib.domain.coin_moves import CoinMove, ConsolidationQueue
 from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
 from chalicelib.domain.collecting import Collecting, Collection, Distribution
 from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.given_up import GivenUp
 from chalicelib.domain.invoice_totals import InvoiceTotals
 from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
@@ -63,6 +64,7 @@ def read_books(store: Store, now_ms: int) -> Books:
         coin_moves=list(store.every(CoinMove)),
         consolidations=list(store.every(ConsolidationQueue)),
         strays=list(store.every(StrayPayment)),
+        given_up=list(store.every(GivenUp)),
         outbox=[row.id for row in rows],
         events_since=since,
         aged=any(merchant.created_at < since for merchant in store.every(Merchant)),

@@ -22,6 +22,7 @@ from functools import partial
 from chalicelib.domain.bundles import Built, Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
+from chalicelib.domain.given_up import GivenUp
 from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
@@ -30,6 +31,7 @@ from chalicelib.usecases.bundle_sent import SentTogether
 from chalicelib.usecases.changes import Change, Close, Save
 from chalicelib.usecases.coin_attempts import CoinAttempts
 from chalicelib.usecases.coins_standing import as_they_stand
+from chalicelib.usecases.given_up import WHY
 from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -202,12 +204,14 @@ class BundleSettlement:
         self._give_back(dead)
 
     def _give_back(self, bundle: Bundle) -> None:
-        for withdrawal, order in members(self._store, bundle):
-            if order.state == "signed":
-                self._bounce(withdrawal, order)
-
-    def _bounce(self, before: Withdrawal, order: PaymentOrder) -> None:
+        open_ = [(withdrawal, order) for withdrawal, order in members(self._store, bundle) if order.state == "signed"]
         why = "a coin that its transaction spends is gone: it can not be mined any more"
+        if open_ and self._store.get(GivenUp, id=bundle.id) is not None:
+            why = WHY
+        for withdrawal, order in open_:
+            self._bounce(withdrawal, order, why)
+
+    def _bounce(self, before: Withdrawal, order: PaymentOrder, why: str) -> None:
         now = self._clock.now_ms()
         _, changes = bounced(self._store, self._rules, self._rates_of, self._network, before, order, now, why)
         self._store.commit(changes)

@@ -13,6 +13,7 @@ from chalicelib.domain.chain import Receipt
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.sightings import by_inputs
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.given_up import GivenUps
 from chalicelib.usecases.losses import Losses
 from chalicelib.usecases.note_gaps import NoteGaps
 from chalicelib.usecases.ports.clock import Clock
@@ -57,6 +58,7 @@ class CoinAttempts:
         self._network, self._reader, self._payer, self._store = network, reader, payer, store
         self._clock, self._verdicts, self._broadcast = clock, verdicts, broadcast
         self._losses, self._gaps = Losses(network, reader, store), NoteGaps(network, store)
+        self._given_ups = GivenUps(network, store, self._losses, verdicts)
 
     def mined(self, attempts: Sequence[A]) -> tuple[tuple[A, Receipt] | None, bool]:
         """The attempt that is in a block of the chain, with its receipt; and whether one is in any block at all."""
@@ -98,6 +100,8 @@ class CoinAttempts:
         ours = by_inputs(record.txids, needed)
         if self._losses.met(record.id, ours, scanned):
             return "met", record
+        if self._given_ups.standing(record.id, ours, scanned) is not None:
+            return "dead", replace(record, doubtful_since=scanned.height)
         if self.accepted(record.signed) or not self.impossible(needed):
             return "possible", self.doubted(record, None)
         if record.doubtful_since is None:

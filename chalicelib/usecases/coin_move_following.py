@@ -29,6 +29,7 @@ from chalicelib.domain.coin_moves import (
 )
 from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.collecting import Collection
+from chalicelib.domain.given_up import GivenUp
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
@@ -48,6 +49,7 @@ from chalicelib.usecases.coin_move_parts import (
     unspent_of,
 )
 from chalicelib.usecases.coins_standing import as_they_stand
+from chalicelib.usecases.given_up import WHY
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -304,7 +306,9 @@ class CoinMoveFollowing:
 
     def _die(self, move: CoinMove) -> None:
         why = "it can not be mined any more"
-        if move.wallet is None and all(map(spendable, deposits_of(self._store, move))):
+        if self._store.get(GivenUp, id=move.id) is not None:
+            why = WHY
+        elif move.wallet is None and all(map(spendable, deposits_of(self._store, move))):
             why = "somebody else spent what only the seed can sign for"
         log.error("ALARM %s: %s is dead, its coins are given back: %s", self._network.id, move.id, why)
         now = self._clock.now_ms()

@@ -21,6 +21,7 @@ from chalicelib.domain.withdrawals import Attempt, NonceCounter, Usurped
 from chalicelib.domain.work import Command, Work
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.collect_hints import place_id
+from chalicelib.usecases.given_up import WHY
 from chalicelib.usecases.losses import Losses
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -113,10 +114,17 @@ class MoveBooking:
             *(self._network.id, before.id, before.nonce, before.source),
         )
         usurped = before.usurped or Usurped(scanned.height, scanned.epoch, (before.nonce or 0) + 1)
+        why = "another transaction used the nonce of its own: it can not be mined any more"
+        self._fail(replace(before, usurped=usurped), why)
+
+    def give_up(self, before: Move) -> None:
+        """Its coins are where they were by an operator's decision. It is watched on: see `given_up_watching`."""
+        self._fail(before, WHY)
+
+    def _fail(self, before: Move, reason: str) -> None:
         after = replace(
-            before, usurped=usurped, state="failed",
-            reason="another transaction used the nonce of its own: it can not be mined any more",
-            arrived=0, fee=0, renew=False, updated_at=self._clock.now_ms(), version=before.version + 1,
+            before, state="failed", reason=reason, arrived=0, fee=0, renew=False, updated_at=self._clock.now_ms(),
+            version=before.version + 1,
         )  # fmt: skip
         self._store.commit([Save(after), Close(move_work(before)), Post(self._entry(after)), *self._stranded(after)])
 

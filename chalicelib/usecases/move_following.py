@@ -14,6 +14,7 @@ from chalicelib.domain.moves import Move, MoveKind, move_command, move_id
 from chalicelib.domain.sightings import Ours
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Save, Still
+from chalicelib.usecases.given_up import GivenUps
 from chalicelib.usecases.losses import Losses
 from chalicelib.usecases.move_booking import MoveBooking
 from chalicelib.usecases.move_planning import planned
@@ -56,6 +57,7 @@ class MoveFollowing:
         self._network, self._reader, self._payer, self._verdicts = network, reader, payer, verdicts
         self._store, self._clock, self._stuck, self._booking = store, clock, stuck, booking
         self._loans, self._losses = loans or {}, Losses(network, reader, store)
+        self._given_ups = GivenUps(network, store, self._losses, verdicts)
         self.waits_for_scan = False
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
 
@@ -102,6 +104,9 @@ class MoveFollowing:
             return  # as with payments
         if self._stuck_of(move).lost(ours, scanned) and self._verdicts.denied(move.txids, move.asset, move.amount):
             self._booking.lose(move, scanned)
+            return
+        if self._given_ups.standing(move.id, ours, scanned) is not None:
+            self._booking.give_up(move)
             return
         self._send_again(move)
         self._renew(move, ours, scanned)

@@ -19,6 +19,7 @@ from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, W
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.fee_budget import corrected
+from chalicelib.usecases.given_up import WHY, GivenUps
 from chalicelib.usecases.losses import Losses
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payouts import order_id
@@ -75,6 +76,7 @@ class Settlement:
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
         self._store, self._rules, self._clock = store, rules, clock
         self._losses = Losses(network, reader, store)
+        self._given_ups = GivenUps(network, store, self._losses, verdicts)
 
     def follow(self, more: Callable[[], bool]) -> int:
         """Look at every payment that is out, oldest first: send again what the chain lost, settle what is final; how many.
@@ -110,12 +112,15 @@ class Settlement:
                 self._alone(order, attempt, attempts)
                 return
             mined = mined or receipt is not None
-        if mined or self._losses.met(order.id, self._sent.ours(order), scanned):
+        ours = self._sent.ours(order)
+        if mined or self._losses.met(order.id, ours, scanned):
             return
         if put_back(self._store, self._network.realm) is not None:
             return  # what it was replaced by may be unknown here: nothing is lost before that is looked for
         if self._sent.lost(order, scanned) and self._denied(withdrawal, attempts):
             self._lose(withdrawal, order, scanned)
+        elif self._given_ups.standing(withdrawal.id, ours, scanned) is not None:
+            self._give_up(withdrawal, order)
         elif not stopped(self._store, self._network.realm):
             self._renew(self._send_again(withdrawal, order, attempts), order, scanned)
 
@@ -207,6 +212,12 @@ class Settlement:
             self._store, self._rules, self._rates_of, self._network, withdrawal, order, self._clock.now_ms(),
             "another transaction used the nonce of its own: it can not be mined any more",
         )  # fmt: skip
+        self._store.commit(changes)
+
+    def _give_up(self, withdrawal: Withdrawal, order: PaymentOrder) -> None:
+        """Its money is given back by an operator's decision. It is watched on: see `given_up_watching`."""
+        now = self._clock.now_ms()
+        _, changes = bounced(self._store, self._rules, self._rates_of, self._network, withdrawal, order, now, WHY)
         self._store.commit(changes)
 
     def _confirming(self, before: Withdrawal) -> Withdrawal:

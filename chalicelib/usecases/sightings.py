@@ -90,7 +90,7 @@ class Noting:
         """In storage form."""
         addresses = {wallet.address for wallet in self._wallets()}
         # What a reorganisation brings back between two reads is in the lane that is read twice.
-        for move in self._open(Move, ("move", "moved", "move")):
+        for move in self._open(Move, ("move", "moved", "move", "givenup")):
             if move.txid is not None:
                 addresses.add(move.source)
         return {self._rules.storage_form(self._network.slug, address) for address in addresses}

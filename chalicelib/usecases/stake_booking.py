@@ -18,6 +18,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.stakes import Stake, stake_work, staked_work
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.given_up import WHY
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
@@ -69,6 +70,12 @@ class StakeBooking:
         entry = self._entry(after)
         changes: list[Change] = [Save(after), Close(stake_work(before)), Open(staked_work(after))]
         self._store.commit([*changes, *([] if entry is None else [Post(entry)])])
+
+    def give_up(self, before: Stake) -> None:
+        """It will not be waited for, by an operator's decision; nothing was booked for it. It is watched on: see
+        `given_up_watching`."""
+        after = replace(before, status="failed", reason=WHY, renew=False, version=before.version + 1)
+        self._store.commit([Save(after), Close(stake_work(before))])
 
     def watch(self, more: Callable[[], bool]) -> None:
         """See that what was final stays in the chain; undo what does not. Raises Unavailable, Failures."""

@@ -11,6 +11,7 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.sightings import Ours
 from chalicelib.domain.stakes import Stake, stake_command
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.given_up import GivenUps
 from chalicelib.usecases.losses import Losses, stake_sent
 from chalicelib.usecases.note_gaps import NoteGaps
 from chalicelib.usecases.outbox import News
@@ -48,6 +49,7 @@ class StakeFollowing:
         self._network, self._reader, self._node = network, reader, node
         self._store, self._rules, self._clock, self._verdicts = store, rules, clock, verdicts
         self._losses, self._gaps = Losses(network, reader, store), NoteGaps(network, store)
+        self._given_ups = GivenUps(network, store, self._losses, verdicts)
         self._booking = StakeBooking(network, reader, store, rules, clock, verdicts)
 
     def work(self, more: Callable[[], bool]) -> None:
@@ -70,6 +72,9 @@ class StakeFollowing:
                 return
         ours, scanned = stake_sent(self._network, self._rules, self._node, stake), self._verdicts.scanned()
         if self._losses.met(stake.id, ours, scanned):
+            return
+        if self._given_ups.standing(stake.id, ours, scanned) is not None:
+            self._booking.give_up(stake)
             return
         if stopped(self._store, self._network.realm):
             return  # a stake is money that leaves the hot wallet, too

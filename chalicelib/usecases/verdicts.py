@@ -129,6 +129,11 @@ class Verdicts:
         does not answer is waited for. Raises Unavailable where none answers."""
         return self._untold(txids, lambda jury: self._heard(jury, asset, units))
 
+    def untold(self, txids: Sequence[str]) -> bool:
+        """Whether no node has any of these transactions in a block, however much is at stake: for what an operator has decided. One
+        that has a vote and does not answer is waited for. Raises Unavailable where none answers."""
+        return self._untold(txids, lambda jury: jury.members - jury.voteless)
+
     def _untold(self, txids: Sequence[str], heard: Callable[[Jury], int]) -> bool:
         if not isinstance(self._reader, Jury):
             return all(self._reader.receipt(txid) is None for txid in txids)

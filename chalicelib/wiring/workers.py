@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from chalicelib.usecases.delivery_sweep import DeliverySweep
     from chalicelib.usecases.distribution import Distributor
     from chalicelib.usecases.fee_budget import FeeBudgets
+    from chalicelib.usecases.given_up_watching import GivenUpWatching
+    from chalicelib.usecases.giving_up import GivingUp
     from chalicelib.usecases.glimpses import Glimpses
     from chalicelib.usecases.hot_floor import HotFloor
     from chalicelib.usecases.index_ceilings import Ceilings
     from chalicelib.usecases.loans import Loans
+    from chalicelib.usecases.losses import Losses
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.move_signing import MoveSigning
     from chalicelib.usecases.node_votes import NodeVotes
@@ -174,6 +177,28 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.usecases.node_votes import NodeVotes
 
         return NodeVotes(network, self.reader(network), self.store, self.clock, self.settings.node_silence_minutes)
+
+    def losses(self, network: Network) -> Losses:
+        """What was met of our transactions in blocks, for one poll or one signature."""
+        from chalicelib.usecases.losses import Losses
+
+        return Losses(network, self.reader(network), self.store)
+
+    def giving_up(self, network: Network) -> GivingUp:
+        """For an operator's decision about a transaction of ours."""
+        from chalicelib.usecases.giving_up import GivingUp
+
+        clock = self.clock_of(network.realm)
+        return GivingUp(network, self.store, self.rules, clock, self.losses(network), self.verdicts(network))
+
+    def given_up_watching(self, network: Network) -> GivenUpWatching:
+        from chalicelib.usecases.given_up_watching import GivenUpWatching
+        from chalicelib.usecases.hot_coins import pays_from_coins
+
+        counts = not pays_from_coins(network) and (network.simulated or network.family != "tron")
+        clock, payer = self.clock_of(network.realm), self.payer(network) if counts else None
+        losses, verdicts = self.losses(network), self.verdicts(network)
+        return GivenUpWatching(network, self.store, self.rules, clock, losses, verdicts, self.rates, payer)
 
     def settlement(self, network: Network) -> Settlement:
         from chalicelib.usecases.settlement import Settlement

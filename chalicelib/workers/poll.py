@@ -151,6 +151,7 @@ def _watch(network: Network, each: Each, more: Callable[[], bool]) -> None:
     """See that what is settled stays in the chain."""
     wired = services()
     each.take("watch settled payments", lambda: wired.settlement(network).watch_settled(more))
+    each.take("watch what was given up", lambda: wired.given_up_watching(network).work(more))
     if not pays_from_coins(network):
         each.take("watch moved", lambda: wired.moves(network).watch(more))
 

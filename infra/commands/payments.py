@@ -21,6 +21,10 @@ def add(command: Command) -> None:
     parser.add_argument("withdrawal", help="wd_...: what its record says now is paid. Compare it with what the merchant asked for")
     parser.add_argument("--realm", choices=REALMS, default="live")
     parser.add_argument("--nonce", type=int, help="the one that was allotted, where the order was altered in that, too")
+    parser = command(give_up)
+    parser.add_argument("id", help="wd_..., mov_..., stk_..., bun_... or cmv_...: what is signed and in no block")
+    parser.add_argument("--reason", required=True, help="why; stays with the decision and in the log")
+    parser.add_argument("--realm", choices=REALMS, default="live")
     parser = command(fill_nonces)
     parser.add_argument("--realm", choices=REALMS, default="live")
     parser.add_argument("--network", choices=NETWORK_ORDER, required=True)
@@ -64,6 +68,29 @@ def rebuild_order(args: argparse.Namespace) -> int:
         raise CanNot(str(error)) from error
     print(
         f"{order.id} pays {order.amount} units of {order.asset} to {order.recipient} with the nonce {order.nonce}: it is built anew"
+    )
+    return 0
+
+
+def give_up(args: argparse.Namespace) -> int:
+    """End a transaction of ours that no block will ever settle, by your decision. What is in the chain is never given up."""
+    import boto3
+
+    from chalicelib.usecases.giving_up import NotGivenUp
+    from chalicelib.usecases.giving_up import network_of as open_on
+    from chalicelib.usecases.realm_time import in_realm
+
+    wired = services()
+    by = str(boto3.client("sts").get_caller_identity()["Arn"])
+    try:
+        network = open_on(wired.store, wired.catalogue(args.realm).networks.values(), args.id)
+        with in_realm(network.realm):
+            wired.node_votes(network).know()
+            decision = wired.giving_up(network).give_up(args.id, by, args.reason)
+    except (NotGivenUp, LookupError) as error:
+        raise CanNot(str(error)) from error
+    print(
+        f"{args.id} is given up on {network.id} by {by}: the next poll ends it, and goes on looking for {', '.join(decision.txids)}"
     )
     return 0
 

@@ -1,0 +1,55 @@
+"""What an operator gave up: whether his decision stands, asked by whatever follows our transactions (money rule 13).
+
+A decision ends nothing by itself. The poll does that, in the way in which it ends what is lost, and asks once more: a transaction
+that was met in a block of the chain, or that any node tells of, is not given up. A node that has a vote and does not answer is
+waited for.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.given_up import GivenUp
+from chalicelib.domain.sightings import Ours
+from chalicelib.usecases.losses import Losses
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.verdicts import Scanned, Verdicts
+
+log = logging.getLogger(__name__)
+
+WHY = "the operator gave it up: it was in no block"
+"""Shown with what was given up."""
+
+
+class GivenUps:
+    """Of one network, for one poll."""
+
+    def __init__(self, network: Network, store: Store, losses: Losses, verdicts: Verdicts) -> None:
+        self._network, self._store, self._losses, self._verdicts = network, store, losses, verdicts
+        self._open: dict[str, GivenUp] | None = None
+
+    def standing(self, id: str, ours: Ours, scanned: Scanned) -> GivenUp | None:
+        """The decision to give up the record `id`, whose transactions are `ours`, where nothing speaks against it now.
+
+        With an alarm, since the caller carries it out. Raises Unavailable.
+        """
+        if self._open is None:
+            self._open = {decision.id: decision for decision in open_decisions(self._store, self._network)}
+        decision = self._open.get(id)
+        if decision is None or scanned.unsure:
+            return None
+        if self._losses.mined(ours, scanned) is not None or not self._verdicts.untold(ours.txids):
+            return None
+        log.error("ALARM %s: %s is given up, as %s decided: %s", self._network.id, id, decision.by, decision.reason)
+        return decision
+
+
+def open_decisions(store: Store, network: Network) -> list[GivenUp]:
+    """Those whose transactions are not ended yet, or watched. Raises Unavailable."""
+    found: list[GivenUp] = []
+    for works in pages_of(store, "givenup", network.id):
+        each: list[GivenUp | None] = store.get_many([(GivenUp, {"id": work.id}) for work in works])
+        found += [decision for decision in each if decision is not None]
+    return found

@@ -1,0 +1,195 @@
+"""What becomes of transactions that an operator gave up: the chain may have one after all, and then the books say what happened.
+
+Payments and moves of accounts, and stakes: one of its attempts was met in a block that is deep enough. Then it is as if it had
+never been given up: what was given back is taken back, its coins are in flight again, and settlement books what the chain did. A
+merchant's balance may be negative then: the payment that he ordered was made. Were it the operator's loss, a merchant who keeps the
+bytes and sends them later had both. Bundles and coin moves are watched where they are dead (`coin_attempts`): an operator is told.
+
+Watched for twice as many blocks as a reorganisation is followed, as what is dead is; where there are nonces, until its
+nonce is used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from chalicelib.domain import ledger
+from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coin_moves import CoinMove
+from chalicelib.domain.given_up import GivenUp, given_up_work
+from chalicelib.domain.ids import TenantId
+from chalicelib.domain.ledger import Balance, JournalEntry
+from chalicelib.domain.moves import Move, move_work
+from chalicelib.domain.rates import RatesOf
+from chalicelib.domain.sightings import Seen
+from chalicelib.domain.stakes import Stake, stake_work
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.work import Work
+from chalicelib.usecases.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.losses import Losses
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.traces import Record, traces_of
+from chalicelib.usecases.trying import Each, until_settled
+from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.withdrawal_steps import catalogue_views, moved, order_of, sent_work, stepped
+
+log = logging.getLogger(__name__)
+
+
+class GivenUpWatching:
+    """Of one network, for one poll. Needs no key. `payer` is there where transactions have nonces."""
+
+    def __init__(
+        self,
+        network: Network,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        losses: Losses,
+        verdicts: Verdicts,
+        rates_of: RatesOf,
+        payer: ChainPayer | None,
+    ) -> None:
+        self._network, self._store, self._rules, self._clock = network, store, rules, clock
+        self._losses, self._verdicts, self._rates_of, self._payer = losses, verdicts, rates_of, payer
+
+    def work(self, more: Callable[[], bool]) -> None:
+        """Look at everything that was given up and is not over, oldest first. Raises Unavailable, Failures."""
+        scanned: Scanned | None = None
+        with Each(f"{self._network.id}: what was given up") as each:
+            for works in pages_of(self._store, "givenup", self._network.id):
+                scanned = scanned or self._verdicts.scanned()
+                for work in works:
+                    if not more():
+                        return
+                    each.take(work.id, partial(until_settled, partial(self._look, work, scanned)))
+
+    def _look(self, work: Work, scanned: Scanned) -> None:
+        decision = self._store.get(GivenUp, id=work.id)
+        if decision is None or decision.state != "open":
+            return  # ended between two reads
+        match decision.kind:
+            case "payout":
+                self._payout(decision, scanned)
+            case "move":
+                self._move(decision, scanned)
+            case "stake":
+                self._stake(decision, scanned)
+            case "bundle":
+                bundle = self._store.get(Bundle, id=decision.id)
+                self._coins(decision, "" if bundle is None else bundle.state)
+            case "coin_move":
+                coins = self._store.get(CoinMove, network=self._network.id, id=decision.id)
+                self._coins(decision, "" if coins is None else coins.state)
+
+    def _coins(self, decision: GivenUp, state: str) -> None:
+        if state in ("settled", "dead"):
+            self._end(decision, "mined" if state == "settled" else "over")
+
+    def _payout(self, decision: GivenUp, scanned: Scanned) -> None:
+        tenant = TenantId(decision.owner)
+        withdrawal = self._store.get(Withdrawal, tenant=tenant, id=decision.id)
+        order = self._store.get(PaymentOrder, id=order_of(tenant, decision.id))
+        if withdrawal is None or order is None:
+            raise LookupError(f"{decision.id} was given up and is gone")
+        if order.state == "signed":
+            return  # settlement is still to end it
+        if withdrawal.block_number is not None:
+            self._end(decision, "mined")  # the chain was first
+            return
+        seen = self._seen(decision, order, scanned)
+        if seen is None:
+            return
+        news = News(self._clock.now_ms())
+        _, views = catalogue_views(self._store, withdrawal, self._rates_of, news.at)
+        entry = self._booked(order.id, order.round)
+        back = ledger.settlement_reversed(entry, order.id, order.round, news.at)
+        after = stepped(
+            news, views, withdrawal, replace(withdrawal, status="confirming", failure=None, txid=seen.txid, updated_at=news.at)
+        )
+        again = replace(order, state="signed", round=order.round + 1, version=order.version + 1)
+        balance = self._store.get(Balance, tenant=tenant, asset=withdrawal.asset) or Balance(tenant, withdrawal.asset)
+        money = moved(news, views, balance, back)
+        changes = [Save(after), Save(again), Open(sent_work(withdrawal)), *money, *news.emit()]
+        self._revive(decision, seen, changes)
+        if balance.after(back).available < 0:
+            log.error("ALARM %s: what %s has of %s is less than nothing now", self._network.id, tenant, withdrawal.asset)
+
+    def _move(self, decision: GivenUp, scanned: Scanned) -> None:
+        move = self._store.get(Move, network=self._network.id, id=decision.id)
+        if move is None:
+            raise LookupError(f"{decision.id} was given up and is gone")
+        if move.state == "signed":
+            return
+        if move.mined is not None:
+            self._end(decision, "mined")
+            return
+        seen = self._seen(decision, move, scanned)
+        if seen is None:
+            return
+        now = self._clock.now_ms()
+        back = ledger.move_reversed(self._booked(move.id, move.round), move.id, move.round, now)
+        again = replace(
+            move, state="signed", reason=None, arrived=None, round=move.round + 1, updated_at=now, version=move.version + 1
+        )
+        self._revive(decision, seen, [Save(again), Open(move_work(again)), Post(back)])
+
+    def _stake(self, decision: GivenUp, scanned: Scanned) -> None:
+        stake = self._store.get(Stake, network=self._network.id, id=decision.id)
+        if stake is None:
+            raise LookupError(f"{decision.id} was given up and is gone")
+        if stake.status == "pending":
+            return
+        if stake.mined is not None:
+            self._end(decision, "mined")
+            return
+        seen = self._seen(decision, stake, scanned)
+        if seen is None:
+            return
+        again = replace(stake, status="pending", reason=None, version=stake.version + 1)
+        self._revive(decision, seen, [Save(again), Open(stake_work(again))])
+
+    def _seen(self, decision: GivenUp, record: Record, scanned: Scanned) -> Seen | None:
+        """Where an attempt was met, deep enough. The watch is over where none can be any more."""
+        if scanned.unsure:
+            return None
+        seen = self._losses.mined(traces_of(self._network, self._rules, record), scanned)
+        if seen is not None:
+            return seen if scanned.depth(seen.number) >= self._network.confirmations else None
+        if scanned.height - decision.height >= 2 * self._network.reorg_depth and not self._free(record):
+            self._end(decision, "over")
+        return None
+
+    def _free(self, record: Record) -> bool:
+        """Whether the chain waits for its nonce still: then any of its attempts may be mined at any time."""
+        if self._payer is None or not isinstance(record, PaymentOrder | Move) or record.nonce is None:
+            return False
+        sender = record.wallet if isinstance(record, PaymentOrder) else record.source
+        return self._payer.next_nonce(sender) <= record.nonce
+
+    def _booked(self, record: str, round_: int) -> JournalEntry:
+        entry = self._store.get(JournalEntry, id=f"settle:{record}:{round_}")
+        if entry is None:
+            raise LookupError(f"the journal does not have what ended {record}")
+        return entry
+
+    def _revive(self, decision: GivenUp, seen: Seen, changes: list[Change]) -> None:
+        done = replace(decision, state="mined", version=decision.version + 1)
+        self._store.commit([*changes, Save(done), Close(given_up_work(decision))])
+        log.error(
+            "ALARM %s: %s was given up by %s (%s), and its transaction %s is in block %d: what was given back is taken back",
+            *(self._network.id, decision.id, decision.by, decision.reason, seen.txid, seen.number),
+        )
+
+    def _end(self, decision: GivenUp, state: str) -> None:
+        done = replace(decision, state="mined" if state == "mined" else "over", version=decision.version + 1)
+        self._store.commit([Save(done), Close(given_up_work(decision))])

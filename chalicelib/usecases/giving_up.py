@@ -1,0 +1,156 @@
+"""An operator's decision that a transaction of ours will not be waited for any longer (money rule 13).
+
+For what no sighting ends: a nonce or an input that was used in blocks which nothing noted, a payment that no block will take. The
+decision is stored with who made it and why, and the poll carries it out (`given_up`). What was given up is watched on
+(`given_up_watching`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.coin_moves import CoinMove
+from chalicelib.domain.given_up import GivenKind, GivenUp, given_up_work
+from chalicelib.domain.moves import Move
+from chalicelib.domain.stakes import Stake
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.work import WorkKind
+from chalicelib.usecases.changes import Open, Save, Still
+from chalicelib.usecases.losses import Losses
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.switch import put_back
+from chalicelib.usecases.traces import Record, traces_of
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.withdrawal_steps import order_of, payout_parts
+
+MOST_REASON = 500
+
+
+class NotGivenUp(Exception):
+    """It can not be given up. The message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What shall be given up. `record` has its transactions, None where there is none yet; `at_end` is the state in which it is at
+    its end; `owner` is the tenant of a withdrawal."""
+
+    kind: GivenKind
+    record: Record | None
+    signed: bool
+    at_end: str | None = None
+    owner: str = ""
+
+
+class GivingUp:
+    """Of one network. Needs no key."""
+
+    def __init__(
+        self, network: Network, store: Store, rules: AddressRules, clock: Clock, losses: Losses, verdicts: Verdicts
+    ) -> None:
+        self._network, self._store, self._rules, self._clock = network, store, rules, clock
+        self._losses, self._verdicts = losses, verdicts
+
+    def give_up(self, id: str, by: str, reason: str) -> GivenUp:
+        """Store the decision; the poll carries it out. Raises NotGivenUp, Unavailable, Conflict."""
+        if not 0 < len(reason) <= MOST_REASON:
+            raise NotGivenUp(f"the reason has to have 1 to {MOST_REASON} characters")
+        return until_settled(lambda: self._decide(id, by, reason))
+
+    def _decide(self, id: str, by: str, reason: str) -> GivenUp:
+        _demand_new(self._store, id)
+        wanted = located(self._store, self._network, id)
+        if wanted is None:
+            raise NotGivenUp(f"{id} is not open on {self._network.id}")
+        record, scanned = self._demand_open(id, wanted), self._demand_scanned()
+        ours = traces_of(self._network, self._rules, record)
+        met = self._losses.mined(ours, scanned)
+        if met is not None:
+            raise NotGivenUp(f"{id} is in the chain: {met.txid} was met in block {met.number}")
+        if not self._verdicts.untold(ours.txids):
+            raise NotGivenUp(f"a node tells that {id} is in a block, or a node that has a vote does not answer")
+        decision = GivenUp(
+            id, self._network.id, wanted.kind, wanted.owner, by, reason, self._clock.now_ms(), scanned.height, ours.txids
+        )
+        self._store.commit([Save(decision), Open(given_up_work(decision)), Still(record)])
+        return decision
+
+    def _demand_open(self, id: str, wanted: Wanted) -> Record:
+        if wanted.at_end is not None:
+            raise NotGivenUp(f"{id} is at its end: it is {wanted.at_end}")
+        if wanted.record is None or not wanted.signed:
+            raise NotGivenUp(f"nothing is signed for {id}: it can not reach the chain, and needs no giving up")
+        if isinstance(wanted.record, PaymentOrder) and wanted.record.bundle is not None:
+            raise NotGivenUp(f"{id} is paid by {wanted.record.bundle}: give that up, with all its payments")
+        if isinstance(wanted.record, Stake) and self._network.simulated:
+            raise NotGivenUp("simulated stakes are never lost")
+        return wanted.record
+
+    def _demand_scanned(self) -> Scanned:
+        """A network that is halted, or far behind, may have it in a block that was not looked at."""
+        if put_back(self._store, self._network.realm) is not None:
+            raise NotGivenUp("the tables were put back, and after-restore is not done")
+        scanned = self._verdicts.scanned()
+        if scanned.unsure:
+            raise NotGivenUp(f"{self._network.id} is halted, or follows a reorganisation: that comes first")
+        if scanned.tip - scanned.height > self._network.confirmations:
+            raise NotGivenUp(f"{self._network.id} is scanned to block {scanned.height} of {scanned.tip}: wait for the rest")
+        return scanned
+
+
+def network_of(store: Store, networks: Iterable[Network], id: str) -> Network:
+    """The one of `networks` where `id` is to be given up. Raises NotGivenUp where it is unknown or at its end, Unavailable."""
+    _demand_new(store, id)
+    for network in networks:
+        if located(store, network, id) is not None:
+            return network
+    # Whose a withdrawal is that has no open work, only the records say; an operator waits for that.
+    for withdrawal in store.every(Withdrawal) if id.startswith("wd_") else ():
+        if withdrawal.id == id:
+            raise NotGivenUp(f"{id} can not be given up: it is {withdrawal.status}")
+    raise NotGivenUp(f"there is no withdrawal, move, stake, bundle or coin move {id}")
+
+
+def located(store: Store, network: Network, id: str) -> Wanted | None:
+    """The open withdrawal, or the move, stake, bundle or coin move of that id on a network. Raises Unavailable."""
+    if id.startswith("wd_"):
+        return _withdrawal(store, network, id)
+    move = store.get(Move, network=network.id, id=id)
+    if move is not None:
+        return Wanted("move", move, move.state == "signed", move.state if move.at_rest else None)
+    stake = store.get(Stake, network=network.id, id=id)
+    if stake is not None:
+        return Wanted("stake", stake, stake.raw is not None, None if stake.status == "pending" else stake.status)
+    bundle = store.get(Bundle, id=id)
+    if bundle is not None and bundle.network == network.id:
+        return Wanted("bundle", bundle, bool(bundle.signed), bundle.state if bundle.state in ("settled", "dead") else None)
+    coins = store.get(CoinMove, network=network.id, id=id)
+    if coins is not None:
+        ended = coins.state if coins.state in ("settled", "dead", "dropped") else None
+        return Wanted("coin_move", coins, bool(coins.signed), ended)
+    return None
+
+
+def _withdrawal(store: Store, network: Network, id: str) -> Wanted | None:
+    lanes: tuple[WorkKind, ...] = ("sent", "payout")
+    for kind in lanes:
+        for works in pages_of(store, kind, network.id):
+            for work in works:
+                tenant, found = payout_parts(work)
+                if found == id:
+                    order = store.get(PaymentOrder, id=order_of(tenant, id))
+                    return Wanted("payout", order, kind == "sent" and order is not None and order.state == "signed", None, tenant)
+    return None
+
+
+def _demand_new(store: Store, id: str) -> None:
+    before = store.get(GivenUp, id=id)
+    if before is not None:
+        raise NotGivenUp(f"{id} was given up before, by {before.by}: {before.reason}")
