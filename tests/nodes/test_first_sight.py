@@ -38,7 +38,7 @@ class Shop:
         self.network = services().catalogue("live").networks[slug]
 
     def look(self) -> None:
-        self.stack.drain(only=(f"poll_{self.slug}", "relay"), rounds=1)
+        self.stack.drain(only=(f"poll_{self.slug}", "scan_range", "relay"), rounds=1)
 
     def wait(self, seconds: int) -> None:
         services().clock.shift_ms += seconds * 1000
