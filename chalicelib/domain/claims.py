@@ -25,9 +25,13 @@ class LogClaim:
     first: int
     version: int = 1
 
+    def position(self, place: int) -> str:
+        """What the log at `place` is named by in every block, from 0 on."""
+        return f"{_LOG}{self.first + place}"
+
     def deposit(self, place: int) -> str:
-        """The id of the deposit that the log at `place` is, from 0 on."""
-        return deposit_id(self.network, self.txid, f"{_LOG}{self.first + place}")
+        """The id of the deposit that the log at `place` is."""
+        return deposit_id(self.network, self.txid, self.position(place))
 
 
 def log_number(position: str) -> int | None:

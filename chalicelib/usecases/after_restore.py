@@ -164,9 +164,11 @@ class AfterRestore:
                     self._deposits.orphan(self._network, deposit, block.hash, block.number)
                 log.warning("%s: %s was %s %s", self._network.id, txid, move.kind, move.id)
                 return []
+        # By the same position in every block: read again after a reorganisation, it is the same loss.
+        named = list(zip(proven, self._claims.positions(block, proven), strict=True)) or [(t, t.position) for t in moved[:1]]
         return [
-            Stray(txid, t.position, self._coin(t).asset, t.sender, t.recipient, t.amount if proven else 0, block.number)
-            for t in (proven or moved[:1])
+            Stray(txid, position, self._coin(t).asset, t.sender, t.recipient, t.amount if proven else 0, block.number)
+            for t, position in named
         ]
 
     def _coin(self, t: Transfer) -> Coin:

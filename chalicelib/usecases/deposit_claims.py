@@ -41,19 +41,27 @@ class Claims:
         Conflict.
         """
         own = [deposit_id(self._network.id, t.txid, t.position) for t in transfers]
+        places = self.positions(block, transfers)
+        claimed = [deposit_id(self._network.id, t.txid, place) for t, place in zip(transfers, places, strict=True)]
+        return self._settled(block, transfers, own, claimed)
+
+    def positions(self, block: Block, transfers: Sequence[Transfer]) -> list[str]:
+        """The position that names each of `transfers`, which are proven to have happened in `block`, in every block: that of where
+        its transaction was first seen. Claims are stored as by `ids`. Raises Unavailable, Conflict."""
         order = self._log_order()
         numbers = {t: number for t in transfers if t.contract is not None and (number := log_number(t.position)) is not None}
         if order is None or not numbers:
-            return own
+            return [t.position for t in transfers]
         firsts = order.first_logs(block, list(dict.fromkeys(t.txid for t in numbers)))
         claims = self.claimed(firsts)
-        claimed = []
-        for transfer, id_ in zip(transfers, own, strict=True):
+        found = []
+        for transfer in transfers:
             number = numbers.get(transfer)
             if number is not None and number < firsts[transfer.txid]:
                 raise Unavailable(f"{self._network.id}: {transfer.txid} has no log {number} in block {block.number}")
-            claimed.append(id_ if number is None else claims[transfer.txid].deposit(number - firsts[transfer.txid]))
-        return self._settled(block, transfers, own, claimed)
+            place = None if number is None else claims[transfer.txid].position(number - firsts[transfer.txid])
+            found.append(place or transfer.position)
+        return found
 
     def claimed(self, firsts: Mapping[str, int]) -> dict[str, LogClaim]:
         """The claim of each transaction, by its id. One that has none gets it: `firsts` tells the number of its first log.

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.domain.catalogue import default_networks
-from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.catalogue import Coin, default_networks
+from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.domain.claims import LogClaim
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import AssetId, TenantId
+from chalicelib.domain.put_back import stray_entry_id
+from chalicelib.usecases.after_restore import AfterRestore
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.deposit_claims import Claims
 from chalicelib.usecases.ports.failures import Unavailable
@@ -31,6 +33,7 @@ class Reader:
     def __init__(self, **firsts: int) -> None:
         self.firsts = {txid(name): first for name, first in firsts.items()}
         self.asked = 0
+        self.holds = block("a")
 
     def first_logs(self, block: Block, txids: Sequence[str]) -> dict[str, int]:
         self.asked += 1
@@ -158,3 +161,29 @@ def test_nodes_that_number_logs_differently_make_no_two_deposits_of_one_log(capl
 def test_a_log_before_the_first_one_is_nonsense() -> None:
     with pytest.raises(Unavailable, match="has no log 3"):
         claims(MemoryStore(), Reader(pay=4)).ids(block("a"), [moved("pay", "log:3")])
+
+
+def test_a_loss_that_is_read_again_in_another_block_is_the_same_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`after-restore` books what left a place of ours under the transaction and its position: once."""
+    sent, store = moved("pay", "log:6"), MemoryStore()
+
+    class Chain(Reader):
+        def receipt(self, asked: str) -> Receipt:
+            return Receipt(asked, True, 7, self.holds.hash, 0)
+
+        def proven(self, there: Block, asked: Sequence[Transfer]) -> list[Transfer]:
+            return list(asked)
+
+    entries = []
+    for name, first, transfer in (("a", 4, sent), ("b", 9, moved("pay", "log:11"))):
+        chain = Chain(pay=first)
+        chain.holds = block(name)
+        parts: Any = (ETHEREUM, chain, None, store, None, None, None)
+        reading = AfterRestore(*parts)
+        monkeypatch.setattr(reading, "_wallets", dict)
+        monkeypatch.setattr(reading, "_watched", lambda form: None)
+        monkeypatch.setattr(reading, "_form", str)
+        monkeypatch.setattr(reading, "_coin", lambda t: Coin(ETHEREUM.id, "usdt", "USDT", "Tether USD", 6, USDT))
+        (stray,) = reading._adopted(block(name), txid("pay"), [transfer])
+        entries.append(stray_entry_id(ETHEREUM.id, stray))
+    assert entries[0] == entries[1]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.fees import MULTIPLIERS, Fees, credible, fees_for, gas_limit, replacing
+from chalicelib.chains.evm.parsing import first_log
 from chalicelib.chains.evm.refusals import known_already, not_taken, would_fail
 from chalicelib.chains.rpc import RpcError
 
@@ -116,3 +120,19 @@ def test_would_fail(words: str) -> None:
 
 def test_geths_code_for_a_revert() -> None:
     assert would_fail(RpcError(3, "custom error 0x12345678"))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "first"), [(["0x4"], 4), (["0x4", "0x5", "0x6"], 4), (["0x6", "0x4", "0x5"], 4)], ids=["one", "some", "unsorted"]
+)
+def test_where_the_logs_of_a_transaction_begin(numbers: list[str], first: int) -> None:
+    assert first_log({"logs": [{"logIndex": number} for number in numbers]}) == first
+
+
+@pytest.mark.parametrize(
+    "logs", [[], None, [{}], [{"logIndex": "0x4"}, {"logIndex": "0x6"}], [{"logIndex": "0x4"}, {"logIndex": "0x4"}]]
+)
+def test_logs_that_do_not_follow_one_another_tell_no_beginning(logs: Any) -> None:
+    """One between others is missing: the place of those behind it would be another log's."""
+    with pytest.raises(Garbled):
+        first_log({"logs": logs})
