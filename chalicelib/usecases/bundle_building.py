@@ -120,7 +120,7 @@ class BundleBuilding:
             if not denied:
                 return kept, last
             for name, why in denied.items():
-                log.error("ALARM %s: %s leaves %s: %s", network.id, name, bundle.id, why)
+                log.error("ALARM %s: %s leaves %s because of its fee: %s", network.id, name, bundle.id, why)
             kept = [payout for payout in kept if payout.withdrawal not in denied]
             if kept:
                 payer = self._payer_of(network)

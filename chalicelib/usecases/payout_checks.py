@@ -103,7 +103,7 @@ class PayoutChecks:
         if since is not None and now - since >= FEES_WAIT_MS:
             return self.fail(before, f"{why}, for 24 hours")
         if before.pending_reason != "fees":
-            log.warning("ALARM %s: %s waits: %s", network.id, before.id, why)
+            log.warning("ALARM %s: %s waits because of fees: %s", network.id, before.id, why)
         self._store.commit(waiting_for_fees(before, now, since))
         return None
 
