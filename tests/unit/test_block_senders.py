@@ -1,0 +1,61 @@
+"""What blocks say of who sent their transactions, and what these spend, in every family's form (money rule 13)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chalicelib.chains.answers import Garbled
+from chalicelib.chains.evm import columns
+from chalicelib.chains.evm.parsing import careful_senders, parse_block
+from chalicelib.chains.tron import parsing as tron
+from chalicelib.chains.utxo.parsing import spent_by
+from chalicelib.domain.chain import Sent
+
+FIRST, SECOND, HOT, OTHER = "0x" + "01" * 32, "0x" + "02" * 32, "0x" + "aa" * 20, "0x" + "bb" * 20
+
+
+def evm(**more: Any) -> dict[str, Any]:
+    return {"hash": FIRST, "from": HOT, "to": OTHER, "value": "0x0", "nonce": "0x7", "blockHash": "0x" + "0b" * 32} | more
+
+
+def test_evm_tells_senders_and_nonces_of_calls_without_value_too() -> None:
+    rows = [evm(), evm(hash=SECOND, nonce="0x8", to=None)]
+    quick = columns.senders(rows)
+    assert quick is not None
+    assert list(quick.by({HOT})) == list(careful_senders(rows).by({HOT})) == [(FIRST, HOT, 7), (SECOND, HOT, 8)]
+    assert list(quick.by({OTHER})) == []
+    header = {"number": "0x5", "hash": "0x" + "0b" * 32, "parentHash": "0x" + "0a" * 32, "timestamp": "0x1", "transactions": rows}
+    assert list(parse_block(header, 5).sent.by({HOT})) == [(FIRST, HOT, 7), (SECOND, HOT, 8)]
+    assert columns.senders([]) == careful_senders([]) == Sent()
+
+
+def test_evm_rows_of_another_spelling_go_the_careful_way() -> None:
+    spelled = evm(**{"from": "0x" + "AA" * 20})
+    assert columns.senders([spelled]) is None
+    assert list(careful_senders([spelled]).by({HOT})) == [(FIRST, HOT, 7)]
+    for wrong in ({"nonce": None}, {"nonce": "seven"}):
+        assert columns.senders([evm(**wrong)]) is None
+        assert list(careful_senders([evm(**wrong)]).by({HOT})) == [(FIRST, HOT, None)]
+    assert careful_senders([evm(**{"from": None}), evm(hash="0x1")]) == Sent()
+
+
+def test_tron_tells_owners_of_every_kind_of_contract() -> None:
+    def row(**value: Any) -> dict[str, Any]:
+        return {"txID": "01" * 32, "raw_data": {"contract": [{"parameter": {"value": value}}]}}
+
+    assert list(tron.senders([row(owner_address="THot"), row()]).by({"THot"})) == [("01" * 32, "THot", None)]
+    with pytest.raises(Garbled):
+        tron.senders([{"txID": "01" * 32, "raw_data": {"contract": []}}])
+
+
+def test_coins_tell_which_transaction_spends_an_output() -> None:
+    rows = [
+        {"txid": "aa", "vin": [{"coinbase": "00"}]},
+        {"txid": "bb", "vin": [{"txid": "cc", "vout": 0}, {"txid": "cc", "vout": 3}, {"ismweb": True, "output_id": "00"}]},
+    ]
+    assert spent_by(rows) == {"cc:0": "bb", "cc:3": "bb"}
+    for wrong in ([{"txid": "aa"}], [{"txid": "aa", "vin": [{"txid": "cc"}]}], [{"txid": "aa", "vin": ["cc:0"]}]):
+        with pytest.raises(Garbled):
+            spent_by(wrong)
