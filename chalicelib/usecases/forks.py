@@ -54,7 +54,7 @@ class Forks:
         """Take a halted network up again, by an operator's decision: everything that the cursor remembers is orphaned, and what
         stands on blocks below that the chain no longer has. All is scanned again behind `from_block`, so that what is still in
         the chain is credited again, once. By default that is the highest block with deposits that the chain still has: nobody
-        knows where above it the branches part. Where there is none, it is as deep again as reorganisations are followed.
+        knows where above it the branches part. Where there is none, it is the block before all that is taken back.
 
         The network stays halted until the cursor is saved: who dies before leaves what the next one goes on with. Raises
         ValueError when it is not halted, or when `from_block` would leave out blocks that are taken back, Unavailable, Conflict.
@@ -76,7 +76,7 @@ class Forks:
         oldest = min(int(number) for number in cursor.recent)
         most = fallen.below(oldest)
         if from_block is None:
-            return max(0, most - self._network.reorg_depth) if fallen.standing is None else min(most, fallen.standing)
+            return most if fallen.standing is None else min(most, fallen.standing)
         if from_block > most:
             lowest = "oldest that is remembered" if most == max(0, oldest - 1) else "lowest whose deposits fell out"
             raise ValueError(f"--from-block {from_block} is too high: at most {most}, the block before the {lowest}")
