@@ -22,6 +22,7 @@ from chalicelib.usecases.changes import Open, Save, Still
 from chalicelib.usecases.losses import Losses
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.switch import put_back
@@ -53,10 +54,18 @@ class GivingUp:
     """Of one network. Needs no key."""
 
     def __init__(
-        self, network: Network, store: Store, rules: AddressRules, clock: Clock, losses: Losses, verdicts: Verdicts
+        self,
+        network: Network,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        losses: Losses,
+        verdicts: Verdicts,
+        coins: CoinPayer | None = None,
     ) -> None:
+        """`coins` is there on networks of coins."""
         self._network, self._store, self._rules, self._clock = network, store, rules, clock
-        self._losses, self._verdicts = losses, verdicts
+        self._losses, self._verdicts, self._coins = losses, verdicts, coins
 
     def give_up(self, id: str, by: str, reason: str) -> GivenUp:
         """Store the decision; the poll carries it out. Raises NotGivenUp, Unavailable, Conflict."""
@@ -76,6 +85,7 @@ class GivingUp:
             raise NotGivenUp(f"{id} is in the chain: {met.txid} was met in block {met.number}")
         if not self._verdicts.untold(ours.txids):
             raise NotGivenUp(f"a node tells that {id} is in a block, or a node that has a vote does not answer")
+        self._demand_gone(id, record)
         decision = GivenUp(
             id, self._network.id, wanted.kind, wanted.owner, by, reason, self._clock.now_ms(), scanned.height, ours.txids
         )
@@ -92,6 +102,15 @@ class GivingUp:
         if isinstance(wanted.record, Stake) and self._network.simulated:
             raise NotGivenUp("simulated stakes are never lost")
         return wanted.record
+
+    def _demand_gone(self, id: str, record: Record) -> None:
+        """Of coins: one that all attempts spend is spent or gone. Else the next transaction of the same coins may be this very one,
+        by its bytes and its id."""
+        if self._coins is None or not isinstance(record, Bundle | CoinMove):
+            return
+        needed = record.outpoints if isinstance(record, CoinMove) else [coin.outpoint for coin in record.signed[-1].inputs]
+        if None not in self._coins.unspent(needed, mempool=False):
+            raise NotGivenUp(f"every coin that {id} spends is unspent: it can be mined, and is sent again until it is")
 
     def _demand_scanned(self) -> Scanned:
         """A network that is halted, or far behind, may have it in a block that was not looked at."""

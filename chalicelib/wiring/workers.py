@@ -187,9 +187,10 @@ class WorkerServices(CoinMoveServices):
     def giving_up(self, network: Network) -> GivingUp:
         """For an operator's decision about a transaction of ours."""
         from chalicelib.usecases.giving_up import GivingUp
+        from chalicelib.usecases.hot_coins import pays_from_coins
 
-        clock = self.clock_of(network.realm)
-        return GivingUp(network, self.store, self.rules, clock, self.losses(network), self.verdicts(network))
+        clock, coins = self.clock_of(network.realm), self.coin_payer(network) if pays_from_coins(network) else None
+        return GivingUp(network, self.store, self.rules, clock, self.losses(network), self.verdicts(network), coins)
 
     def given_up_watching(self, network: Network) -> GivenUpWatching:
         from chalicelib.usecases.given_up_watching import GivenUpWatching

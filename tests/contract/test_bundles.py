@@ -36,6 +36,7 @@ from chalicelib.usecases.bundle_payouts import BundlePayouts
 from chalicelib.usecases.bundle_signing import BundleSigning
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.fee_budget import set_budget
+from chalicelib.usecases.giving_up import NotGivenUp
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.realm_time import in_realm
@@ -972,3 +973,38 @@ def test_one_altered_order_holds_up_nobody_else_of_its_bundle(shop: Shop) -> Non
     shop.confirm()
     assert ([shop.status(w) for w in ids], shop.paid(0)) == (["confirmed"] * 3, COIN)
     assert audit(store) == []
+
+
+def test_an_operator_gives_a_bundle_up_with_all_its_payments(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """One of its coins is gone: it need not be waited until that is proved. It is watched as a dead one is."""
+    ids = [shop.withdraw("1", 0), shop.withdraw("2.5", 1)]
+    shop.run()
+    (bundle,) = shop.bundles()
+    ours = next(iter(shop.chain.pool.values()))
+    giving = services().giving_up(services().catalogue("live").networks["litecoin"])
+    with in_realm("live"):
+        with pytest.raises(NotGivenUp, match=f"is paid by {bundle.id}"):
+            giving.give_up(ids[0], "an operator", "why")
+        with pytest.raises(NotGivenUp, match=r"every coin that .* spends is unspent"):
+            giving.give_up(bundle.id, "an operator", "why")
+        coin = bundle.signed[-1].inputs[0]
+        shop.chain.steal(coin.outpoint)
+        theft = shop.chain.blocks[-1]
+        shop.run()
+        giving.give_up(bundle.id, "an operator", "it will never be mined")
+        with pytest.raises(NotGivenUp, match="was given up before, by an operator"):
+            giving.give_up(bundle.id, "another", "why")
+    shop.run()
+    shop.run()
+    assert shop.bundles()[0].state == "dead"
+    assert ([shop.status(i) for i in ids], shop.available()) == (["failed"] * 2, "30")
+    assert not shop.held().reserved(bundle.id) and len(shop.held().free) == 3
+    assert {w.failure for w in services().store.every(Withdrawal)} == {"the operator gave it up: it was in no block"}
+    assert f"ALARM live:litecoin: {bundle.id} is given up, as an operator decided: it will never be mined" in caplog.text
+    shop.whole()
+    theft.transactions.clear()
+    shop.chain.pool = {ours.txid: ours}
+    shop.confirm()
+    shop.run()
+    assert caplog.text.count(f"{bundle.id} was given up at height") == 1
+    assert not [work for work in services().store.every_work() if work.kind in ("bundle", "givenup")]

@@ -344,6 +344,28 @@ def test_one_that_is_mined_after_it_was_given_up_is_noticed(treasury: Treasury, 
     treasury.whole()
 
 
+def test_an_operator_gives_a_consolidation_up(treasury: Treasury, caplog: pytest.LogCaptureFixture) -> None:
+    """Its coins are where they were, and what is there still is moved by the next one; nobody is said to have the seed."""
+    move = treasury.plan()
+    stolen = move.inputs[4]
+    treasury.chain.steal(stolen.outpoint)
+    treasury.run()
+    with in_realm("live"):
+        services().giving_up(services().catalogue("live").networks["litecoin"]).give_up(move.id, "an operator", "nobody relays it")
+    for _ in range(3):
+        treasury.run()
+    assert (treasury.moves()[0].state, treasury.moves()[0].reason) == ("dead", "the operator gave it up: it was in no block")
+    assert "only the seed" not in caplog.text and "is given up, as an operator decided" in caplog.text
+    assert sum(treasury.booked(coin.address) for coin in move.inputs) == sum(coin.amount for coin in move.inputs)
+    treasury.whole()
+    second = treasury.plan()
+    assert second.id != move.id and set(second.outpoints) == set(move.outpoints) - {stolen.outpoint}
+    treasury.confirm()
+    assert treasury.moves()[-1].state == "settled"
+    assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
+    treasury.whole()
+
+
 def test_a_deposit_that_is_double_spent_does_not_end_its_move(treasury: Treasury) -> None:
     """The deposit itself falls out of the chain after it was consolidated. No block has what spends it instead: it may come back,
     and an operator decides (money rule 13)."""
