@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.chains.tron.reader import MAINNET, TronReader
 from chalicelib.chains.tron.values import hex_address
-from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.chain import NOBODY, Block, Transfer
 from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 from infra.local.tron.tokens import selector
 from tests.support.tron_chain import TRX, USDT, TronChain, stranger
@@ -47,7 +47,9 @@ def test_blocks_link_and_end_with_the_chain(tron: TronChain):
     assert tron.reader.block_hash(tip + 1) is None
     assert tron.reader.blocks(tip + 1, tip + 1, set()) == []
     headers = tron.reader.headers(tip - 11, tip + 50)
-    assert [Block(h.number, h.hash, h.parent_hash, h.time, []) for h in headers] == [replace(b, transfers=[]) for b in blocks]
+    assert [Block(h.number, h.hash, h.parent_hash, h.time, []) for h in headers] == [
+        replace(b, transfers=[], sent=NOBODY) for b in blocks
+    ]
     assert tron.reader.headers(tip + 1, tip + 1) == tron.reader.headers(tip, tip - 1) == []
     (genesis,) = tron.reader.blocks(0, 0, set())
     assert (genesis.hash, genesis.transfers) == (tron.reader.block_hash(0), [])

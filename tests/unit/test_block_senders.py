@@ -41,6 +41,16 @@ def test_evm_rows_of_another_spelling_go_the_careful_way() -> None:
     assert careful_senders([evm(**{"from": None}), evm(hash="0x1")]) == Sent()
 
 
+def test_ids_in_capitals_are_the_same_ids() -> None:
+    """Else our own transaction would look like another's on its nonce or coin, or on Tron like one that no block has."""
+    shouted = "0x" + "AB" * 32
+    assert columns.senders([evm(hash=shouted)]) is None
+    assert list(careful_senders([evm(hash=shouted)]).by({HOT})) == [("0x" + "ab" * 32, HOT, 7)]
+    row = {"txID": "AB" * 32, "raw_data": {"contract": [{"parameter": {"value": {"owner_address": "THot"}}}]}}
+    assert list(tron.senders([row]).by({"THot"})) == [("ab" * 32, "THot", None)]
+    assert spent_by([{"txid": "AB" * 32, "vin": [{"txid": "CD" * 32, "vout": 1}]}]) == {"cd" * 32 + ":1": "ab" * 32}
+
+
 def test_tron_tells_owners_of_every_kind_of_contract() -> None:
     def row(**value: Any) -> dict[str, Any]:
         return {"txID": "01" * 32, "raw_data": {"contract": [{"parameter": {"value": value}}]}}

@@ -41,13 +41,14 @@ _positions = _Positions()
 
 
 def senders(transactions: list[Any]) -> Sent | None:
-    """Who sent each of `transactions`, with its nonce; None if not all of them are plain. These are compared with senders of ours:
-    what else a node may write there is nobody's."""
+    """Who sent each of `transactions`, with its nonce; None if not all of them are plain. These are compared with senders and ids
+    of ours: what else a node may write there is nobody's, but one of ours in capitals has to be told apart from another's.
+    """
     if not transactions:
         return Sent()
     try:
         txids, froms, nonces = zip(*map(_signed, transactions), strict=True)
-        if not "".join(froms).islower():
+        if not "".join(froms).islower() or not "".join(txids).islower():
             return None
         return Sent(txids, froms, list(map(int, nonces, repeat(16))))
     except (KeyError, TypeError, ValueError):

@@ -81,7 +81,8 @@ def senders(transactions: list[Any]) -> Sent:
     try:
         values = [transaction["raw_data"]["contract"][0]["parameter"]["value"] for transaction in transactions]
         owners = [value.get("owner_address", "") for value in values]
-        return Sent([transaction["txID"] for transaction in transactions], owners, [None] * len(owners))
+        # In lower case, as ids of ours are kept: one that is spelled otherwise would look as if it were in no block.
+        return Sent(tuple(transaction["txID"].lower() for transaction in transactions), tuple(owners), (None,) * len(owners))
     except (KeyError, IndexError, TypeError, AttributeError):
         raise Garbled("a transaction lacks its contract") from None
 

@@ -64,11 +64,12 @@ def spent_by(transactions: list[Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     try:
         for transaction in transactions:
-            txid = transaction["txid"]
+            # In lower case, as ids of ours are kept: one that is spelled otherwise would look like somebody else's.
+            txid = transaction["txid"].lower()
             for spent in transaction["vin"]:
                 # A coinbase spends nothing, nor does a transaction of MWEB's own an output of the chain.
                 if (source := spent.get("txid")) is not None:
-                    found[f"{source}:{spent['vout']}"] = txid
+                    found[f"{source.lower()}:{spent['vout']}"] = txid
     except (KeyError, TypeError, AttributeError):
         raise Garbled("a transaction's inputs are none") from None
     return found
