@@ -50,7 +50,7 @@ def senders(transactions: list[Any]) -> Sent | None:
         txids, froms, nonces = zip(*map(_signed, transactions), strict=True)
         if not "".join(froms).islower() or not "".join(txids).islower():
             return None
-        return Sent(txids, froms, list(map(int, nonces, repeat(16))))
+        return Sent(txids, froms, tuple(map(int, nonces, repeat(16))))
     except (KeyError, TypeError, ValueError):
         return None
 
