@@ -11,7 +11,7 @@ from chalicelib.domain.bundles import MOST_PAYOUTS, Bundle, BundledPayout
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.coins_held import HeldCoins
-from chalicelib.domain.ids import asset_parts, new_id
+from chalicelib.domain.ids import TenantId, asset_parts, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, ended, fee_at
 from chalicelib.usecases.bundle_building import BundleBuilding
@@ -79,12 +79,15 @@ class BundleGathering:
     def _open_ones(self, network: Network, wallet: Wallet, first: Withdrawal, room: int) -> list[Withdrawal]:
         found: list[Withdrawal] = []
         seen: set[str] = set()
+        used_up: set[TenantId] = set()
         quote = self._store.get(FeeQuote, network=network.id)
         quoted = 0 if quote is None else quote.fees.get(asset_parts(first.asset)[1], 0)
 
         def consider(withdrawal: Withdrawal | None) -> None:
             if withdrawal is None or withdrawal.id in seen or len(found) >= room:
                 return
+            if withdrawal.waits_for_fees and withdrawal.tenant in used_up:
+                return  # each in its turn: thousands of them would hold up everybody else's
             # What left its bundle says what it waits for, so that the orders of all who are in one need not be read.
             if withdrawal.status != "pending" and (withdrawal.pending_reason is None or self._left(withdrawal) is None):
                 return
@@ -104,7 +107,10 @@ class BundleGathering:
                 judged = self._checks.judged(network, withdrawal)
                 # What may not be paid today takes no coins away from others. By itself it would cost no less than its share.
                 alone = fee_at(quoted, withdrawal.priority)
-                if judged is None or not self._afforded(network, withdrawal, alone, judged.own):
+                if judged is None:
+                    return
+                if self._afforded(network, withdrawal, alone, judged.own) is None:
+                    used_up.add(withdrawal.tenant)
                     return
             found.append(withdrawal)
 

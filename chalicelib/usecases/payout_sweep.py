@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.usecases.crowds import in_turn
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
@@ -25,7 +26,8 @@ class PayoutSweep:
         self._store, self._queues, self._clock = store, queues, clock
 
     def sweep(self, network: NetworkId) -> int:
-        """Queue again what has stood still, longest first, a bounded number a time; how many. Raises Unavailable.
+        """Queue again what has stood still, a bounded number a time: the longest of each merchant first, then the next of each, so
+        that one who lets thousands wait keeps no other waiting; how many. Raises Unavailable.
 
         What waits for money is tried less often: each try moves its `updated_at`, so that all have their turn. What waits because
         payments were stopped is asked for as soon as they go on, oldest first; while they are stopped nothing is.
@@ -38,7 +40,7 @@ class PayoutSweep:
             wanted = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
             idle += [w for w in self._store.get_many(wanted) if w is not None and _stood_still(w, now)]
         idle.sort(key=lambda w: w.created_at if w.pending_reason == "halted" else w.updated_at)
-        for withdrawal in idle[:ASKED_AT_ONCE]:
+        for withdrawal in in_turn(idle, lambda w: w.tenant)[:ASKED_AT_ONCE]:
             self._queues.send(payout_command(withdrawal))
         return min(len(idle), ASKED_AT_ONCE)
 

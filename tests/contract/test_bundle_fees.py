@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.rates import Rate, Rates
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.fee_budget import set_budget
+from chalicelib.usecases.payout_checks import PayoutChecks
 from chalicelib.usecases.payouts import order_id
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import services
 from tests.contract.test_bundles import COIN, Shop
 from tests.contract.test_bundles import begin as begin  # noqa: PLC0414 - fixtures, under their own names
@@ -121,3 +126,32 @@ def test_a_replacement_is_worth_it_to_one_of_its_payments(
     assert {shop.status(p.withdrawal) for p in bundle.payouts} == {"confirmed"}
     assert (shop.paid(0), shop.paid(1)) == (2_000, COIN if others else 0)
     shop.whole()
+
+
+def test_what_waits_for_its_merchants_budget_is_not_judged_for_everybody_elses_bundle(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One merchant may have thousands of them."""
+    monkeypatch.setattr(services().fee_budgets, "_rates_of", lambda realm: Rates([Rate("ltc", "USD", "80", 0, "old")]))
+    waiting = [shop.withdraw("0.01") for _ in range(5)]
+    tenant = record(waiting[0]).tenant
+    set_budget(services().store, tenant, 0, 0, "a test")
+    shop.run()
+    assert [record(name).pending_reason for name in waiting] == ["fees"] * 5
+    judged: list[str] = []
+    of = PayoutChecks.judged
+
+    def noted(self: PayoutChecks, network: Network, before: Withdrawal) -> Any:
+        judged.append(before.id)
+        return of(self, network, before)
+
+    monkeypatch.setattr(PayoutChecks, "judged", noted)
+    with in_realm("live"):
+        services().payouts.pay(tenant, waiting[-1])
+    assert judged == [waiting[-1]]
+    # With room again they share one transaction.
+    set_budget(services().store, tenant, None, 0, "a test")
+    with in_realm("live"):
+        services().payouts.pay(tenant, waiting[-1])
+    (bundle,) = shop.bundles()
+    assert {payout.withdrawal for payout in bundle.payouts} == {*waiting}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,10 +16,13 @@ from chalicelib.domain.ledger import Book, JournalEntry, operator, totals
 from chalicelib.domain.money import format_units
 from chalicelib.domain.rates import Rate, Rates
 from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.work import Command
 from chalicelib.store.dynamo import DynamoStore
+from chalicelib.usecases import payout_sweep
 from chalicelib.usecases.addresses import family_key
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.fee_budget import FeeBudgets, corrected, set_budget
+from chalicelib.usecases.payout_sweep import LIQUIDITY_SECONDS, PayoutSweep
 from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
@@ -280,3 +283,27 @@ def test_a_tokens_settlement_is_corrected_in_transactions_of_ten(shop: Shop, mon
     done = shop.record(withdrawal)
     assert done.borne is not None and done.borne.micros == counted(shop) == 65_000 * 20 * 3000 // 1000
     assert shop.available("usdt") == ("50" if outcome == "fail" else "25")
+
+
+def test_one_merchant_whose_budget_is_used_up_keeps_no_other_from_being_asked_for(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    friend = Shop(shop.stack, "other_merchant_test")
+    friend.credit("5")
+    waits = {}
+    for each, many in ((shop, 3), (friend, 1)):
+        budget(each, 0)
+        waits[tenant_of(each)] = [each.withdraw("0.001") for _ in range(many)]
+        shop.turn()
+        shop.wait(30)
+    asked: list[Command] = []
+
+    class Queue:
+        def send(self, command: Command) -> None:
+            asked.append(command)
+
+    shop.wait(LIQUIDITY_SECONDS)
+    monkeypatch.setattr(payout_sweep, "ASKED_AT_ONCE", 2)
+    wired, network = services(), shop.realm_network()
+    assert PayoutSweep(wired.store, cast(Any, Queue()), wired.clock_of("test")).sweep(network.id) == 2
+    assert {command.body["id"] for command in asked} == {ids[0] for ids in waits.values()}
