@@ -17,7 +17,8 @@ class GivenUp:
     milliseconds since 1970, and at which scanned `height`. `owner` is the tenant of a withdrawal, empty for everything else.
 
     `txids` are the attempts that were signed by then: each may still be mined. `state`: `open` while the record is to be ended,
-    or is watched afterwards; `mined`: the chain had an attempt after all; `over`: none is looked for any more.
+    or is watched afterwards; `mined`: the chain had an attempt after all; `over`: none is looked for any more. `used_at` is how
+    high the chain was when its nonce was first said to be used while none of its attempts had been met; None while it is free.
     """
 
     id: str
@@ -30,6 +31,7 @@ class GivenUp:
     height: int
     txids: tuple[str, ...]
     state: Literal["open", "over", "mined"] = "open"
+    used_at: int | None = None
     version: int = 1
 
 

@@ -5,13 +5,15 @@ never been given up: what was given back is taken back, its coins are in flight 
 merchant's balance may be negative then: the payment that he ordered was made. Were it the operator's loss, a merchant who keeps the
 bytes and sends them later had both. Bundles and coin moves are watched where they are dead (`coin_attempts`): an operator is told.
 
-Watched for twice as many blocks as a reorganisation is followed, as what is dead is; where there are nonces, until its
-nonce is used.
+Watched for twice as many blocks as a reorganisation is followed, as what is dead is; where transactions expire, for the longest
+that they may live besides; where there are nonces, until its nonce is used and the scan is as deep behind that as a reorganisation
+is followed: that a nonce is used may be seen before the scan meets by whom, and it may be one of these.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -30,7 +32,7 @@ from chalicelib.domain.stakes import Stake, stake_work
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.losses import Losses
+from chalicelib.usecases.losses import Losses, has_nonces
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -43,6 +45,8 @@ from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.withdrawal_steps import catalogue_views, moved, order_of, sent_work, stepped
 
 log = logging.getLogger(__name__)
+
+_DAY = 86_400
 
 
 class GivenUpWatching:
@@ -165,16 +169,29 @@ class GivenUpWatching:
         seen = self._losses.mined(traces_of(self._network, self._rules, record), scanned)
         if seen is not None:
             return seen if scanned.depth(seen.number) >= self._network.confirmations else None
-        if scanned.height - decision.height >= 2 * self._network.reorg_depth and not self._free(record):
+        if scanned.height - decision.height < 2 * self._network.reorg_depth + self._longest_life():
+            return None
+        if self._payer is None or not isinstance(record, PaymentOrder | Move) or record.nonce is None:
             self._end(decision, "over")
+        else:
+            self._look_at_nonce(decision, record, self._payer, scanned)
         return None
 
-    def _free(self, record: Record) -> bool:
-        """Whether the chain waits for its nonce still: then any of its attempts may be mined at any time."""
-        if self._payer is None or not isinstance(record, PaymentOrder | Move) or record.nonce is None:
-            return False
+    def _longest_life(self) -> int:
+        """Blocks in which a transaction that expires (Tron) may be mined: those of a day, which is all that the chain allows.
+        Source: java-tron, Constant.MAXIMUM_TIME_UNTIL_EXPIRATION."""
+        return 0 if has_nonces(self._network) else math.ceil(_DAY / self._network.block_time)
+
+    def _look_at_nonce(self, decision: GivenUp, record: PaymentOrder | Move, payer: ChainPayer, scanned: Scanned) -> None:
+        """While the chain waits for its nonce any of its attempts may be mined at any time. Once that is used, the scan tells by
+        whom before the watch is over."""
         sender = record.wallet if isinstance(record, PaymentOrder) else record.source
-        return self._payer.next_nonce(sender) <= record.nonce
+        used = payer.next_nonce(sender) > (record.nonce or 0)
+        if used and decision.used_at is not None and scanned.height - decision.used_at >= self._network.reorg_depth:
+            self._end(decision, "over")
+        elif used != (decision.used_at is not None):
+            noted = replace(decision, used_at=scanned.tip if used else None, version=decision.version + 1)
+            self._store.commit([Save(noted)])
 
     def _booked(self, record: str, round_: int) -> JournalEntry:
         entry = self._store.get(JournalEntry, id=f"settle:{record}:{round_}")

@@ -11,6 +11,8 @@ from chalicelib import wiring
 from chalicelib.domain.given_up import GivenUp
 from chalicelib.domain.work import Work
 from chalicelib.usecases.audit import audit
+from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.scan import Scanner
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.cuts import Cutter, Died, When, install
@@ -307,3 +309,30 @@ def test_who_dies_at_any_write_gives_back_once(shop: Shop, give_up: GiveUp, monk
 
     cut_everywhere(command, lambda: None)
     cut_everywhere(poll, lambda: None)
+
+
+@pytest.mark.parametrize("scans", ["at once", "a while later"])
+def test_one_that_is_mined_long_after_was_paid_all_the_same(
+    shop: Shop, give_up: GiveUp, monkeypatch: pytest.MonkeyPatch, scans: str
+) -> None:
+    """What was given up is looked at before the new blocks are scanned: that its nonce is used by then says nothing of by whom."""
+    withdrawal = stuck(shop)
+    give_up(withdrawal)
+    shop.turn()
+    shop.mine(WATCHED)
+    shop.turn()
+    assert decision(withdrawal).state == "open"
+    if scans == "a while later":  # a poll that had no time for the scan, or whose scan failed
+        with monkeypatch.context() as patch:
+            patch.setattr(Scanner, "advance", away)
+            shop.chain().settle(str(shop.order(withdrawal).txid), "confirm")
+            shop.mine(1)
+            shop.turn(failures="count")
+    mined(shop, shop.order(withdrawal).txid)
+    shop.turn()
+    assert (shop.withdrawal(withdrawal)["status"], shop.available()) == ("confirmed", "0.75")
+    assert (decision(withdrawal).state, watched(shop)) == ("mined", [])
+
+
+def away(*_: object) -> None:
+    raise Unavailable("the scan has no time")
