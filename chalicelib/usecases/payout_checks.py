@@ -16,8 +16,10 @@ from chalicelib.encoding.ed25519 import verify
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.fee_budget import corrected
 from chalicelib.usecases.grey_list import grey_listed
+from chalicelib.usecases.payout_fees import Denied
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Refused, TooMuchGas
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.risk import Judged, Risk
 from chalicelib.usecases.views import Views
@@ -132,6 +134,16 @@ class PayoutChecks:
         after, changes = given_back(views, uncounted.withdrawal, "failed", why[:300], purse, now)
         self._store.commit([*changes, *uncounted.changes])
         return after
+
+    def refuse(self, before: Withdrawal, refused: Refused) -> Withdrawal:
+        """Failed in the same way, since the chain would refuse it: what its merchant is told."""
+        return self.fail(before, str(refused) if isinstance(refused, TooMuchGas) else f"the network would refuse it: {refused}")
+
+    def deny(self, network: Network, before: Withdrawal, denied: Denied) -> Withdrawal | None:
+        """What it would cost may not be spent on it: failed, or None while it waits."""
+        if denied.final:
+            return self.fail(before, denied.why)
+        return self.wait_for_fees(network, before, denied.why)
 
     def agreed(self, withdrawal: Withdrawal) -> bool:
         """Whether all that had to agree to it did: signatures are verified once more, by whoever signs the payment."""

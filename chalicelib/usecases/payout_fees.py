@@ -16,7 +16,8 @@ from chalicelib.domain.withdrawal_fees import SAME_COIN, bears_fee, covers, in_c
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.changes import Change
 from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Payment
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.views import Views
 from chalicelib.usecases.withdrawal_steps import moved
@@ -117,6 +118,20 @@ class PayoutFees:
         if worth is None or price is None or not price.decimal:
             return None
         return rate_text(worth.decimal, native.decimals, price.decimal, coin.decimals)
+
+
+def estimated(payer: ChainPayer, payment: Payment) -> tuple[FeeEstimate, int, bool]:
+    """What `payment` would cost and take, three times a plain payment's gas, and whether its sender has too little for it now.
+
+    Raises InsufficientFunds where it has too little even to be asked about, Refused, Unavailable.
+    """
+    short = False
+    try:
+        estimate = payer.estimate(payment)
+    except InsufficientFunds:
+        # Perhaps for what the recipient would burn: that is no lack of money.
+        estimate, short = payer.cost(payment), True
+    return estimate, payer.gas_bound(payment.sender, payment.contract, estimate.gas), short
 
 
 def gas_allowed(

@@ -24,7 +24,7 @@ from typing import Literal, Protocol
 
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts
 from chalicelib.domain.ledger import WalletBalance
@@ -40,14 +40,15 @@ from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.losses import replaceable, sent_from
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
-from chalicelib.usecases.payout_fees import Allowed, Denied, PayoutFees, gas_allowed
+from chalicelib.usecases.payout_fees import Denied, PayoutFees, estimated, gas_allowed
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, TooMuchGas, Unavailable
+from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.replacement_fees import ReplacementFees
 from chalicelib.usecases.risk import Risk
 from chalicelib.usecases.signed_bytes import unlike_signed
 from chalicelib.usecases.switch import rests_on, stopped
@@ -81,11 +82,6 @@ def order_id(withdrawal: Withdrawal) -> str:
     return order_of(withdrawal.tenant, withdrawal.id)
 
 
-def _why(refused: Refused) -> str:
-    """What a merchant is told of it."""
-    return str(refused) if isinstance(refused, TooMuchGas) else f"the network would refuse it: {refused}"
-
-
 class FromCoins(Protocol):
     """How withdrawals are paid on networks of coins: `bundle_payouts`."""
 
@@ -113,8 +109,8 @@ class Payouts:
         self._budgets = budgets
         self._payer_of, self._reader_of = payer_of, reader_of
         self._checks, self._fees = PayoutChecks(store, rules, clock, risk, rates_of), PayoutFees(store, rates_of)
-        self._rates_of = rates_of
-        self._renewals, self._from_coins = renewals, from_coins
+        self._replacements = ReplacementFees(store, self._fees, renewals)
+        self._rates_of, self._from_coins = rates_of, from_coins
 
     def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
         """Bring a withdrawal as far as its broadcast. Safe to call at any time, twice, at once.
@@ -197,25 +193,19 @@ class Payouts:
         if wallet is None or not self._covered(network, wallet, before):
             self._checks.wait_for_liquidity(network, before)
             return None
-        payment, payer = self._payment(wallet, before, self._next_nonce(network, wallet)), self._payer_of(network)
-        short = False
+        payment = self._payment(wallet, before, self._next_nonce(network, wallet))
         try:
-            try:
-                estimate = payer.estimate(payment)
-            except InsufficientFunds:
-                # Perhaps for what the recipient would burn: that is no lack of money.
-                estimate, short = payer.cost(payment), True
-            bound = payer.gas_bound(wallet.address, payment.contract, estimate.gas)
+            estimate, bound, short = estimated(self._payer_of(network), payment)
         except InsufficientFunds:
             self._checks.wait_for_liquidity(network, before)
             return None
         except Refused as refused:
-            return self._checks.fail(before, _why(refused))
+            return self._checks.refuse(before, refused)
         news = News(self._clock.now_ms())
         catalogue, views = catalogue_views(self._store, before, self._rates_of, news.at)
         allowed = self._fees.judge(catalogue, network, before, estimate.fee, gas=estimate.gas, bound=bound)
         if isinstance(allowed, Denied):
-            return self._denied(network, before, allowed)
+            return self._checks.deny(network, before, allowed)
         if short:
             self._checks.wait_for_liquidity(network, before)
             return None
@@ -231,12 +221,6 @@ class Payouts:
         # Nothing new begins with a wallet that was replaced: whoever drains it has to know what it still has to pay.
         self._store.commit([Save(after), Still(wallet), *judged.noted, *reserved, *counted.changes, *news.emit()])
         return after
-
-    def _denied(self, network: Network, before: Withdrawal, denied: Denied) -> Withdrawal | None:
-        """What it would cost may not be spent on it: failed, or None while it waits."""
-        if denied.final:
-            return self._checks.fail(before, denied.why)
-        return self._checks.wait_for_fees(network, before, denied.why)
 
     def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:
         """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
@@ -277,7 +261,7 @@ class Payouts:
         except InsufficientFunds as error:
             raise Unavailable(f"the hot wallet of {network.id} has too little for now") from error
         except Refused as refused:
-            self._checks.fail(withdrawal, _why(refused))
+            self._checks.refuse(withdrawal, refused)
             return None
         news = News(self._clock.now_ms())
         now = news.at
@@ -285,7 +269,7 @@ class Payouts:
         # Once more, of these very bytes: prices, or what the recipient does, may have changed since it began.
         allowed = self._fees.of_bytes(catalogue, network, payer, withdrawal, payment, unsigned)
         if isinstance(allowed, Denied):
-            self._denied(network, withdrawal, allowed)
+            self._checks.deny(network, withdrawal, allowed)
             return None
         order = PaymentOrder(
             id=order_id(withdrawal),
@@ -384,7 +368,7 @@ class Payouts:
         does = self._approve(network, wallet, before, wanted, gas=payer.explain(order.unsigned).gas)
         news = News(self._clock.now_ms())
         catalogue, views = catalogue_views(self._store, before, self._rates_of, news.at)
-        allowed = self._renewal_allowed(catalogue, network, wallet, before, order, does)
+        allowed = self._replacements.allowed(catalogue, network, payer, before, order, does)
         if allowed is None:
             return None
         rests = rests_on(self._store, network.realm)
@@ -401,29 +385,6 @@ class Payouts:
         self._store.commit([Save(done), Save(after), *rests, *reserved, *counted.changes, *news.emit()])
         log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, order.txid)
         return after
-
-    def _renewal_allowed(
-        self, catalogue: Catalogue, network: Network, wallet: Wallet, before: Withdrawal, order: PaymentOrder, does: Explained
-    ) -> Allowed | None:
-        """Whether a replacement may cost what it `does`; None, with an alarm, where the newest attempt is sent on instead.
-
-        Where later payments of the wallet wait for its nonce, it may cost more than it is worth: that is in the operator's interest
-        then, and its gas stays bounded, its fee by the rules of replacements.
-        """
-        if not self._renewals.affordable(order, does.fee):
-            log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, order.id, does.fee)
-            return None
-        allowed = self._fees.judge(catalogue, network, before, does.fee, replaces=True)
-        if isinstance(allowed, Allowed):
-            return allowed
-        following = None if does.nonce is None else counter_of(self._store, network, self._payer_of(network), wallet.address).next
-        if following is None or following == order.nonce + 1:
-            log.warning("ALARM %s: %s is stuck and is not replaced for %d: %s", network.id, order.id, does.fee, allowed.why)
-            return None
-        log.warning(
-            "ALARM %s: %s is replaced for %d, since others wait for its nonce: %s", network.id, order.id, does.fee, allowed.why
-        )
-        return Allowed(before)
 
     def _approve(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder, gas: int = 0) -> Explained:
         """What the bytes do. Raises OrderMismatch unless that is exactly what was approved (money rule 7).

@@ -1,0 +1,48 @@
+"""Whether a replacement of a payment from an account may cost what it would cost (money rule 14): asked before it is signed.
+
+Replacements of bundles are bounded where they are built (`bundle_building`).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from chalicelib.domain.catalogue import Catalogue, Network
+from chalicelib.domain.renewals import RenewalRules
+from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.first_nonce import counter_of
+from chalicelib.usecases.payout_fees import Allowed, PayoutFees
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained
+from chalicelib.usecases.ports.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class ReplacementFees:
+    """Reads and judges; stores nothing by itself."""
+
+    def __init__(self, store: Store, fees: PayoutFees, renewals: RenewalRules) -> None:
+        self._store, self._fees, self._renewals = store, fees, renewals
+
+    def allowed(
+        self, catalogue: Catalogue, network: Network, payer: ChainPayer, before: Withdrawal, order: PaymentOrder, does: Explained
+    ) -> Allowed | None:
+        """Whether a replacement may cost what it `does`; None, with an alarm, where the newest attempt is sent on instead.
+
+        Where later payments of the wallet wait for its nonce, it may cost more than it is worth: that is in the operator's interest
+        then, and its gas stays bounded, its fee by the rules of replacements. Raises Unavailable.
+        """
+        if not self._renewals.affordable(order, does.fee):
+            log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, order.id, does.fee)
+            return None
+        allowed = self._fees.judge(catalogue, network, before, does.fee, replaces=True)
+        if isinstance(allowed, Allowed):
+            return allowed
+        following = None if does.nonce is None else counter_of(self._store, network, payer, order.wallet).next
+        if following is None or following == order.nonce + 1:
+            log.warning("ALARM %s: %s is stuck and is not replaced for %d: %s", network.id, order.id, does.fee, allowed.why)
+            return None
+        log.warning(
+            "ALARM %s: %s is replaced for %d, since others wait for its nonce: %s", network.id, order.id, does.fee, allowed.why
+        )
+        return Allowed(before)
