@@ -106,8 +106,8 @@ class Losses:
             nonce += 1
 
     def mined(self, ours: Ours, scanned: Scanned) -> Seen | None:
-        """Where one of its attempts was met in a block of the chain: the deepest such block. Whoever needs it to be deep asks
-        `Scanned.depth` of its number."""
+        """Where one of its attempts was met in a block of the chain: the deepest such block. `Scanned.depth` of its number says how
+        deep that is."""
         own, _ = met(ours, self._sightings(ours))
         return self._deepest(own, scanned)
 

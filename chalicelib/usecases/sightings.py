@@ -15,6 +15,7 @@ for each block, by whoever scans it, also by a rescan or ahead of the cursor.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -59,9 +60,8 @@ class Noting:
             after = known or Sighting(self._network.id, subject)
             for each in seen:
                 after = after.noting(each)
-            if after is not known:
-                version = 1 if known is None else known.version + 1
-                changes.append(Save(Sighting(after.network, after.subject, after.seen, version)))
+            if after is not known:  # one version further, however much was noted
+                changes.append(Save(replace(after, version=1 if known is None else known.version + 1)))
         if changes:
             self._store.commit(changes)
 
@@ -89,7 +89,7 @@ class Noting:
     def _senders(self) -> set[str]:
         """In storage form."""
         addresses = {wallet.address for wallet in self._wallets()}
-        # What a reorganisation brings back between two reads is in the lane that is read twice.
+        # "move" is read twice: a reorganisation may take a move from "moved" back to it between the two reads.
         for move in self._open(Move, ("move", "moved", "move", "givenup")):
             if move.txid is not None:
                 addresses.add(move.source)

@@ -102,5 +102,5 @@ def _waits(stray: StrayPayment, deposit: Deposit | None) -> str | None:
     if deposit.status != "confirmed":
         return "waits for its confirmations"
     if deposit.held:
-        return "waits for its release: its sender is on the grey list"
+        return "waits for its release: the transaction is held, its flags say why"
     return None

@@ -6,9 +6,10 @@ from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.moves import Move
-from chalicelib.domain.sightings import Ours, input_subject, nonce_subject, txid_subject
+from chalicelib.domain.sightings import Ours, by_inputs, by_nonce, txid_subject
 from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.usecases.losses import has_nonces
 from chalicelib.usecases.ports.addresses import AddressRules
 
 Record = PaymentOrder | Move | Stake | Bundle | CoinMove
@@ -18,10 +19,10 @@ def traces_of(network: Network, rules: AddressRules, record: Record) -> Ours:
     """By what the scanner would have met an attempt of `record`."""
     txids = tuple(txid for txid in record.txids if txid is not None)
     if isinstance(record, Bundle):
-        return Ours(txids, tuple(map(input_subject, record.coins)))
+        return by_inputs(txids, record.coins)
     if isinstance(record, CoinMove):
-        return Ours(txids, tuple(map(input_subject, record.outpoints)))
-    if isinstance(record, Stake) or (network.family == "tron" and not network.simulated) or record.nonce is None:
+        return by_inputs(txids, record.outpoints)
+    if isinstance(record, Stake) or not has_nonces(network) or record.nonce is None:
         return Ours(txids, tuple(map(txid_subject, txids)))
     sender = record.wallet if isinstance(record, PaymentOrder) else record.source
-    return Ours(txids, (nonce_subject(rules.storage_form(network.slug, sender), record.nonce),))
+    return by_nonce(txids, rules.storage_form(network.slug, sender), record.nonce)

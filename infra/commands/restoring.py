@@ -189,7 +189,7 @@ def _below(wired: Services, realm: Realm, pool: str, typed: int | None, since: i
     if said is None and typed is None:
         raise CanNot(f"the parameter {parameter} is not there: say by --below N that all addresses given out were below index N")
     if typed is not None and said is not None and typed < said:
-        raise CanNot(f"--below {typed}: addresses up to index {said} may have been given out, the parameter {parameter} says so")
+        raise CanNot(f"--below is {typed}; the parameter {parameter} says that it has to be {said} or more, or left out")
     return max(said or 0, typed or 0)
 
 
@@ -214,7 +214,7 @@ def _searched(wired: Services, realm: Any, restorers: Sequence[Restorer], begun:
 
 
 def _progress(restore: Restore) -> None:
-    """One line for each step, beside the answer: a search of a hundred thousand addresses takes an hour."""
+    """One line for each step, beside the answer: a search of a hundred thousand addresses takes up to half an hour."""
     if restore.to_block is not None and not restore.searched:
         at = f"block {(restore.next_block or 1) - 1} of {restore.to_block}"
     else:

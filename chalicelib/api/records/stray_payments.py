@@ -61,7 +61,7 @@ class StrayPayment(CamelRecord):
         Field(description="The operator's merchant's withdrawal that does it.", examples=["wd_01kab7n3q2w8z5r6t4y1v9c0x3"]),
     ]
     detail: Annotated[
-        str | None, Field(description="What its withdrawal is not ordered for yet.", examples=["waits for its confirmations"])
+        str | None, Field(description="Why its withdrawal is not ordered yet.", examples=["waits for its confirmations"])
     ]
     decided_by: Annotated[str | None, Field(description="The key's id.", examples=["key_01kab7n3q2w8z5r6t4y1v9c0x3"])]
     decided_at: Time | None

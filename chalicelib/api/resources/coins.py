@@ -89,6 +89,9 @@ CoinName = Annotated[
 ]
 
 
+_NEW_UNIT = "A change of it has to name every amount that is not 0, in its new unit."
+
+
 def _set(name: str) -> Any:
     unit = "In coin units, or in USD (at most two decimals) where `useUsdLimits` is true; exact. 0: no limit."
     return Field(description=f"{MEANING[name]} {unit}")
@@ -97,7 +100,7 @@ def _set(name: str) -> Any:
 class CoinSettings(CamelRequest):
     """null is the same as not sent."""
 
-    use_usd_limits: Annotated[bool, Field(description=MEANING["useUsdLimits"], examples=[False])] | None = None
+    use_usd_limits: Annotated[bool, Field(description=f"{MEANING['useUsdLimits']} {_NEW_UNIT}", examples=[False])] | None = None
     collect_threshold: Annotated[Setting | None, _set("collectThreshold")] = None
     collect_service_to_cold_threshold: Annotated[Setting | None, _set("collectServiceToColdThreshold")] = None
     collect_percentage_hot: Annotated[
