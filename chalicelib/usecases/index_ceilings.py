@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from chalicelib.domain.addresses import Xpub
 from chalicelib.domain.errors import BusinessRule
@@ -42,7 +43,7 @@ class Ceilings:
         recorded = self._records.read(names) if names else {}
         with Each("index pools") as each:
             for name in names:
-                each.take(name, lambda name=name: self._kept(name, recorded.get(name, 0)))  # type: ignore[misc]
+                each.take(name, partial(self._kept, name, recorded.get(name, 0)))
 
     def _kept(self, name: str, recorded: int) -> None:
         first = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from chalicelib.domain.addresses import Address, Watched
@@ -79,7 +80,7 @@ class StrayPayments:
 
         for part in parts:
             then = (lambda more: also(looked(more))) if part is parts[-1] else nothing_more
-            stored += until_settled(lambda part=part, then=then: self._keep(network, reading, part, then))  # type: ignore[misc]
+            stored += until_settled(partial(self._keep, network, reading, part, then))
         return looked(())
 
     def _keep(self, network: Network, reading: Reading, part: Sequence[Arrived], then: Also) -> list[StrayPayment]:
