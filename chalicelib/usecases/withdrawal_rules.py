@@ -125,10 +125,12 @@ class Rules:
         if quoted is not None and not self._merchant_pays:
             self._check_worth(outputs, fee, now)
         charges = self._charges(facts, outputs, None if quoted is None else fee, now)
-        needed = total + sum(charge.units for charge in charges)
+        charged = sum(charge.units for charge in charges)
+        needed = total + charged
         if facts.balance.available < needed:
             details = {
                 "requested": self._shown(needed),
+                **({"fee_charged": self._shown(charged)} if charged else {}),
                 "available": self._shown(max(0, facts.balance.available)),
                 "coin": self._coin.slug,
             }

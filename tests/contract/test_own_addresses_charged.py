@@ -152,7 +152,9 @@ def test_a_balance_that_has_the_amount_alone_is_not_enough(edge: Edge) -> None:
     quoted(edge)
     address = deposit_address(edge)
     refused = ask(edge, address, "980")
-    assert (refused.json["error"]["code"], refused.json["error"]["details"]["requested"]) == ("INSUFFICIENT_BALANCE", "1004")
+    assert refused.json["error"]["code"] == "INSUFFICIENT_BALANCE"
+    wanted = {"requested": "1004", "fee_charged": "24", "available": "1000", "coin": "usdt"}
+    assert refused.json["error"]["details"] == wanted, "the caller asked for 980, and is told what the rest is"
     assert ask(edge, address, "976").status == 201
     assert available(edge, "usdt") == 0
 
