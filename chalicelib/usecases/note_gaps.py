@@ -16,7 +16,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.verdicts import Scanned
 
 _FURTHER = 2
-"""So many times as far as it seems to be needed is looked: blocks may come faster than a network says that they do."""
+"""How many times further back than seems needed is looked: blocks may come faster than the network's stored block time."""
 
 
 class NoteGaps:

@@ -1,5 +1,7 @@
-"""Whose a payment to one of our addresses is on a network where an operator has returned one: that one is the operator's merchant's
-for ever, whatever becomes of the address; the others are the address's merchant's where it is watched, and nobody's elsewhere.
+"""The owner of a payment to one of our addresses, on a network where an operator has returned a payment to it.
+
+The returned payment is the operator's merchant's for ever, whatever becomes of the address. Every other payment is the address's
+merchant's where the address is watched, and nobody's elsewhere.
 
 Why nothing slips through between the two: the transaction that decides to return a payment notes the network on the watched row,
 by the row's version, and only while the address is not watched there. Watching it later is a later version of the same row. So

@@ -1,4 +1,4 @@
-"""By what the scanner meets a transaction of ours in a block: its sender and nonce, the coins that it spends, or its id."""
+"""What the scanner knows a transaction of ours by in a block: its sender and nonce, the coins that it spends, or its id."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Record = PaymentOrder | Move | Stake | Bundle | CoinMove
 
 
 def traces_of(network: Network, rules: AddressRules, record: Record) -> Ours:
-    """By what the scanner would have met an attempt of `record`."""
+    """The subjects under which a sighting of any attempt of `record` is stored, without lifetimes (`losses.sent_from` has them)."""
     txids = tuple(txid for txid in record.txids if txid is not None)
     if isinstance(record, Bundle):
         return by_inputs(txids, record.coins)
