@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.providers import Health, Heard
 from chalicelib.chains.tron.http import TronHttp
 from chalicelib.chains.tron.payer import TronPayer
 from chalicelib.chains.tron.reader import MAINNET
@@ -289,6 +290,15 @@ def test_every_node_must_say_that_a_payment_is_dead(tron: TronChain):
     silent = TronHttp("http://127.0.0.1:9")
     with pytest.raises(Unavailable):
         TronPayer(network, ignorant, None, [ignorant, silent]).renewable(unsigned, signed.txid)
+    # Silencing one node for long enough to lose its vote leaves the liar: a second payment of any size would be signed.
+    voteless = Health(2)
+    heard = Heard(silent, voteless)
+    with pytest.raises(Unavailable):
+        heard.call("wallet/getnodeinfo")
+    voteless.has_vote = False
+    assert heard.voteless
+    with pytest.raises(Unavailable):
+        TronPayer(network, ignorant, None, [ignorant, heard]).renewable(unsigned, signed.txid)
     with pytest.raises(Unavailable, match="another chain"):
         TronPayer(network, ignorant, MAINNET).renewable(unsigned, signed.txid)
 

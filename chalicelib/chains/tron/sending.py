@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from chalicelib.chains.answers import Garbled, hash32
-from chalicelib.chains.providers import electorate
 from chalicelib.chains.rpc import RpcError
 from chalicelib.chains.tron import refusals, transactions
 from chalicelib.chains.tron.parsing import block_number, block_time
@@ -54,9 +53,10 @@ class Sending:
 
         A block takes a transaction only while the block before it is older than the expiration (java-tron, Manager.validateCommon).
         So once a solid block is past it, all blocks that could have it are solid, too. No nonce keeps a second payment out of the
-        chain: so every node of the network that has a vote has to say so, and one that does not answer is waited for.
+        chain: so every node of the network has to say so, whether it has a vote or not, and one that does not answer is waited for
+        until an operator takes it out. What a silenced node leaves is perhaps the one that lies, and no amount is known here.
         """
-        return all(self._dead_at(node, unsigned.reference.expiration, txid) for node in electorate(self._witnesses))
+        return all(self._dead_at(node, unsigned.reference.expiration, txid) for node in self._witnesses)
 
     def _dead_at(self, node: Node, expiration: int, txid: str) -> bool:
         self._check_chain(node.call("wallet/getblock", header_of(0)))
