@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from infra.commands.common import Command, services
@@ -34,5 +35,6 @@ def migrate(args: argparse.Namespace) -> int:
     done = DepositMigration(networks, reader_of, wired.store, wired.clock).run()
     print(f"deposits: {done.blocks} blocks listed by height, the logs of {done.claimed} transactions claimed")
     for network_id, left in sorted(done.left.items()):
-        print(f"{network_id}: {left} token transactions are left: its node is away, or does not have them in the block scanned")
-    return 0
+        text = f"{network_id}: {left} token transactions are left: its node is away, or does not have them in the block scanned"
+        print(text, file=sys.stderr)
+    return 1 if done.left else 0

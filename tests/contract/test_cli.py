@@ -22,6 +22,7 @@ from chalicelib.domain.fee_budget import FeeBudget
 from chalicelib.domain.ids import NetworkId, tenant_id
 from chalicelib.settings import STAGES
 from chalicelib.usecases.changes import Save
+from chalicelib.usecases.deposit_migration import DepositMigration, Migration
 from infra.cli import main
 from infra.local.aws import LocalAws
 from infra.local.nodes import Anvil, mine
@@ -252,6 +253,13 @@ def test_records_of_an_older_version_are_brought_up_to_date(cli: Cli) -> None:
     for _ in range(2):
         assert cli("migrate") == 0
         assert cli.out == "deposits: 0 blocks listed by height, the logs of 0 transactions claimed\n"
+
+
+def test_what_a_migration_could_not_do_is_no_success(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DepositMigration, "run", lambda self: Migration(blocks=3, claimed=2, left={NetworkId("live:bsc"): 1}))
+    assert cli("migrate") == 1
+    assert cli.out == "deposits: 3 blocks listed by height, the logs of 2 transactions claimed\n"
+    assert cli.err.startswith("live:bsc: 1 token transactions are left: its node is away")
 
 
 @pytest.fixture(scope="module")
