@@ -95,6 +95,23 @@ def stakeable(edge: Edge) -> Asked:
     return {}, {"amount": "5", "resource": "ENERGY"}
 
 
+def strayed(edge: Edge) -> Asked:
+    """A payment on polygon to an address that is watched on ethereum alone, as deep as it has to be."""
+    address = post(edge, "/addresses", {"network": "ethereum", "mode": "common"}, key=None).json["address"]
+    body = {"network": "polygon", "coin": "usdt", "amount": "5", "address": address}
+    paid = post(edge, "/sandbox/deposits", body, key=None)
+    assert paid.status == 201, paid.body
+    assert post(edge, "/sandbox/blocks", {"network": "polygon", "count": 20}, key=None).status == 201
+    edge.services.scanner(edge.services.catalogue("test").networks["polygon"]).poll(lambda: True)
+    return {}, {"network": "polygon", "txid": paid.json["data"]["txid"]}
+
+
+def stray(edge: Edge) -> str:
+    _, body = strayed(edge)
+    (read,) = post(edge, "/stray-payments", body, key=None, caller="admin").json["data"]["payments"]
+    return str(read["id"])
+
+
 BODIES: dict[str, Callable[[Edge], Asked]] = {
     "/addresses": plain({"network": "ethereum"}),
     "/addresses/grey-list": plain({"network": "ethereum", "address": PAYEE, "reason": "n"}),
@@ -111,6 +128,9 @@ BODIES: dict[str, Callable[[Edge], Asked]] = {
     "/sandbox/deposits": plain({"network": "ethereum", "coin": "eth", "amount": "1", "address": PAYEE}),
     "/sandbox/reorg": mined,
     "/sandbox/tokens": plain({"network": "ethereum", "symbol": "TKN", "name": "Token", "decimals": 8}),
+    "/stray-payments": strayed,
+    "/stray-payments/{id}/credit": lambda edge: ({"id": stray(edge)}, None),
+    "/stray-payments/{id}/return": lambda edge: ({"id": stray(edge)}, {"address": PAYEE}),
     "/webhooks": plain(HOOK),
     "/webhooks/deliveries/{id}/redeliver": lambda edge: ({"id": delivery(edge)}, None),
     "/webhooks/{id}/redeliver": lambda edge: ({"id": hook(edge)}, a_time(edge)),
@@ -128,6 +148,8 @@ ONLY_ONE = {
     "/addresses/service-wallets",
     "/api-keys/{id}/rotate",
     "/coins",
+    "/stray-payments/{id}/credit",
+    "/stray-payments/{id}/return",
     "/whitelist/addresses",
     "/webhooks/{id}/redeliver",
 }
