@@ -171,9 +171,19 @@ class Losses:
         return min(known) if known and len(known) == len(lifetimes) else None
 
     def _referred(self, lifetime: Lifetime, scanned: Scanned) -> int | None:
-        number = scanned.height - (scanned.height - lifetime.low) % _REFERENCES
-        while number >= 0:
+        """The number of the block that it refers to.
+
+        Where that fell out of the chain, no block of the chain can have the transaction (TaPoS): it is the number of the block in
+        its place, the last one before the end whose number ends so. A transaction lives a day at most, 65,536 blocks take two.
+        """
+        newest = scanned.height - (scanned.height - lifetime.low) % _REFERENCES
+        for number in range(newest, -1, -_REFERENCES):
             if (self._hash_at(number, scanned) or "")[16:32] == lifetime.part:
                 return number
-            number -= _REFERENCES
+        for number in range(newest, -1, -_REFERENCES):
+            headers = self._reader.headers(number, number)
+            if not headers or headers[0].hash != self._hash_at(number, scanned):
+                return None
+            if headers[0].time <= lifetime.ends:
+                return number
         return None

@@ -186,8 +186,22 @@ def test_the_block_that_it_refers_to_is_found_by_its_hash(tron: World) -> None:
     assert (TIP > 3_000 + 65_536, tron.losses().gap(ours, scanned)) == (True, 3_000)
     assert not tron.losses().lost(ours, scanned)
     assert tron.lost(ours)
-    nowhere = by_lifetime(("03" * 32,), [Lifetime(3_000, "0" * 16, 3_200 * 3_000)])
-    assert not tron.lost(nowhere) and tron.losses().gap(nowhere, scanned) is None
+
+
+def test_where_the_block_that_it_refers_to_fell_out_the_one_in_its_place_counts(tron: World) -> None:
+    """No block of the chain can have it then. Without this it would wait for ever, and its wallet's balance with it."""
+    fallen = by_lifetime(("03" * 32,), [Lifetime(68_000 % 65536, "0" * 16, 68_200 * 3_000)])
+    for noted_from, lost, gap in ((68_001, False, 68_000), (68_000, True, None)):
+        scanned = replace(tron.scanned, noted_from=noted_from)
+        assert (tron.losses().lost(fallen, scanned), tron.losses().gap(fallen, scanned)) == (lost, gap)
+    long_ago = by_lifetime(("03" * 32,), [Lifetime(3_000, "0" * 16, 3_200 * 3_000)])
+    scanned = replace(tron.scanned, noted_from=3_001)
+    assert not tron.losses().lost(long_ago, scanned) and tron.losses().gap(long_ago, scanned) == 3_000, "not 65,536 blocks later"
+    assert tron.lost(long_ago)
+    not_yet = by_lifetime(("03" * 32,), [Lifetime(68_000 % 65536, "0" * 16, TIP * 3_000)])
+    assert not tron.lost(not_yet)
+    before_all = by_lifetime(("03" * 32,), [Lifetime(3_000, "0" * 16, 0)])
+    assert not tron.lost(before_all) and tron.losses().gap(before_all, tron.scanned) is None
 
 
 def test_bytes_that_nobody_knows_never_end(tron: World) -> None:
