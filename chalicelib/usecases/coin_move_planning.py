@@ -2,7 +2,8 @@
 
 Open work of the kind `collectable` names every deposit whose output is not spent for good; so the outputs that wait are found
 without looking through addresses. A hint ends with a deposit that nothing is to be collected of (it fell out, it was too little),
-that an operator has to look into first (it came from the grey list: it is asked for again when it is released), or that is spent.
+that an operator has to look into first (it came from the grey list: it is asked for again when it is released), or that is spent
+for good (`coins_spent`).
 
 Coins are gathered until together they are worth the coin's collectThreshold, and move while the fee, at the rate of the priority
 low, is no more than a set share of them. One consolidation is under way at a time; what has no room in it goes with the next. Those
@@ -30,18 +31,19 @@ from chalicelib.domain.coins_held import MOST_INPUTS
 from chalicelib.domain.collecting import fee_share_exceeds
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ids import new_id
-from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.rates import RatesOf
 from chalicelib.usecases.bundle_parts import same_place
 from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save, Still
 from chalicelib.usecases.coin_move_approval import Consolidations, Why
 from chalicelib.usecases.coin_move_parts import attempt_of, open_moves, outpoint_of, queue_of, spendable, unspent_of
+from chalicelib.usecases.coins_spent import SpentCoins
 from chalicelib.usecases.collect_hints import hint_work
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan
 from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled
@@ -61,6 +63,7 @@ class CoinMovePlanning:
     def __init__(
         self,
         network: Network,
+        reader: ChainReader,
         payer: CoinPayer,
         store: Store,
         rules: AddressRules,
@@ -71,6 +74,7 @@ class CoinMovePlanning:
         self._network, self._payer, self._store, self._rules = network, payer, store, rules
         self._clock, self._rates, self._fee_percent = clock, rates, fee_percent
         self._shown = Consolidations(store, rules, network)
+        self._spent = SpentCoins(network, reader, payer, store, rules)
 
     def look(self, scanned: Scanned) -> CoinMove | None:
         """Plan a consolidation where one is due; it. Does nothing where one is under way, or where it was looked for lately.
@@ -98,7 +102,7 @@ class CoinMovePlanning:
             return None
         why, plan = self._too_little(coin, queue, coins), None
         if why is None:
-            plan, why = self._planned(hot.address, coins, scanned)
+            plan, why = self._planned(coin, queue, hot.address, coins, scanned)
         if plan is None or why is not None:
             self._wait(coin, hot.address, looked, why or Why("failed", "nothing of it can be spent"))
             return None
@@ -164,11 +168,17 @@ class CoinMovePlanning:
             return None
         return Why("threshold", f"collectThreshold: {total} of {least} units wait")
 
-    def _planned(self, hot: str, coins: list[MovedCoin], scanned: Scanned) -> tuple[CoinPlan | None, Why | None]:
+    def _planned(
+        self, coin: Coin, queue: ConsolidationQueue, hot: str, coins: list[MovedCoin], scanned: Scanned
+    ) -> tuple[CoinPlan | None, Why | None]:
         """The transaction that is due, or what is in its way."""
-        known = self._known(coins, scanned)
+        known, missing = self._known(coin, coins, scanned)
         if not known:
             return None, Why("failed", "nothing of it is known to the node as it is booked")
+        # What is missing must not send each small deposit beside it on a way of its own.
+        too_little = self._too_little(coin, queue, [c for c in coins if c.outpoint not in missing])
+        if too_little is not None:
+            return None, too_little
         rate = self._payer.fee_rate("low")
         try:
             plan = self._payer.consolidate(hot, unspent_of(known), rate)
@@ -179,29 +189,23 @@ class CoinMovePlanning:
             return None, Why("fee_share", f"fee: {plan.fee} units are more than {self._fee_percent} per cent of {value}")
         return plan, None
 
-    def _known(self, every: list[MovedCoin], scanned: Scanned) -> list[MovedCoin]:
-        """Those of the largest that the node knows too, in a block."""
-        network, coins = self._network, every[:MOST_INPUTS]
-        known: list[MovedCoin] = []
-        for coin, seen in zip(coins, self._payer.unspent([c.outpoint for c in coins]), strict=True):
-            if seen is None and coin.height <= scanned.height - network.reorg_depth and self._payer.denied([coin.outpoint]):
-                if self._moved_before(coin, every):
-                    log.info("%s: %s was asked for late: it is moved", network.id, coin.outpoint)
-                else:
-                    log.error("ALARM %s: %s of %s is spent, and not by us: its key is known to others", network.id, *_named(coin))
-                self._forget(coin.deposit or "", None)
-            elif seen is None or seen.amount != coin.amount or not same_place(self._rules, network, seen.address, coin.address):
-                log.error("ALARM %s: the node does not know %s of %s as it is booked", network.id, *_named(coin))
-            elif seen.height > 0:  # else its block has just fallen out
-                known.append(coin)
-        return known
-
-    def _moved_before(self, coin: MovedCoin, every: list[MovedCoin]) -> bool:
-        """Whether the ledger has less at its address than hints say: a hint may come again when its deposit is spent long since."""
-        place = self._rules.storage_form(self._network.slug, coin.address)
-        asset = self._store.catalogue(self._network.realm).native(self._network.slug).asset
-        booked = self._store.get(WalletBalance, network=self._network.id, address=place, asset=asset)
-        return (0 if booked is None else booked.units) < sum(c.amount for c in every if c.address == coin.address)
+    def _known(self, coin: Coin, every: list[MovedCoin], scanned: Scanned) -> tuple[list[MovedCoin], set[str]]:
+        """The largest that the node knows too, in a block, as many as one transaction takes; and the outpoints of those that were
+        asked about in vain. What only nodes deny keeps its hint, and takes no other coin's place."""
+        network, known, asked, denied = self._network, list[MovedCoin](), list[MovedCoin](), list[MovedCoin]()
+        while len(known) < MOST_INPUTS and len(asked) < len(every):
+            coins = every[len(asked) : len(asked) + MOST_INPUTS - len(known)]
+            asked += coins
+            for each, seen in zip(coins, self._payer.unspent([c.outpoint for c in coins]), strict=True):
+                if seen is None:
+                    denied.append(each)
+                elif seen.amount != each.amount or not same_place(self._rules, network, seen.address, each.address):
+                    log.error("ALARM %s: the node does not know %s of %s as it is booked", network.id, each.outpoint, each.address)
+                elif seen.height > 0:  # else its block has just fallen out
+                    known.append(each)
+        for gone in self._spent.spent(coin.asset, denied, scanned):
+            self._forget(gone.deposit or "", None)
+        return known, {each.outpoint for each in asked} - {each.outpoint for each in known}
 
     def _store_move(
         self, coin: Coin, hot: str, coins: Sequence[MovedCoin], plan: CoinPlan, looked: ConsolidationQueue
@@ -227,7 +231,3 @@ class CoinMovePlanning:
         changes: list[Change] = [Save(move), Save(replace(looked, why=move.reason).next()), *shown]
         self._store.commit([*changes, Open(coin_move_work(move)), *news.emit()])
         return move
-
-
-def _named(coin: MovedCoin) -> tuple[str, str]:
-    return coin.outpoint, coin.address

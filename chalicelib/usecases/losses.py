@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.sightings import Lifetime, Ours, Seen, Sighting, by_lifetime, by_nonce, met
+from chalicelib.domain.sightings import Lifetime, Ours, Seen, Sighting, by_inputs, by_lifetime, by_nonce, met
 from chalicelib.domain.stakes import Stake
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
@@ -122,6 +122,13 @@ class Losses:
             return self._over(ours.lifetimes, scanned)
         rival = self._deepest(others, scanned)
         return rival is not None and self._deep(rival.number, scanned)
+
+    def spender(self, outpoint: str, scanned: Scanned) -> str | None:
+        """The transaction, of ours or not, that was met spending this output, deeper than reorganisations are followed; None where
+        none was."""
+        _, seen = met(by_inputs((), [outpoint]), self._sightings(by_inputs((), [outpoint])))
+        deepest = None if scanned.unsure else self._deepest(seen, scanned)
+        return deepest.txid if deepest is not None and self._deep(deepest.number, scanned) else None
 
     def gap(self, ours: Ours, scanned: Scanned) -> int | None:
         """The first block that has to be noted before a transaction that expires can be told to be lost; None where nothing is

@@ -32,8 +32,9 @@ class CoinMoveServices(ChainServices):
     def coin_move_planning(self, network: Network) -> CoinMovePlanning:
         from chalicelib.usecases.coin_move_planning import CoinMovePlanning
 
-        payer, clock = self.coin_payer(network), self.clock_of(network.realm)
-        return CoinMovePlanning(network, payer, self.store, self.rules, clock, self.rates, self.settings.collect_fee_percent)
+        reader, payer, clock = self.reader(network), self.coin_payer(network), self.clock_of(network.realm)
+        percent = self.settings.collect_fee_percent
+        return CoinMovePlanning(network, reader, payer, self.store, self.rules, clock, self.rates, percent)
 
     def cold_coins(self, network: Network) -> ColdCoins:
         """What leaves the network's hot wallets for other wallets of ours."""
