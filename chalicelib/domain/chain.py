@@ -51,9 +51,13 @@ class Header:
     time: int
 
 
+EVERYBODY = "*"
+"""The sender of a transaction whose sender a node does not tell: it may be anybody's, so it may be ours."""
+
+
 class Sent(NamedTuple):
     """Who sent the transactions of a block, the failed ones too: three columns, in the order of the block. `senders` in storage
-    form, empty where one has none; a nonce is None where the chain has none (Tron), or the node does not tell it.
+    form, empty where one has none, or EVERYBODY; a nonce is None where the chain has none (Tron), or the node does not tell it.
 
     Columns, because a row of its own for each transaction of the world would cost more than all that is done with them.
     """
@@ -63,10 +67,11 @@ class Sent(NamedTuple):
     nonces: Sequence[int | None] = ()
 
     def by(self, ours: AbstractSet[str]) -> Iterator[tuple[str, str, int | None]]:
-        """Id, sender and nonce of those whose sender is one of `ours`."""
-        if not ours.isdisjoint(self.senders):
+        """Id, sender and nonce of those whose sender is, or may be, one of `ours`."""
+        wanted = {*ours, EVERYBODY}
+        if not wanted.isdisjoint(self.senders):
             for txid, sender, nonce in zip(self.txids, self.senders, self.nonces, strict=True):
-                if sender in ours:
+                if sender in wanted:
                     yield txid, sender, nonce
 
 

@@ -11,7 +11,7 @@ from chalicelib.chains.evm import columns
 from chalicelib.chains.evm.parsing import careful_senders, parse_block
 from chalicelib.chains.tron import parsing as tron
 from chalicelib.chains.utxo.parsing import spent_by
-from chalicelib.domain.chain import Sent
+from chalicelib.domain.chain import EVERYBODY, Block, Sent
 
 FIRST, SECOND, HOT, OTHER = "0x" + "01" * 32, "0x" + "02" * 32, "0x" + "aa" * 20, "0x" + "bb" * 20
 
@@ -56,8 +56,51 @@ def test_tron_tells_owners_of_every_kind_of_contract() -> None:
         return {"txID": "01" * 32, "raw_data": {"contract": [{"parameter": {"value": value}}]}}
 
     assert list(tron.senders([row(owner_address="THot"), row()]).by({"THot"})) == [("01" * 32, "THot", None)]
-    with pytest.raises(Garbled):
-        tron.senders([{"txID": "01" * 32, "raw_data": {"contract": []}}])
+
+
+STRANGE: list[Any] = [
+    {},
+    {"raw_data": {}},
+    {"raw_data": {"contract": []}},
+    {"raw_data": {"contract": [{"type": "NewContract", "parameter": {"type_url": "type.googleapis.com/protocol.NewContract"}}]}},
+    {"raw_data": {"contract": [{"type": "NewContract", "parameter": {"value": None}}]}},
+]
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_a_strange_transaction_on_tron_stops_no_network_and_may_be_anybodys(strange: dict[str, Any]) -> None:
+    """java-tron leaves out a contract that it can not unpack. That no block has a transaction of ours is what pays it anew: so one
+    that the node does not tell the sender of is noted as if it were ours."""
+    plain = {"txID": "01" * 32, "raw_data": {"contract": [{"parameter": {"value": {"owner_address": "THot"}}}]}}
+    told = tron.senders([plain, {"txID": "02" * 32, **strange}])
+    assert list(told.by({"THot"})) == [("01" * 32, "THot", None), ("02" * 32, EVERYBODY, None)]
+    assert list(told.by(set())) == [("02" * 32, EVERYBODY, None)]
+
+
+def test_a_node_that_tells_few_contracts_of_a_block_is_of_no_use() -> None:
+    with pytest.raises(Garbled, match="51 transactions of a block lack their contract"):
+        tron.senders([{"txID": f"{n:064x}"} for n in range(51)])
+    with pytest.raises(Garbled, match="lacks its id"):
+        tron.senders([{"raw_data": {}}])
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_payments_beside_a_strange_transaction_are_found(strange: dict[str, Any]) -> None:
+    block = Block(5, "0b" * 32, "0a" * 32, 1, [])
+    value = {"owner_address": "T" + "a" * 33, "to_address": "T" + "b" * 33, "amount": 7}
+    first = {
+        "txID": "01" * 32,
+        "ret": [{"contractRet": "SUCCESS"}],
+        "raw_data": {"contract": [{"type": "TransferContract", "parameter": {"value": value}}]},
+    }
+    second = {"txID": "02" * 32, "ret": [{"contractRet": "SUCCESS"}], **strange}
+    infos = [{"id": each["txID"], "blockNumber": 5} for each in (first, second)]
+    found = tron.transfers_in(block, [first, second], infos, {})
+    assert [(t.txid, t.recipient, t.amount) for t in found] == [("01" * 32, "T" + "b" * 33, 7)]
+    # A payment of TRX that is not told whole is no strange transaction: the node hides it.
+    hidden = {**second, "raw_data": {"contract": [{"type": "TransferContract", "parameter": {}}]}}
+    with pytest.raises(Garbled, match="lacks a field"):
+        tron.transfers_in(block, [first, hidden], infos, {})
 
 
 def test_coins_tell_which_transaction_spends_an_output() -> None:

@@ -18,13 +18,17 @@ from typing import Any
 from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.tron.values import SPELLED, address, addresses, row, whole
-from chalicelib.domain.chain import Block, Header, Sent, Transfer
+from chalicelib.domain.chain import EVERYBODY, Block, Header, Sent, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 
 _log = logging.getLogger(__name__)
 
 MOST_UNITS = 10**MAX_DIGITS - 1
 """The largest amount that can be stored. No coin has so many units: such a log is a contract's nonsense."""
+
+MOST_STRANGE = 50
+"""Transactions of a block whose contract a node does not tell: it leaves out a kind that it does not know. Each of them is noted;
+where there are more the node is of no use."""
 
 _TOPIC = TRANSFER_TOPIC[2:]
 _SPELLED = SPELLED.fullmatch
@@ -77,14 +81,35 @@ def transactions_of(answer: Mapping[str, Any]) -> list[Any]:
 
 def senders(transactions: list[Any]) -> Sent:
     """Who sent each transaction of a block that was asked for with addresses in base58: the owner of its only contract. A shielded
-    transfer has none."""
+    transfer has none, and the JSON of java-tron leaves out what is empty or what it can not spell."""
     try:
         values = [transaction["raw_data"]["contract"][0]["parameter"]["value"] for transaction in transactions]
         owners = [value.get("owner_address", "") for value in values]
+    except (KeyError, IndexError, TypeError, AttributeError):
+        owners = [_owner(transaction) for transaction in transactions]
+        if (strange := owners.count(EVERYBODY)) > MOST_STRANGE:
+            raise Garbled(f"{strange} transactions of a block lack their contract") from None
+        _log.error("ALARM: transactions of a block lack their contract: they are taken for anybody's", extra={"strange": strange})
+    try:
         # In lower case, as ids of ours are kept: one that is spelled otherwise would look as if it were in no block.
         return Sent(tuple(transaction["txID"].lower() for transaction in transactions), tuple(owners), (None,) * len(owners))
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise Garbled("a transaction lacks its contract") from None
+    except (KeyError, TypeError, AttributeError):
+        raise Garbled("a transaction lacks its id") from None
+
+
+def _owner(transaction: Any) -> str:
+    """The owner of a transaction's only contract, EVERYBODY where the node does not tell it.
+
+    One strange transaction must not keep a whole network from being scanned, and it must not hide one of ours either: that a block
+    does not have our transaction is what pays it anew (`usecases.losses`).
+    """
+    found = transaction
+    for step in ("raw_data", "contract", 0, "parameter", "value", "owner_address"):
+        try:
+            found = found[step]
+        except (KeyError, IndexError, TypeError):
+            return "" if step == "owner_address" and isinstance(found, dict) else EVERYBODY
+    return found if isinstance(found, str) else EVERYBODY
 
 
 def transfers_in(block: Block, transactions: list[Any], infos: Any, contracts: Mapping[str, str]) -> list[Transfer]:
@@ -93,37 +118,55 @@ def transfers_in(block: Block, transactions: list[Any], infos: Any, contracts: M
     `contracts`: the tokens that count, by their address as it stands in logs (40 hex digits). There must be one info for each
     transaction.
     """
+    try:
+        return _transfers_in(block, transactions, infos, contracts)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        pass
+    try:
+        return _transfers_in(block, list(map(_without_strange, transactions)), infos, contracts)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise Garbled("a transaction or its info lacks a field") from None
+
+
+def _without_strange(transaction: Any) -> Any:
+    """A transaction whose contract the node does not tell, as one of a kind that moves no TRX: java-tron leaves out what it can not
+    unpack, and knows every transfer of TRX (Util.printTransactionToJSON). Its logs and internal transactions count as ever."""
+    try:
+        told = isinstance(transaction["raw_data"]["contract"][0]["type"], str)
+    except (KeyError, IndexError, TypeError):
+        told = False
+    return transaction if told else {**transaction, "raw_data": {"contract": [{"type": ""}]}}
+
+
+def _transfers_in(block: Block, transactions: list[Any], infos: Any, contracts: Mapping[str, str]) -> list[Transfer]:
     found: list[Transfer] = []
     inside: list[Transfer] = []
     logs: list[_Log] = []
     add, note = found.append, logs.append
-    try:
-        for transaction, info in zip(transactions, _paired(block, transactions, infos), strict=True):
-            contract = transaction["raw_data"]["contract"][0]
-            native = contract["type"] == "TransferContract"
-            if not native and "log" not in info and "internal_transactions" not in info:
-                continue
-            if transaction["ret"][0].get("contractRet", "SUCCESS") != "SUCCESS":
-                continue
-            # `succeeded`, written out: calls are what this loop would cost most.
-            if info.get("result", "SUCESS") != "SUCESS" or info.get("receipt", _NOTHING).get("result", "SUCCESS") != "SUCCESS":
-                continue
-            if native:
-                value = contract["parameter"]["value"]
-                add(_make(Transfer, (info["id"], "native", None, value["owner_address"], value["to_address"], value["amount"])))
-                continue
-            for index, log in enumerate(info.get("log", ())):
-                if (token := contracts.get(log["address"])) is not None:
-                    topics = log.get("topics", ())
-                    if len(topics) == 3 and topics[0] == _TOPIC:
-                        note((info["id"], index, token, topics[1], topics[2], log.get("data", "")))
-            if "internal_transactions" in info:
-                inside += _internal(info["id"], info)
-        _check_native(found)
-        found += inside
-        found += _tokens(logs)
-    except (KeyError, IndexError, TypeError, AttributeError):
-        raise Garbled("a transaction or its info lacks a field") from None
+    for transaction, info in zip(transactions, _paired(block, transactions, infos), strict=True):
+        contract = transaction["raw_data"]["contract"][0]
+        native = contract["type"] == "TransferContract"
+        if not native and "log" not in info and "internal_transactions" not in info:
+            continue
+        if transaction["ret"][0].get("contractRet", "SUCCESS") != "SUCCESS":
+            continue
+        # `succeeded`, written out: calls are what this loop would cost most.
+        if info.get("result", "SUCESS") != "SUCESS" or info.get("receipt", _NOTHING).get("result", "SUCCESS") != "SUCCESS":
+            continue
+        if native:
+            value = contract["parameter"]["value"]
+            add(_make(Transfer, (info["id"], "native", None, value["owner_address"], value["to_address"], value["amount"])))
+            continue
+        for index, log in enumerate(info.get("log", ())):
+            if (token := contracts.get(log["address"])) is not None:
+                topics = log.get("topics", ())
+                if len(topics) == 3 and topics[0] == _TOPIC:
+                    note((info["id"], index, token, topics[1], topics[2], log.get("data", "")))
+        if "internal_transactions" in info:
+            inside += _internal(info["id"], info)
+    _check_native(found)
+    found += inside
+    found += _tokens(logs)
     return found
 
 
