@@ -152,10 +152,15 @@ class Heard:
         return self._health.voteless
 
 
+def has_no_vote(node: object) -> bool:
+    """Whether a transport's node has not answered for so long that nothing waits for its word, and did not when asked last."""
+    return isinstance(node, Heard) and node.voteless
+
+
 def electorate(nodes: Sequence[T]) -> list[T]:
     """Those transports whose word is waited for before anything is called lost: all but those of nodes that have no vote, and all
     where none has one."""
-    return [node for node in nodes if not (isinstance(node, Heard) and node.voteless)] or list(nodes)
+    return [node for node in nodes if not has_no_vote(node)] or list(nodes)
 
 
 class Providers:

@@ -15,7 +15,8 @@ MOST_BLOCKS = 100_000
 class Rescan:
     """Blocks `from_block` to `to_block`, both included; `next_block` is the first that was not looked at yet.
 
-    `noted`: sightings of our transactions are stored of what was looked at. `created_at` in milliseconds since 1970.
+    `noted`: sightings of our transactions are stored of what was looked at. `tried_at` is when it was put behind the others that
+    wait, None where it never was. Both times in milliseconds since 1970.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Rescan:
     next_block: int
     created_at: int
     noted: bool = False
+    tried_at: int | None = None
     version: int = 1
 
     @property
@@ -44,5 +46,5 @@ class Rescan:
 
 
 def rescan_work(rescan: Rescan) -> Work:
-    """The obligation to finish a rescan, in the lane of its network."""
-    return Work("rescan", rescan.network, time_order(rescan.created_at), rescan.id)
+    """The obligation to finish a rescan, in the lane of its network: first is the one that was not tried for longest."""
+    return Work("rescan", rescan.network, time_order(rescan.tried_at or rescan.created_at), rescan.id)

@@ -70,8 +70,8 @@ class LoanPayer:
         self.explain(unsigned)
         return self._node.renewed(unsigned)
 
-    def renewable(self, unsigned: str, txid: str) -> bool:
-        return self._node.renewable(unsigned, txid)
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
+        return self._node.renewable(unsigned, txid, every_node)
 
     def lifetime(self, raw: str, txid: str) -> Lifetime | None:
         return self._node.lifetime(raw, txid)

@@ -143,8 +143,9 @@ class MoveFollowing:
         """Ask for a replacement where it is due: at every poll until it is done, since a command may be lost."""
         news = News(self._clock.now_ms())
         standing = self._stuck_of(move).look(
-            move.id, move, move.unsigned or "", ours, move.source, "normal", move.updated_at, news.at, scanned
-        )
+            move.id, move, move.unsigned or "", ours, move.source, "normal", move.updated_at, news.at, scanned,
+            (move.asset, move.amount),
+        )  # fmt: skip
         topup = self._room(move, news) if standing.replace and move.bare else None
         asks = standing.replace and topup is None
         after = replace(move, usurped=standing.usurped, renew=asks or move.renew)

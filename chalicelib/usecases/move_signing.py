@@ -30,6 +30,7 @@ from chalicelib.domain.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, mo
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import Attempt, NonceCounter, NonceUse
 from chalicelib.usecases.changes import Change, Close, Post, Save, Still
+from chalicelib.usecases.expired import EveryNode
 from chalicelib.usecases.first_nonce import NonceUnsure, counter_of
 from chalicelib.usecases.losses import replaceable, sent_from
 from chalicelib.usecases.move_bytes import MoveBytes
@@ -65,12 +66,14 @@ class MoveSigning:
         payer_of: Callable[[Network], ChainPayer],
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
+        every_node: EveryNode,
         wallets: Signer | None = None,
         deposits: DepositKeys | None = None,
         loans_of: Callable[[Network, MoveKind], ChainPayer] | None = None,
     ) -> None:
         self._store, self._rules, self._clock = store, rules, clock
         self._payer_of, self._reader_of, self._renewals = payer_of, reader_of, renewals
+        self._every_node = every_node
         self._wallets, self._deposits, self._loans_of = wallets, deposits, loans_of
         self._checks = MoveChecks(store, rules)
         self._cures, self._bytes = MoveCures(store, rules, clock), MoveBytes(store, rules, reader_of)
@@ -207,7 +210,10 @@ class MoveSigning:
             log.error("ALARM %s: move %s differs from what was signed in %s", network.id, before.id, ", ".join(unlike))
             raise OrderMismatch(f"move {before.id} differs from what was signed in {', '.join(unlike)}")
         # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
-        if not payer.renewable(before.unsigned, before.txid) or any(reader.receipt(txid) is not None for txid in before.txids):
+        every_node = self._every_node(network, before.asset, before.amount)
+        if not payer.renewable(before.unsigned, before.txid, every_node):
+            return None
+        if any(reader.receipt(txid) is not None for txid in before.txids):
             return None
         attempts = [(each.txid, each.raw) for each in before.attempts]
         ours = sent_from(network, self._rules, payer, attempts, before.source, before.nonce or 0)

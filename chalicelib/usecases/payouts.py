@@ -34,6 +34,7 @@ from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawal_fees import bears_fee
 from chalicelib.domain.withdrawals import FINAL, Attempt, NonceUse, PaymentOrder, Withdrawal, ended
 from chalicelib.usecases.changes import Close, Open, Post, Save, Still
+from chalicelib.usecases.expired import EveryNode
 from chalicelib.usecases.fee_budget import USED_UP, FeeBudgets
 from chalicelib.usecases.first_nonce import counter_of
 from chalicelib.usecases.hot_coins import pays_from_coins
@@ -104,9 +105,10 @@ class Payouts:
         risk: Risk,
         rates_of: RatesOf,
         budgets: FeeBudgets,
+        every_node: EveryNode,
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
-        self._budgets = budgets
+        self._budgets, self._every_node = budgets, every_node
         self._payer_of, self._reader_of = payer_of, reader_of
         self._checks, self._fees = PayoutChecks(store, rules, clock, risk, rates_of), PayoutFees(store, rates_of)
         self._replacements = ReplacementFees(store, self._fees, renewals)
@@ -354,7 +356,9 @@ class Payouts:
             log.error("ALARM %s: order %s differs from what was signed in %s", network.id, order.id, ", ".join(unlike))
             raise OrderMismatch(f"order {order.id} differs from what was signed in {', '.join(unlike)}")
         # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
-        if not payer.renewable(order.unsigned, order.txid) or any(reader.receipt(txid) is not None for txid in order.txids):
+        if not payer.renewable(order.unsigned, order.txid, self._every_node(network, order.asset, order.amount)):
+            return None
+        if any(reader.receipt(txid) is not None for txid in order.txids):
             return None
         attempts = [(order.txid, order.raw), *((each.txid, each.raw) for each in order.earlier)]
         ours = sent_from(network, self._rules, payer, attempts, order.wallet, order.nonce)

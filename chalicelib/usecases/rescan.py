@@ -18,7 +18,7 @@ from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.rescans import MOST_BLOCKS, Rescan, rescan_work
-from chalicelib.domain.work import Work
+from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.changes import Also, Close, Open, Save, nothing_more
 from chalicelib.usecases.forks import batch_blocks
 from chalicelib.usecases.ports.clock import Clock
@@ -29,7 +29,7 @@ from chalicelib.usecases.scan import Scanner
 from chalicelib.usecases.trying import Each, until_settled
 
 OPEN_AT_ONCE = 20
-"""Unfinished rescans of one network that a poll looks at, oldest first."""
+"""Unfinished rescans of one network that a poll looks at: those that were not tried for longest."""
 
 
 class Rescans:
@@ -68,17 +68,37 @@ class Rescans:
 class Rescanner:
     """Works off the rescans of one network, after the poll has scanned what is new."""
 
-    def __init__(self, network: Network, reader: ChainReader, store: Store, scanner: Scanner) -> None:
+    def __init__(self, network: Network, reader: ChainReader, store: Store, scanner: Scanner, clock: Clock) -> None:
         self._network, self._reader, self._store, self._scanner = network, reader, store, scanner
+        self._clock = clock
 
     def work(self, more: Callable[[], bool]) -> None:
         """Go on with every open rescan, until `more` says that the time is over.
 
-        A rescan that can not go on does not hold up the others. Raises Unavailable, Failures.
+        A rescan that can not go on, or needs long, does not hold up the others: where some have to wait for the next poll, those
+        that were tried go behind them. Raises Unavailable, Failures.
         """
         with Each(f"{self._network.id}: rescans") as each:
-            for work in self._store.open_work("rescan", self._network.id, limit=OPEN_AT_ONCE):
+            works = self._store.open_work("rescan", self._network.id, limit=OPEN_AT_ONCE)
+            tried: list[Work] = []
+            for work in works:
+                if tried and not more():
+                    break
+                tried.append(work)
                 each.take(work.id, partial(self._go_on, work, more))
+            if len(tried) < len(works) or len(works) == OPEN_AT_ONCE:
+                for work in tried:
+                    each.take(work.id, partial(self._put_behind, work))
+
+    def _put_behind(self, work: Work) -> None:
+        """Where it is not done, the others that are open come before it."""
+        now = self._clock.now_ms()
+        found = self._store.get(Rescan, network=self._network.id, id=work.id)
+        if found is None:
+            self._store.commit([Close(work), Open(replace(work, order=time_order(now)))])
+        elif not found.done and rescan_work(found) == work:
+            after = replace(found, tried_at=now, version=found.version + 1)
+            self._store.commit([Save(after), Close(work), Open(rescan_work(after))])
 
     def _go_on(self, work: Work, more: Callable[[], bool]) -> None:
         found = self._store.get(Rescan, network=self._network.id, id=work.id)

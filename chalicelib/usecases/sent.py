@@ -84,6 +84,7 @@ class SentAlone:
             withdrawal.updated_at,
             news.at,
             scanned,
+            (order.asset, order.amount),
         )
         if standing.usurped != order.usurped:
             return [Save(replace(order, usurped=standing.usurped, version=order.version + 1))]

@@ -90,7 +90,8 @@ class StakeFollowing:
 
     def _lost(self, stake: Stake, ours: Ours, scanned: Scanned) -> bool:
         """Whether no block will ever have it: every node says so, and the blocks prove it (money rule 13)."""
-        if not self._node.renewable(stake.unsigned or "", stake.txid):
+        coin = self._store.catalogue(self._network.realm).native(self._network.slug)
+        if not self._node.renewable(stake.unsigned or "", stake.txid, self._verdicts.every_node(coin.asset, stake.amount)):
             return False
         lost = self._losses.lost(ours, scanned)
         if not lost:

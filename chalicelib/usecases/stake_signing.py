@@ -16,6 +16,7 @@ from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.stakes import Stake, stake_work
 from chalicelib.domain.withdrawals import Attempt
 from chalicelib.usecases.changes import Close, Save
+from chalicelib.usecases.expired import EveryNode
 from chalicelib.usecases.losses import replaceable, stake_sent
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -43,9 +44,10 @@ class StakeSigning:
         signer: Signer,
         node_of: Callable[[Network], StakingNode],
         reader_of: Callable[[Network], ChainReader],
+        every_node: EveryNode,
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
-        self._node_of, self._reader_of = node_of, reader_of
+        self._node_of, self._reader_of, self._every_node = node_of, reader_of, every_node
 
     def sign(self, network: NetworkId, stake_id: str) -> None:
         """Bring a stake as far as its broadcast. Safe to call at any time, twice, at once.
@@ -80,7 +82,10 @@ class StakeSigning:
         """With new bytes in place of those that have expired; None where they need none, or the chain would refuse them."""
         reader = self._reader_of(network)
         # This alone keeps both from being mined: asked again here, right before the signature.
-        if before.unsigned is None or before.raw is None or not node.renewable(before.unsigned, before.txid):
+        if before.unsigned is None or before.raw is None:
+            return None
+        every_node = self._every_node(network, self._store.catalogue(network.realm).native(network.slug).asset, before.amount)
+        if not node.renewable(before.unsigned, before.txid, every_node):
             return None
         if any(reader.receipt(txid) is not None for txid in before.txids):
             return None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.ids import AssetId
 from chalicelib.domain.renewals import RenewalRules, Signed
 from chalicelib.domain.sightings import Ours
 from chalicelib.domain.withdrawals import Priority, Usurped
@@ -17,7 +18,7 @@ from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +35,18 @@ class Stuck:
     """Made for one poll: it asks for the nonce of a wallet once, however many of its transactions wait. Signs nothing."""
 
     def __init__(
-        self, network: Network, reader: ChainReader, payer: ChainPayer, rules: RenewalRules, store: Store, forms: AddressRules
+        self,
+        network: Network,
+        reader: ChainReader,
+        payer: ChainPayer,
+        rules: RenewalRules,
+        store: Store,
+        forms: AddressRules,
+        verdicts: Verdicts,
     ) -> None:
         self._network, self._reader, self._payer, self._rules, self._store = network, reader, payer, rules, store
         self._forms, self._losses, self._gaps = forms, Losses(network, reader, store), NoteGaps(network, store)
+        self._verdicts = verdicts
         self._following: dict[str, int] = {}
         self._looked: set[str] = set()
 
@@ -52,12 +61,13 @@ class Stuck:
         since: int,
         now: int,
         scanned: Scanned,
+        stake: tuple[AssetId, int],
     ) -> Standing:
         """How it stands with a transaction that is in no block, whose attempts are `ours`, the newest first.
 
         It should be replaced when it has waited too long, and its own fee is what holds it up: behind an earlier transaction of its
         wallet, more would not help. `unsigned` are the newest bytes before they were signed, `since` what happened to it last, in
-        milliseconds. Raises Unavailable.
+        milliseconds. `stake` is what would be paid twice if nodes lied: a coin and its units. Raises Unavailable.
         """
         as_it_was, txids = Standing(False, signed.usurped), ours.txids
         if not txids or not self._rules.stuck(signed, priority, since, self._network.block_time, now):
@@ -75,7 +85,7 @@ class Stuck:
         if self._rules.exhausted(signed, expires=nonce is None):
             self._alarm("%s was replaced %d times and is in no block", name, len(signed.earlier))
             return as_it_was
-        if not self._payer.renewable(unsigned, txids[0]):
+        if not self._payer.renewable(unsigned, txids[0], nonce is not None or self._verdicts.every_node(*stake)):
             return as_it_was
         if nonce is None and not self._losses.lost(ours, scanned):
             # That every node says so is no proof: the blocks have to (money rule 13).

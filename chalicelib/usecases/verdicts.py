@@ -143,10 +143,14 @@ class Verdicts:
                 return False
         return True
 
+    def every_node(self, asset: AssetId, units: int) -> bool:
+        """Whether all nodes have to be heard about `units` of `asset`, also those that have no vote."""
+        return self._large(asset, units, AGREEMENT_USD)
+
     def _heard(self, jury: Jury, asset: AssetId, units: int) -> int:
         """How many nodes have to be heard about `units` of `asset`: all that have a vote, and of what is worth much simply all."""
         silent = jury.voteless
-        return jury.members - (0 if silent and self._large(asset, units, AGREEMENT_USD) else silent)
+        return jury.members - (0 if silent and self.every_node(asset, units) else silent)
 
     def _large(self, asset: AssetId, units: int, unless_set: int | None = None) -> bool:
         """Whether it is worth more than `agreement_usd`, or `unless_set` where the network has none. Without a fresh rate:

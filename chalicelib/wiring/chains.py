@@ -109,7 +109,9 @@ class ChainServices(Parts):
         """What says when a transaction of ours should be replaced. For networks of accounts, and for one poll."""
         from chalicelib.usecases.stuck import Stuck
 
-        return Stuck(network, self.reader(network), self.payer(network), self.renewals, self.store, self.rules)
+        return Stuck(
+            network, self.reader(network), self.payer(network), self.renewals, self.store, self.rules, self.verdicts(network)
+        )
 
     @property
     def renewals(self) -> RenewalRules:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.wiring.coin_moves import CoinMoveServices
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.collect_run import CollectRun
     from chalicelib.usecases.delivery_sweep import DeliverySweep
     from chalicelib.usecases.distribution import Distributor
+    from chalicelib.usecases.expired import Hearings
     from chalicelib.usecases.fee_budget import FeeBudgets
     from chalicelib.usecases.given_up_watching import GivenUpWatching
     from chalicelib.usecases.giving_up import GivingUp
@@ -109,7 +110,7 @@ class WorkerServices(CoinMoveServices):
     def rescanner(self, network: Network) -> Rescanner:
         from chalicelib.usecases.rescan import Rescanner
 
-        return Rescanner(network, self.reader(network), self.store, self.scanner(network))
+        return Rescanner(network, self.reader(network), self.store, self.scanner(network), self.clock_of(network.realm))
 
     def stray_returns(self, network: Network) -> StrayReturns:
         from chalicelib.usecases.stray_returns import StrayReturns
@@ -275,8 +276,11 @@ class WorkerServices(CoinMoveServices):
 
         if network.family != "tron" or network.simulated:
             return {}
-        reader, renewals = self.reader(network), self.renewals
-        return {kind: Stuck(network, reader, self.loan_payer(network, kind), renewals, self.store, self.rules) for kind in LOANS}
+        reader, renewals, verdicts = self.reader(network), self.renewals, self.verdicts(network)
+        return {
+            kind: Stuck(network, reader, self.loan_payer(network, kind), renewals, self.store, self.rules, verdicts)
+            for kind in LOANS
+        }
 
     def staker(self, network: Network) -> Staker:
         """Raises LookupError for a network that is not simulated."""
@@ -322,6 +326,7 @@ class WorkerServices(CoinMoveServices):
             self.risk,
             self.rates,
             self.fee_budgets,
+            self.hearings.every_node,
         )
 
     @cached_property
@@ -348,23 +353,30 @@ class WorkerServices(CoinMoveServices):
     def stake_signing(self) -> StakeSigning:
         from chalicelib.usecases.stake_signing import StakeSigning
 
-        return StakeSigning(self.store, self.rules, self.realm_clock, self.signer, self.staking_node, self.reader)
+        node_of, every_node = self.staking_node, self.hearings.every_node
+        return StakeSigning(self.store, self.rules, self.realm_clock, self.signer, node_of, self.reader, every_node)
 
     @cached_property
     def wallet_moves(self) -> MoveSigning:
         """Moves out of service wallets: for the function that has their keys."""
-        from chalicelib.usecases.move_signing import MoveSigning
-
-        rules, clock = self.rules, self.realm_clock
-        return MoveSigning(self.store, rules, clock, self.payer, self.reader, self.renewals, self.signer, None, self.loan_payer)
+        return self._move_signing(wallets=self.signer, loans_of=self.loan_payer)
 
     @cached_property
     def deposit_moves(self) -> MoveSigning:
         """Moves out of deposit addresses: for the function that may open the seed."""
+        return self._move_signing(deposits=self.deposit_keys)
+
+    def _move_signing(self, **keys: Any) -> MoveSigning:
         from chalicelib.usecases.move_signing import MoveSigning
 
-        rules, clock = self.rules, self.realm_clock
-        return MoveSigning(self.store, rules, clock, self.payer, self.reader, self.renewals, deposits=self.deposit_keys)
+        rules, clock, every_node = self.rules, self.realm_clock, self.hearings.every_node
+        return MoveSigning(self.store, rules, clock, self.payer, self.reader, self.renewals, every_node, **keys)
+
+    @cached_property
+    def hearings(self) -> Hearings:
+        from chalicelib.usecases.expired import Hearings
+
+        return Hearings(self.node_votes, self.verdicts)
 
     @cached_property
     def payout_sweep(self) -> PayoutSweep:

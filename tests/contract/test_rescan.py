@@ -10,10 +10,10 @@ import pytest
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.chain import BlockDeposits, Cursor
 from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.rescans import MOST_BLOCKS, Rescan
-from chalicelib.usecases import forks
-from chalicelib.usecases import rescan as module
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.rescans import MOST_BLOCKS, Rescan, rescan_work
+from chalicelib.usecases import forks, rescan
+from chalicelib.usecases.changes import Close, Delete, Open, Save
 from chalicelib.usecases.trying import Failures
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, Shop, bent_node, open_shop
@@ -166,6 +166,56 @@ def test_it_goes_on_where_it_stopped(shop, monkeypatch):
     assert shown(shop, asked["id"]).json["scannedTo"] == 20
 
 
+@pytest.mark.parametrize("record", ["there", "lost"])
+def test_those_that_can_never_go_on_hold_up_no_later_one(shop, monkeypatch, record):
+    """As many as one poll looks at, of blocks that the node has no longer; then one that can be done."""
+    shop.mine(30)
+    shop.turn()
+    node = bent_node(shop, monkeypatch)
+    node.bend(blocks=lambda real, first, *_: [] if first < 10 else real)
+    rescans = rescan.Rescans(services().store, services().clock)
+    stuck = [rescans.order(shop.realm_network(), 1, 2).id for _ in range(rescan.OPEN_AT_ONCE)]
+    if record == "lost":
+        for id_ in stuck:
+            services().store.commit([Delete(Rescan, {"network": shop.realm_network().id, "id": id_})])
+    shop.wait(1)
+    with pytest.raises(BusinessRule, match="20 rescans of ethereum are not finished yet"):
+        rescans.order(shop.realm_network(), 12, 14)
+    # What the service itself has looked at again (gaps in the notes, what was left over) is ordered all the same.
+    ours = Rescan("rsc_late", shop.realm_network().id, 12, 14, 12, services().clock.now_ms())
+    services().store.commit([Save(ours), Open(rescan_work(ours))])
+    late = ours.id
+    for _ in range(2):
+        shop.wait(60)
+        with pytest.raises(Failures):
+            services().rescanner(shop.realm_network()).work(lambda: True)
+    assert shown(shop, late).json["status"] == "completed"
+    assert len(services().store.open_work("rescan", shop.realm_network().id)) == rescan.OPEN_AT_ONCE
+    if record == "there":
+        node.mend()
+        shop.wait(60)
+        shop.turn()
+        assert {shown(shop, id_).json["status"] for id_ in stuck} == {"completed"}
+    for work in services().store.open_work("rescan", shop.realm_network().id):
+        services().store.commit([Close(work)])
+
+
+def test_a_long_one_takes_turns_with_those_behind_it(shop, monkeypatch):
+    monkeypatch.setattr(forks, "BATCH_BLOCKS", 4)
+    shop.mine(40)
+    shop.turn()
+    long = order(shop, 2, 30).json["id"]
+    shop.wait(1)
+    short = order(shop, 2, 4).json["id"]
+    for _ in range(2):
+        shop.wait(60)
+        seconds = iter((True, False, False))  # one part, then the time is over
+        services().rescanner(shop.realm_network()).work(lambda seconds=seconds: next(seconds))
+    assert (shown(shop, long).json["scannedTo"], shown(shop, short).json["status"]) == (5, "completed")
+    shop.turn()
+    assert shown(shop, long).json["status"] == "completed"
+
+
 def test_what_can_not_be_scanned_again(shop):
     tip = cursor(shop).number
     for first, last, field in ((5, 4, "toBlock"), (0, tip + 1, "toBlock"), (0, MOST_BLOCKS, "toBlock")):
@@ -177,7 +227,7 @@ def test_what_can_not_be_scanned_again(shop):
     assert order(shop, 0, 1, network="nowhere").json["error"]["code"] == "INVALID_PARAMETER"
     assert order(shop, 0, 0, key="admin_live").json["error"]["details"]["field"] == "network"
     assert order(shop, 0, 0, key="client_test").status == 403
-    for _ in range(module.OPEN_AT_ONCE):
+    for _ in range(rescan.OPEN_AT_ONCE):
         assert order(shop, 0, 0).status == 201
     assert order(shop, 0, 0).json["error"]["code"] == "VALIDATION_ERROR"
     assert shown(shop, "rsc_nobodys").status == 404

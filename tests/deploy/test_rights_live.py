@@ -118,7 +118,7 @@ class Stakes:
             txid = self.digest(raw).hex()
             self._chain.pool[txid] = Tx(txid, (), ())
 
-    def renewable(self, unsigned: str, txid: str) -> bool:
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
         return self.expired
 
     def lifetime(self, raw: str, txid: str) -> Lifetime:

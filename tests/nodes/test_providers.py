@@ -231,7 +231,7 @@ def test_what_a_single_node_says_has_failed_is_found_by_a_rescan(shop: Shop) -> 
     asked = {"fromBlock": first, "toBlock": shop.tip()}
     made = shop.stack.call("POST", "/v1/networks/arbitrum/rescan", shop.stack.keys["admin_live"], asked)
     assert made.status == 201, made.body
-    Rescanner(shop.network, shop.reader(shop.proxy.url), services().store, scanner).work(lambda: True)
+    Rescanner(shop.network, shop.reader(shop.proxy.url), services().store, scanner, services().clock).work(lambda: True)
     assert polls(scanner) == 0
     assert (shop.status(ether), shop.status(token)) == ("completed", "completed")
     assert grown(before, shop.available()) == (2, 30)

@@ -290,7 +290,7 @@ def test_every_node_must_say_that_a_payment_is_dead(tron: TronChain):
     silent = TronHttp("http://127.0.0.1:9")
     with pytest.raises(Unavailable):
         TronPayer(network, ignorant, None, [ignorant, silent]).renewable(unsigned, signed.txid)
-    # Silencing one node for long enough to lose its vote leaves the liar: a second payment of any size would be signed.
+    # Silencing one node for long enough to lose its vote leaves the liar: the caller says whether so much is at stake.
     voteless = Health(2)
     heard = Heard(silent, voteless)
     with pytest.raises(Unavailable):
@@ -299,6 +299,13 @@ def test_every_node_must_say_that_a_payment_is_dead(tron: TronChain):
     assert heard.voteless
     with pytest.raises(Unavailable):
         TronPayer(network, ignorant, None, [ignorant, heard]).renewable(unsigned, signed.txid)
+    assert TronPayer(network, ignorant, None, [ignorant, heard]).renewable(unsigned, signed.txid, every_node=False)
+    assert not TronPayer(network, ignorant, None, [tron.http, heard]).renewable(unsigned, signed.txid, every_node=False)
+    with pytest.raises(Unavailable):  # nobody is left
+        TronPayer(network, ignorant, None, [heard]).renewable(unsigned, signed.txid, every_node=False)
+    voteless.has_vote = True
+    with pytest.raises(Unavailable):
+        TronPayer(network, ignorant, None, [ignorant, heard]).renewable(unsigned, signed.txid, every_node=False)
     with pytest.raises(Unavailable, match="another chain"):
         TronPayer(network, ignorant, MAINNET).renewable(unsigned, signed.txid)
 

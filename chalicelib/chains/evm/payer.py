@@ -189,7 +189,7 @@ class EvmPayer:
         old = self._decoded(unsigned)
         return "0x" + self._sure(lambda: self._renewed(old, priority, sender)).payload().hex()
 
-    def renewable(self, unsigned: str, txid: str) -> bool:
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
         """Always: two transactions with one nonce are never both in the chain."""
         return True
 

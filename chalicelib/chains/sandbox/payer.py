@@ -99,7 +99,7 @@ class SandboxPayer:
         self._chain.check(Tx("", new.sender, new.recipient, new.contract, new.amount, new.fee, new.nonce))
         return new.encode()
 
-    def renewable(self, unsigned: str, txid: str) -> bool:
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
         """Always: every simulated network has nonces, whatever its family has, and one of two with the same is mined."""
         return True
 

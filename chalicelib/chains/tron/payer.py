@@ -135,9 +135,9 @@ class TronPayer:
         sequence = before.reference.timestamp % 1000
         return self.prepare(Payment(before.owner, before.recipient or "", before.contract, before.amount, sequence, priority))
 
-    def renewable(self, unsigned: str, txid: str) -> bool:
-        """Whether every node says that no block will ever have it. Raises Unavailable."""
-        return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid))
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
+        """Whether the nodes say that no block will ever have it: `Sending.dead`. Raises Unavailable."""
+        return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid, every_node))
 
     def lifetime(self, raw: str, txid: str) -> Lifetime:
         """In which blocks the signed bytes `raw` can be. Raises ValueError unless their id is `txid`."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from chalicelib.chains.answers import Garbled, hash32
+from chalicelib.chains.providers import electorate, has_no_vote
 from chalicelib.chains.rpc import RpcError
 from chalicelib.chains.tron import refusals, transactions
 from chalicelib.chains.tron.parsing import block_number, block_time
@@ -47,16 +48,30 @@ class Sending:
         block_id = hash32(solid.get("blockID"), "a block's id")
         return transactions.reference_to(block_id, life + LIFE_MS, life // 1000 * 1000 + sequence % 1000)
 
-    def dead(self, unsigned: transactions.Unsigned, txid: str) -> bool:
+    def dead(self, unsigned: transactions.Unsigned, txid: str, every_node: bool = True) -> bool:
         """Whether no block will ever have this transaction: the solid chain is past its expiration and does not have it, and the
         newest block's chain does not either.
 
         A block takes a transaction only while the block before it is older than the expiration (java-tron, Manager.validateCommon).
         So once a solid block is past it, all blocks that could have it are solid, too. No nonce keeps a second payment out of the
-        chain: so every node of the network has to say so, whether it has a vote or not, and one that does not answer is waited for
-        until an operator takes it out. What a silenced node leaves is perhaps the one that lies, and no amount is known here.
+        chain: so every node of the network has to say so. With `every_node` one that does not answer is waited for until an
+        operator takes it out: what a silenced node leaves is perhaps the one that lies. Without it those that have no vote are not.
         """
-        return all(self._dead_at(node, unsigned.reference.expiration, txid) for node in self._witnesses)
+        silent: Unavailable | None = None
+        heard = 0
+        for node in self._witnesses if every_node else electorate(self._witnesses):
+            try:
+                if not self._dead_at(node, unsigned.reference.expiration, txid):
+                    return False
+            except Unavailable as error:
+                if every_node or not has_no_vote(node):
+                    raise
+                silent = error
+            else:
+                heard += 1
+        if not heard:
+            raise silent or Unavailable(f"{self.network.slug}: no node answers")
+        return True
 
     def _dead_at(self, node: Node, expiration: int, txid: str) -> bool:
         self._check_chain(node.call("wallet/getblock", header_of(0)))

@@ -50,9 +50,9 @@ class SystemContract(ABC):
         """As `ChainPayer.broadcast`."""
         self._sending.broadcast(raw)
 
-    def renewable(self, unsigned: str, txid: str) -> bool:
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
         """As `ChainPayer.renewable`: no block will ever have it."""
-        return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid))
+        return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid, every_node))
 
     def lifetime(self, raw: str, txid: str) -> Lifetime:
         """As `ChainPayer.lifetime`."""

@@ -135,10 +135,11 @@ class ChainPayer(Protocol):
         some chains' bytes do not name. Raises Refused (InsufficientFunds), Unavailable, and ValueError as `explain` does."""
         ...
 
-    def renewable(self, unsigned: str, txid: str) -> bool:
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
         """Whether no node objects to a replacement of `unsigned`, whose signed form is `txid`. Where both have one nonce: always.
         Where transactions have none: once every node says that this one is past its expiry and in no block. That proves nothing by
-        itself (`usecases.losses`). Raises Unavailable.
+        itself (`usecases.losses`). Without `every_node` one that has no vote (`usecases.node_votes`) is not waited for. Raises
+        Unavailable.
         """
         ...
 

@@ -62,7 +62,7 @@ class DelegationNode(Protocol):
         """As `ChainPayer.broadcast`."""
         ...
 
-    def renewable(self, unsigned: str, txid: str) -> bool:
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
         """As `ChainPayer.renewable`: whether every node says that no block will ever have it."""
         ...
 

@@ -43,7 +43,7 @@ class StakingNode(Protocol):
         """As `ChainPayer.broadcast`."""
         ...
 
-    def renewable(self, unsigned: str, txid: str) -> bool:
+    def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
         """As `ChainPayer.renewable`: whether every node says that no block will ever have it."""
         ...
 

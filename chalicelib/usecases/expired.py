@@ -1,0 +1,26 @@
+"""Which nodes have to say that a transaction has expired, for a function that signs and does not poll (money rule 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chalicelib.domain.catalogue import Network
+from chalicelib.domain.ids import AssetId
+from chalicelib.usecases.losses import has_nonces
+from chalicelib.usecases.node_votes import NodeVotes
+from chalicelib.usecases.verdicts import Verdicts
+
+EveryNode = Callable[[Network, AssetId, int], bool]
+"""Whether every node has to, also one that has no vote, where so many units of a coin are at stake."""
+
+
+class Hearings:
+    def __init__(self, votes_of: Callable[[Network], NodeVotes], verdicts_of: Callable[[Network], Verdicts]) -> None:
+        self._votes_of, self._verdicts_of = votes_of, verdicts_of
+
+    def every_node(self, network: Network, asset: AssetId, units: int) -> bool:
+        """As `EveryNode`; takes the votes as the polls have stored them. Raises Unavailable."""
+        if has_nonces(network):
+            return True  # nobody is asked
+        self._votes_of(network).know()
+        return self._verdicts_of(network).every_node(asset, units)
