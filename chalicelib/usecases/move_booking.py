@@ -31,7 +31,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import is_open
 from chalicelib.usecases.traces import traces_of
 from chalicelib.usecases.verdicts import Scanned, Verdicts
-from chalicelib.usecases.watching import watch
+from chalicelib.usecases.watching import Watch
 
 log = logging.getLogger(__name__)
 
@@ -139,10 +139,17 @@ class MoveBooking:
         return [*news.emit()]
 
     def watch(self, more: Callable[[], bool]) -> None:
-        """See that what was settled stays in the chain; undo what does not. Raises Unavailable, Failures."""
-        watch(
+        """Undo what was settled and fell out of the chain. Raises Unavailable, Failures."""
+        self._watched().undo_fallen(more)
+
+    def let_rest(self, more: Callable[[], bool]) -> None:
+        """End the watch over what no reorganisation reaches. Raises Unavailable, Failures."""
+        self._watched().let_rest(more)
+
+    def _watched(self) -> Watch:
+        return Watch(
             "moved", "settled moves", self._network, self._reader, self._store, self._verdicts,
-            more, self._undo, lambda work: self._store.commit([Close(work)]),
+            self._undo, lambda work: self._store.commit([Close(work)]),
         )  # fmt: skip
 
     def _undo(self, work: Work) -> None:

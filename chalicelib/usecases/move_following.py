@@ -77,8 +77,12 @@ class MoveFollowing:
                     each.take(work.id, partial(until_settled, partial(self._look, work, scanned)))
 
     def watch(self, more: Callable[[], bool]) -> None:
-        """See that settled moves stay in the chain. Raises Unavailable, Failures."""
+        """Undo settled moves whose block fell out of the chain. Raises Unavailable, Failures."""
         self._booking.watch(more)
+
+    def let_rest(self, more: Callable[[], bool]) -> None:
+        """End the watch over settled moves that no reorganisation reaches. Raises Unavailable, Failures."""
+        self._booking.let_rest(more)
 
     def _look(self, work: Work, scanned: Scanned) -> None:
         move = self._store.get(Move, network=self._network.id, id=work.id)

@@ -35,7 +35,7 @@ from chalicelib.usecases.switch import put_back, stopped
 from chalicelib.usecases.traces import traces_of
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
-from chalicelib.usecases.watching import watch
+from chalicelib.usecases.watching import Watch
 from chalicelib.usecases.withdrawal_steps import (
     bounced,
     catalogue_views,
@@ -288,21 +288,20 @@ class Settlement:
         return self._store.get(Balance, tenant=w.tenant, asset=w.asset) or Balance(w.tenant, w.asset)
 
     def watch_settled(self, more: Callable[[], bool]) -> None:
-        """See that settled payments stay in the chain as deep as a reorganisation is followed; undo those that do not.
+        """Undo settled payments whose block fell out of the chain.
 
         Otherwise the bytes would be forgotten by the nodes, and every later payment of the wallet would wait for their nonce.
         Stops when `more` says that the time is over. Raises Unavailable, Failures.
         """
-        watch(
-            "settled",
-            "settled payments",
-            self._network,
-            self._reader,
-            self._store,
-            self._verdicts,
-            more,
-            self._unsettle,
-            self._rest,
+        self._watched().undo_fallen(more)
+
+    def let_rest(self, more: Callable[[], bool]) -> None:
+        """End the watch over settled payments that no reorganisation reaches. Stops and raises as above."""
+        self._watched().let_rest(more)
+
+    def _watched(self) -> Watch:
+        return Watch(
+            "settled", "settled payments", self._network, self._reader, self._store, self._verdicts, self._unsettle, self._rest
         )
 
     def _rest(self, work: Work) -> None:

@@ -26,7 +26,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import is_open
 from chalicelib.usecases.traces import traces_of
 from chalicelib.usecases.verdicts import Verdicts
-from chalicelib.usecases.watching import watch
+from chalicelib.usecases.watching import Watch
 
 log = logging.getLogger(__name__)
 
@@ -79,10 +79,12 @@ class StakeBooking:
 
     def watch(self, more: Callable[[], bool]) -> None:
         """See that what was final stays in the chain; undo what does not. Raises Unavailable, Failures."""
-        watch(
+        watch = Watch(
             "staked", "final stakes", self._network, self._reader, self._store, self._verdicts,
-            more, self._undo, lambda work: self._store.commit([Close(work)]),
+            self._undo, lambda work: self._store.commit([Close(work)]),
         )  # fmt: skip
+        watch.undo_fallen(more)
+        watch.let_rest(more)
 
     def _undo(self, work: Work) -> None:
         stake = self._store.get(Stake, network=self._network.id, id=work.id.rsplit("|", 1)[0])

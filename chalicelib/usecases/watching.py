@@ -1,6 +1,7 @@
 """Watching the blocks that settled something, as deep as a reorganisation is followed: payments, stakes, moves.
 
-The obligation's `order` is the block's height, and its id ends with the block's hash.
+The obligation's `order` is the block's height, and its id ends with the block's hash. What fell out is undone before the scan goes
+on (`undo_fallen`), what no reorganisation reaches is let go when there is time (`let_rest`).
 """
 
 from __future__ import annotations
@@ -13,43 +14,62 @@ from chalicelib.domain.work import Work, WorkKind
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.transactions.answers import Answers
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 
-def watch(
-    kind: WorkKind,
-    what: str,
-    network: Network,
-    reader: ChainReader,
-    store: Store,
-    verdicts: Verdicts,
-    more: Callable[[], bool],
-    undo: Callable[[Work], None],
-    rest: Callable[[Work], None],
-) -> None:
-    """See that what is watched under `kind` stays in the chain: `undo` what does not, `rest` where no reorganisation reaches it.
+class Watch:
+    """Over what is watched under `kind` on one network, for one poll; `what` names it in the log. `undo` what fell out of the
+    chain, `rest` what no reorganisation reaches."""
 
-    Each block is asked for once. Stops when `more` says that the time is over. Raises Unavailable, Failures.
-    """
-    scanned: Scanned | None = None
-    hashes: dict[int, str | None] = {}
+    def __init__(
+        self,
+        kind: WorkKind,
+        what: str,
+        network: Network,
+        reader: ChainReader,
+        store: Store,
+        verdicts: Verdicts,
+        undo: Callable[[Work], None],
+        rest: Callable[[Work], None],
+    ) -> None:
+        self._kind, self._what, self._network = kind, what, network
+        self._reader, self._store, self._verdicts = reader, store, verdicts
+        self._undo, self._rest = undo, rest
 
-    def look(work: Work, scanned: Scanned) -> None:
-        number, block_hash = int(work.order), work.id.rsplit("|", 1)[1]
-        if number not in hashes:
-            hashes[number] = reader.block_hash(number)
-        if hashes[number] is None:
+    def undo_fallen(self, more: Callable[[], bool]) -> None:
+        """Undo what fell out of the chain. One question to the node, where nothing did.
+
+        Stops when `more` says that the time is over. Raises Unavailable, Failures.
+        """
+        self._go(more, deep=False)
+
+    def let_rest(self, more: Callable[[], bool]) -> None:
+        """End the watch over what no reorganisation reaches, once the chain is asked for its block. Stops and raises as above."""
+        self._go(more, deep=True)
+
+    def _go(self, more: Callable[[], bool], deep: bool) -> None:
+        scanned: Scanned | None = None
+        answers = Answers(self._reader)
+        with Each(f"{self._network.id}: {self._what}") as each:
+            for works in pages_of(self._store, self._kind, self._network.id):
+                scanned = scanned or self._verdicts.scanned()
+                for work in works:
+                    if self._is_deep(work, scanned) != deep:
+                        continue
+                    if not more():
+                        return
+                    each.take(work.id, partial(self._look, work, scanned, answers))
+
+    def _is_deep(self, work: Work, scanned: Scanned) -> bool:
+        return int(work.order) <= scanned.height - self._network.reorg_depth
+
+    def _look(self, work: Work, scanned: Scanned, answers: Answers) -> None:
+        found = answers.hash_at(int(work.order), scanned)
+        if found is None:
             return  # the node is behind, or a shorter branch has won for a moment
-        if hashes[number] != block_hash:
-            until_settled(partial(undo, work))
-        elif number <= scanned.height - network.reorg_depth:
-            until_settled(partial(rest, work))
-
-    with Each(f"{network.id}: {what}") as each:
-        for works in pages_of(store, kind, network.id):
-            scanned = scanned or verdicts.scanned()
-            for work in works:
-                if not more():
-                    return
-                each.take(work.id, partial(look, work, scanned))
+        if found != work.id.rsplit("|", 1)[1]:
+            until_settled(partial(self._undo, work))
+        elif self._is_deep(work, scanned):
+            until_settled(partial(self._rest, work))

@@ -1,13 +1,16 @@
-"""Once a minute per network: scan new blocks, settle what is out, confirm, expire. Both realms, one after the other.
+"""Once a minute per network: scan new blocks, confirm deposits, then follow what is out. Both realms, one after the other.
+
+Crediting comes first and has a deadline of its own, in every realm: however much is out and however slowly nodes answer, it costs
+no payer a poll. What is out has the time that is left, in shares.
 
 Blocks are read before what is out is looked at: what becomes of a transaction is decided by the blocks that it was met in, or was
-not (money rule 13). A long catch-up has half of the time at the most, so that what is out does not wait for it.
+not (money rule 13). Before the blocks only what fell out of the chain is undone: the cursor must not stand on a new branch while
+the books still have what the old one settled.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +24,7 @@ from chalicelib.usecases.switch import put_back
 from chalicelib.usecases.trying import Each
 from chalicelib.usecases.wallet_lookup import quoted_for, retired_wallets
 from chalicelib.wiring import services
+from chalicelib.workers.deadlines import Deadline
 
 if TYPE_CHECKING:
     from chalicelib.usecases.bundle_settlement import BundleSettlement
@@ -32,6 +36,12 @@ log = logging.getLogger(__name__)
 
 SECONDS = 30.0
 """How long one run may begin new work, all realms together; what it has begun ends well within the function's 60 seconds."""
+CREDITING = 2 / 3
+"""The part of it that crediting may take, all realms together: the rest is for what is out, also in a long catch-up."""
+SCANNING = 3 / 4
+"""The part of crediting in which blocks are read: what is deep enough is confirmed in the same poll, also in a long catch-up."""
+LEAST = 1 / 10
+"""The part of the run, once in crediting and once behind it, that each later realm keeps, whatever the ones before it take."""
 
 
 def run(slug: str) -> None:
@@ -47,19 +57,18 @@ def run(slug: str) -> None:
 
 def poll(slug: str) -> None:
     """The same, also while the demo is being filled anew."""
-    until = time.monotonic() + SECONDS
-
-    def more() -> bool:
-        return time.monotonic() < until
-
+    whole, crediting = Deadline.after(SECONDS), Deadline.after(SECONDS * CREDITING)
     networks = [services().store.catalogue(realm).network(slug) for realm in services().settings.realms]
     active = [network for network in networks if network is not None and network.status == "active" and not _put_back(network)]
+    polls = [Poll(network) for network in active]
     with Each(f"polling {slug}") as each:
-        for network in active:
-            each.take(network.id, partial(_poll, network, more))
+        for later, one in zip(reversed(range(len(polls))), polls, strict=True):
+            each.take(one.network.id, partial(one.credit, crediting.before(later * LEAST * SECONDS)))
+        for later, one in zip(reversed(range(len(polls))), polls, strict=True):
+            each.take(one.network.id, partial(one.follow, whole.before(later * LEAST * SECONDS)))
         # What has time comes last, and after all realms: a long rescan must hold up none.
         for network in active:
-            each.take(network.id, partial(_rescan, network, more))
+            each.take(network.id, partial(_rescan, network, whole))
 
 
 def _put_back(network: Network) -> bool:
@@ -69,71 +78,83 @@ def _put_back(network: Network) -> bool:
     return True
 
 
-def _poll(network: Network, more: Callable[[], bool]) -> None:
-    wired = services()
-    reached: list[Cursor] = []
-    begun = time.monotonic()
+class Poll:
+    """One poll of one network: `credit`, then `follow`. Both raise `Failures`, and take every step all the same."""
 
-    def may_scan() -> bool:
-        return more() and time.monotonic() - begun < SECONDS / 2
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._reached: list[Cursor] = []
+        """Where the scan stands; empty where it failed."""
 
-    def follow_the_clock() -> None:
+    def credit(self, deadline: Deadline) -> None:
+        """Undo what fell out of the chain, scan, confirm."""
+        network, wired = self.network, services()
+        with in_realm(network.realm), Each(network.id) as each:
+            if network.simulated:
+                each.take("follow the clock", self._follow_the_clock)
+            each.take("hear nodes", wired.node_votes(network).look)
+            _undo(network, each, deadline)
+            each.take("scan", partial(self._scan, deadline.part(SCANNING)))
+            each.take("confirm", partial(self._confirm, deadline))
+
+    def follow(self, deadline: Deadline) -> None:
+        """Expire what was not paid, and bring on whatever of ours is out: half of the time that is left for each kind, so that
+        none of them takes all of it."""
+        network, wired = self.network, services()
+        with in_realm(network.realm), Each(network.id) as each:
+            each.take("expire", self._expire)
+            waits = self._follow(each, deadline)
+            each.take("quote fees", self._quote_fees)
+            if waits:
+                # Something may be final as soon as it is scanned, deposits too.
+                each.take("scan on", partial(self._pass_blocks, deadline.part(1 / 2)))
+                each.take("confirm", partial(self._confirm, deadline.part(1 / 2)))
+                self._follow(each, deadline)
+            _collect(network, each, deadline)
+            each.take("drain replaced wallets", lambda: wired.drains(network).work(deadline))
+            each.take("look at wallets", wired.observer(network).look)
+            _by_family(network, each, deadline)
+            _let_rest(network, each, deadline)
+
+    def _follow_the_clock(self) -> None:
         # Whoever moved the sandbox's clock may have died before every chain had a block of the new time.
-        wired.sandbox_time.look()
-        wired.simulated(network.id).catch_up()
+        services().sandbox_time.look()
+        services().simulated(self.network.id).catch_up()
 
-    def pass_blocks() -> Cursor:
-        reached[:] = [wired.scanner(network).advance(may_scan)]
-        return reached[-1]
+    def _pass_blocks(self, more: Callable[[], bool]) -> Cursor:
+        self._reached[:] = [services().scanner(self.network).advance(more)]
+        return self._reached[-1]
 
-    def scan() -> None:
-        glimpses = wired.glimpses(network)
+    def _scan(self, more: Callable[[], bool]) -> None:
+        glimpses = services().glimpses(self.network)
         if glimpses is None:
-            pass_blocks()
+            self._pass_blocks(more)
         else:
-            glimpses.look(pass_blocks, may_scan)
+            glimpses.look(partial(self._pass_blocks, more), more)
 
-    def confirm() -> None:
-        for cursor in reached:
-            wired.scanner(network).confirm(cursor, more)
+    def _confirm(self, more: Callable[[], bool]) -> None:
+        for cursor in self._reached:
+            services().scanner(self.network).confirm(cursor, more)
 
-    def expire() -> None:
+    def _expire(self) -> None:
         # How far the chain is known decides, whatever else went wrong: not the mempool, which is first sight alone.
-        for cursor in reached:
-            now = wired.clock_of(network.realm).now_ms()
-            wired.invoices.expire_due(network.id, now if cursor.number >= cursor.tip else cursor.block_time)
+        wired = services()
+        for cursor in self._reached:
+            now = wired.clock_of(self.network.realm).now_ms()
+            wired.invoices.expire_due(self.network.id, now if cursor.number >= cursor.tip else cursor.block_time)
 
-    def quote_fees() -> None:
-        hot = wired.store.get(Wallet, network=network.id, role="hot")
+    def _quote_fees(self) -> None:
+        wired = services()
+        hot = wired.store.get(Wallet, network=self.network.id, role="hot")
         if hot is not None:
-            wired.settlement(network).quote_fees(quoted_for(wired.store, hot))
+            wired.settlement(self.network).quote_fees(quoted_for(wired.store, hot))
 
-    following: dict[str, Settlement | BundleSettlement | CoinMoveFollowing | MoveFollowing] = {}
-    """What was last followed: something of it may be final as soon as it is scanned."""
-
-    def follow(each: Each) -> None:
-        following.update(_followed(network))
-        for what, settlement in following.items():
-            each.take(what, partial(settlement.follow, more))
-
-    with in_realm(network.realm), Each(network.id) as each:
-        if network.simulated:
-            each.take("follow the clock", follow_the_clock)
-        each.take("hear nodes", wired.node_votes(network).look)
-        # What fell out of the chain is undone before the cursor stands on the new branch.
-        _watch(network, each, more)
-        each.take("scan", scan)
-        follow(each)
-        each.take("quote fees", quote_fees)
-        if any(settlement.waits_for_scan for settlement in following.values()):
-            each.take("scan on", pass_blocks)
-            follow(each)
-        each.take("confirm", confirm)
-        each.take("expire", expire)
-        _collect(network, each, more)
-        each.take("drain replaced wallets", lambda: wired.drains(network).work(more))
-        each.take("look at wallets", wired.observer(network).look)
-        _by_family(network, each, more)
+    def _follow(self, each: Each, deadline: Deadline) -> bool:
+        """Whether something is deep enough by the node's height, and not by what is scanned."""
+        followed = _followed(self.network)
+        for what, following in followed.items():
+            each.take(what, partial(following.follow, deadline.part(1 / 2)))
+        return any(following.waits_for_scan for following in followed.values())
 
 
 def _by_family(network: Network, each: Each, more: Callable[[], bool]) -> None:
@@ -147,13 +168,21 @@ def _by_family(network: Network, each: Each, more: Callable[[], bool]) -> None:
         each.take("stake", lambda: (wired.staker(network) if network.simulated else wired.stake_following(network)).work(more))
 
 
-def _watch(network: Network, each: Each, more: Callable[[], bool]) -> None:
-    """See that what is settled stays in the chain."""
+def _undo(network: Network, each: Each, more: Callable[[], bool]) -> None:
+    """Take back what was settled, and what was given up, where the chain says otherwise now."""
     wired = services()
     each.take("watch settled payments", lambda: wired.settlement(network).watch_settled(more))
     each.take("watch what was given up", lambda: wired.given_up_watching(network).work(more))
     if not pays_from_coins(network):
         each.take("watch moved", lambda: wired.moves(network).watch(more))
+
+
+def _let_rest(network: Network, each: Each, more: Callable[[], bool]) -> None:
+    """End the watch over what no reorganisation reaches."""
+    wired = services()
+    each.take("let settled payments rest", lambda: wired.settlement(network).let_rest(more))
+    if not pays_from_coins(network):
+        each.take("let moves rest", lambda: wired.moves(network).let_rest(more))
 
 
 def _followed(network: Network) -> dict[str, Settlement | BundleSettlement | CoinMoveFollowing | MoveFollowing]:

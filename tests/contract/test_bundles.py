@@ -9,7 +9,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pytest
@@ -40,10 +40,11 @@ from chalicelib.usecases.giving_up import NotGivenUp
 from chalicelib.usecases.payouts import OrderMismatch
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.trying import Failures
+from chalicelib.usecases.trying import Each, Failures
 from chalicelib.wiring import Services, services
 from chalicelib.wiring.chains import ChainServices
 from chalicelib.workers import poll
+from chalicelib.workers.deadlines import Deadline
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from tests.support.cuts import Died
@@ -99,7 +100,10 @@ class Shop:
         network = services().catalogue("live").networks["litecoin"]
         with in_realm("live"):
             try:
-                poll._poll(network, lambda: True)
+                polled = poll.Poll(network)
+                with Each("a poll") as each:
+                    for part in (polled.credit, polled.follow):
+                        each.take("", partial(part, Deadline.after(600)))
             except Failures as failures:
                 if failures.split(Unavailable)[1] is not None:
                     raise

@@ -1,0 +1,1 @@
+"""What all transactions of ours have in common, whatever they pay."""
