@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.chain import Block, Cursor, Transfer
+from chalicelib.domain.chain import Block, Cursor, Sent, Transfer
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.ranges import ScanRange
+from chalicelib.domain.sightings import Sighting, nonce_subject
 from chalicelib.usecases import backlog as module
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.changes import Conflict
@@ -23,6 +24,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
 from chalicelib.workers import poll, scan_range
 from tests.support.cuts import Died
+from tests.support.met import RIVAL
 from tests.support.shop import ETHER, Node, Shop, bent_node
 from tests.support.stack import Stack
 
@@ -289,6 +291,53 @@ def test_a_range_of_another_chain_is_not_passed(behind: Behind) -> None:
     assert behind.cursor().number == behind.start
     behind.catch_up()
     assert behind.shop.available() == "1"
+
+
+def sighted(behind: Behind, wallet: str, nonce: int) -> list[str]:
+    """The transactions that were noted with a nonce of a wallet of ours."""
+    network = behind.shop.realm_network()
+    subject = nonce_subject(services().rules.storage_form(network.slug, wallet), nonce)
+    found = services().store.get(Sighting, network=network.id, subject=subject)
+    return [] if found is None else [seen.txid for seen in found.seen]
+
+
+def test_ranges_note_our_own_transactions_ahead_of_the_cursor(behind: Behind) -> None:
+    behind.shop.credit("1")
+    paid = behind.shop.withdraw("0.25")
+    behind.shop.stack.drain(only=("relay", "payout"))
+    order = behind.shop.order(paid)
+    behind.fall()
+    behind.poll()
+    mined_in = services().reader(behind.shop.realm_network()).receipt(str(order.txid)).block_number
+    (holder,) = [each for each in behind.ranges() if each.first <= mined_in <= each.last]
+    assert behind.cursor().number < mined_in and sighted(behind, order.wallet, order.nonce) == []
+    for _ in range(2):
+        behind.work(holder.name)
+        assert sighted(behind, order.wallet, order.nonce) == [order.txid], "once, whoever scans it"
+    assert behind.cursor().number < mined_in
+    behind.catch_up()
+    assert behind.shop.withdrawal(paid)["status"] == "confirmed"
+
+
+def test_what_a_range_meets_on_a_nonce_of_ours_settles_the_payment_that_lost_it(behind: Behind) -> None:
+    """No block takes the payment, and a block of the backlog has another transaction with its nonce: its money is given back."""
+    behind.shop.credit("1")
+    lost = behind.shop.withdraw("0.25")
+    behind.shop.post(f"/v1/sandbox/withdrawals/{lost}", {"outcome": "stick"})
+    behind.shop.stack.drain(only=("relay", "payout"))
+    order = behind.shop.order(lost)
+    behind.fall()
+    wallet = services().rules.storage_form(behind.shop.network, order.wallet)
+    rival = Sent((RIVAL,), (wallet,), (order.nonce,))
+    met_in = behind.cursor().number + 2 * SIZE
+    behind.node.bend(blocks=lambda real, *_: [replace(b, sent=rival) if b.number == met_in else b for b in real])
+    behind.poll()
+    assert any(each.first <= met_in <= each.last for each in behind.ranges())
+    assert (behind.shop.withdrawal(lost)["status"], behind.shop.available()) == ("confirming", "0.75")
+    behind.catch_up()
+    assert sighted(behind, order.wallet, order.nonce) == [RIVAL]
+    behind.shop.turn()
+    assert (behind.shop.withdrawal(lost)["status"], behind.shop.available()) == ("failed", "1")
 
 
 def test_without_a_queue_the_poll_goes_on_by_itself(behind: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
