@@ -161,10 +161,10 @@ def payout(event: SQSEvent) -> None:
     One message each: a batch of a FIFO queue may hold several of one wallet, whose order only a function that handles them one
     after the other keeps, and one that failed would have to fail all behind it. A wallet's payments gain nothing by that.
     """
+    from chalicelib.workers import batches
     from chalicelib.workers import payout as worker
 
-    for message in event:
-        worker.handle(message.body)
+    batches.one_by_one(event, worker.handle)
 
 
 @app.on_sqs_message(queue=_settings.queue("collections.fifo"), batch_size=1)
@@ -173,7 +173,7 @@ def collect(event: SQSEvent) -> None:
 
     One message each, as with payments; and the seed is open for one address at a time.
     """
+    from chalicelib.workers import batches
     from chalicelib.workers import collect as worker
 
-    for message in event:
-        worker.handle(message.body)
+    batches.one_by_one(event, worker.handle)

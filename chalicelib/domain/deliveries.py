@@ -65,7 +65,8 @@ class Delivery:
     `due_at` is when the next attempt is wanted. `held`: the endpoint is paused, and nothing is attempted before it goes on.
     `again_id` is the latest delivery that was made of the same event, when this one had ended, because somebody asked for it; at
     the event's first delivery, the latest of all. `earlier_id` is the one that was the latest before this one was made: from the
-    first one's `again_id` on they lead through all of them. `job_id` is the job that made it (`domain/redelivery.py`).
+    first one's `again_id` on they lead through all of them. `job_id` is the job that made it (`domain/redelivery.py`). `unasked`:
+    no message asks for the next attempt, however near it is, since its chain would be too long (`usecases/message_chains.py`).
     """
 
     tenant: TenantId
@@ -84,20 +85,23 @@ class Delivery:
     again_id: str | None = None
     earlier_id: str | None = None
     job_id: str | None = None
+    unasked: bool = False
     version: int = 1
 
     @property
-    def long_wait(self) -> bool:
-        """Whether the wait for the next attempt is longer than a message's: the minute's schedule brings it."""
-        return bool(self.attempts) and self.due_at - self.attempts[-1].ended > MAX_DELAY_SECONDS * 1000
+    def scheduled(self) -> bool:
+        """Whether the minute's schedule brings the next attempt: no message may ask for it, or can wait so long."""
+        return bool(self.attempts) and (self.unasked or self.due_at - self.attempts[-1].ended > MAX_DELAY_SECONDS * 1000)
 
-    def after(self, attempt: Attempt, now: int, jitter: float, wait: int = 0, *, gone: bool = False) -> Delivery:
+    def after(
+        self, attempt: Attempt, now: int, jitter: float, wait: int = 0, *, gone: bool = False, unasked: bool = False
+    ) -> Delivery:
         """What becomes of it by `attempt`, which ended at `now`.
 
         `jitter` (0 to 1) is by how much the next wait is longer; `wait` in seconds is what the receiver asked for at least. `gone`:
-        the endpoint, as it is still, wants no more.
+        the endpoint, as it is still, wants no more. `unasked`: no message will ask for the next attempt.
         """
-        told = replace(self, attempts=(*self.attempts, attempt), held=False, version=self.version + 1)
+        told = replace(self, attempts=(*self.attempts, attempt), held=False, unasked=False, version=self.version + 1)
         if attempt.succeeded:
             return replace(told, status="delivered", finished_at=now)
         if gone:
@@ -106,11 +110,11 @@ class Delivery:
         if delay is None:
             return replace(told, status="dead", reason=f"{len(told.attempts)} attempts failed", finished_at=now)
         due = now + max(delay, wait * 1000)
-        return replace(told, attempts=(*self.attempts, replace(attempt, next_at=due)), due_at=due)
+        return replace(told, attempts=(*self.attempts, replace(attempt, next_at=due)), due_at=due, unasked=unasked)
 
     def hurried(self, now: int) -> Delivery:
         """Due at once instead of when its turn would have come."""
-        return replace(self, due_at=min(self.due_at, now), version=self.version + 1)
+        return replace(self, due_at=min(self.due_at, now), unasked=False, version=self.version + 1)
 
     def put_aside(self) -> Delivery:
         """Held until its endpoint goes on."""
@@ -143,7 +147,7 @@ def delivery_work(delivery: Delivery) -> Work:
     the row alone knows what it is about. What is put aside lies in the order in which it was made.
     """
     order = held_order(delivery.created_at) if delivery.held else time_order(delivery.due_at)
-    by = "schedule" if delivery.long_wait else "message"
+    by = "schedule" if delivery.scheduled else "message"
     id = f"{delivery.id}|{delivery.event_id}|{len(delivery.attempts)}|{by}"
     return Work("delivery", line_of(delivery.tenant, delivery.endpoint_id), order, id)
 

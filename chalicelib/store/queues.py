@@ -11,10 +11,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.work import Command
 from chalicelib.settings import DEAD_DELIVERIES, Settings
+from chalicelib.usecases import message_chains
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 
 log = logging.getLogger(__name__)
+
+AHEAD = "ahead"
+"""The attribute of a message that says how many of its chain came before it (`usecases/message_chains.py`); the first has none."""
 
 
 class SqsQueues:
@@ -72,6 +76,8 @@ class SqsQueues:
         try:
             if name not in self._urls:
                 self._urls[name] = self._client.get_queue_url(QueueName=self._settings.queue(name))["QueueUrl"]
+            if ahead := message_chains.before():
+                extra["MessageAttributes"] = {AHEAD: {"DataType": "Number", "StringValue": str(ahead)}}
             self._client.send_message(QueueUrl=self._urls[name], MessageBody=json.dumps(body), **extra)
         except (BotoCoreError, ClientError) as error:
             raise Unavailable(f"the queue {name} did not answer") from error

@@ -17,6 +17,7 @@ from chalicelib.domain.ids import TenantId
 from chalicelib.domain.turns import REST_SECONDS
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, signature_headers
 from chalicelib.domain.work import Work
+from chalicelib.usecases import message_chains
 from chalicelib.usecases.changes import Absent, Change, Close, Conflict, Open, Save, Still
 from chalicelib.usecases.notices import Notices
 from chalicelib.usecases.ports.clock import Clock
@@ -157,7 +158,7 @@ class Deliveries:
         jitter = self._jitter()
         gone = endpoint if attempt.status == 410 else None
         for _ in range(_SETTLE_TRIES):
-            after = before.after(attempt, now, jitter, wait, gone=gone is not None)
+            after = before.after(attempt, now, jitter, wait, gone=gone is not None, unasked=message_chains.ended())
             if after.status == "dead":
                 # Before the commit: a message too many is harmless, a missing one is a loss that nobody hears of.
                 self._dead_letters.bury(before.id, before.tenant)

@@ -1,8 +1,9 @@
 """Taking an endpoint's turn: what is due there is sent in waves, one worker at a time. Touches webhooks, events and work only.
 
 A message names an endpoint. Whoever gets it looks at what is due in the store, takes the turn with the wave that it is about to
-send, and goes on until nothing is due or its time is up; then the endpoint goes to the end of the queue. A message that finds the
-turn taken leaves a mark, so that the holder looks once more before it gives the turn back: no message is lost between the two.
+send, and goes on until nothing is due or its time is up; then the endpoint goes to the end of the queue, as long as its chain of
+messages may grow (`message_chains`), else the schedule goes on with it. A message that finds the turn taken leaves a mark, so that
+the holder looks once more before it gives the turn back: no message is lost between the two.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
@@ -42,11 +44,12 @@ T = TypeVar("T")
 
 
 def in_threads(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """Run `jobs` at the same time and wait for all of them. Raises what the first failed one raised."""
+    """Run `jobs` at the same time, each with the caller's context variables, and wait for all of them. Raises what the first failed
+    one raised."""
     if len(jobs) == 1:
         return [jobs[0]()]
     with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
-        running = [pool.submit(job) for job in jobs]
+        running = [pool.submit(copy_context().run, job) for job in jobs]
     return [one.result() for one in running]
 
 
@@ -284,7 +287,7 @@ class Turns:
         """Messages for retries that are near; what waits longer than a message can is brought by the schedule. `held`: what was put
         aside is being sent as well, and goes on when a rest is over."""
         now = self._clock.now_ms()
-        waiting = [one.delivery for one in sent if one.outcome == "retry" and not one.delivery.long_wait]
+        waiting = [one.delivery for one in sent if one.outcome == "retry" and not one.delivery.scheduled]
         times = {max(delivery.due_at, turn.rests_until) for delivery in waiting}
         if any(one.rests_until for one in sent):
             times.add(turn.rests_until)  # one for all that comes up meanwhile, whatever the retries themselves wait for

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from chalicelib.domain.rates import Rates
     from chalicelib.store.access import Access
     from chalicelib.store.dynamo import DynamoStore
-    from chalicelib.store.queues import SqsQueues
     from chalicelib.usecases.addresses import Addresses
     from chalicelib.usecases.api_keys import ApiKeys
     from chalicelib.usecases.approvals import Approvals
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
     from chalicelib.usecases.invoices import Invoices
     from chalicelib.usecases.merchant_settings import MerchantSettingsDesk
+    from chalicelib.usecases.message_chains import BoundedQueues
     from chalicelib.usecases.networks import Networks
     from chalicelib.usecases.ports.clock import Clock
     from chalicelib.usecases.ports.keys import Deriver
@@ -111,10 +111,11 @@ class Services(WorkerServices):
             return self._clients[service]
 
     @cached_property
-    def queues(self) -> SqsQueues:
+    def queues(self) -> BoundedQueues:
         from chalicelib.store.queues import SqsQueues
+        from chalicelib.usecases.message_chains import BoundedQueues
 
-        return SqsQueues(self.settings, self._client("sqs"), self.clock)
+        return BoundedQueues(SqsQueues(self.settings, self._client("sqs"), self.clock))
 
     @cached_property
     def store(self) -> DynamoStore:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from chalicelib.domain.rates import Rates
     from chalicelib.settings import Settings
     from chalicelib.store.dynamo import DynamoStore
-    from chalicelib.store.queues import SqsQueues
     from chalicelib.usecases.deposits import Deposits
     from chalicelib.usecases.glimpses import Looks
+    from chalicelib.usecases.message_chains import BoundedQueues
     from chalicelib.usecases.ports.clock import Clock
     from chalicelib.usecases.ports.keys import Deriver
     from chalicelib.usecases.ports.signing import Signer
@@ -42,7 +42,7 @@ class Parts(ABC):
 
     @property
     @abstractmethod
-    def queues(self) -> SqsQueues: ...
+    def queues(self) -> BoundedQueues: ...
 
     @property
     @abstractmethod

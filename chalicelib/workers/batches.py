@@ -17,6 +17,8 @@ from functools import partial
 
 from chalice.app import SQSRecord
 
+from chalicelib.store.queues import AHEAD
+from chalicelib.usecases import message_chains
 from chalicelib.usecases.trying import Failures
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,24 @@ def run(records: Iterable[SQSRecord], handle: Callable[[str], object]) -> Answer
     mapping's setting, and counts as an error of the function: the failure itself where there was one message, else `Failures`.
     """
     batch = list(records)
+    with message_chains.brought_by(_number(batch)):
+        return _answer(batch, handle)
+
+
+def one_by_one(records: Iterable[SQSRecord], handle: Callable[[str], object]) -> None:
+    """The same for consumers of FIFO queues: one after the other, and the first failure ends it."""
+    for record in records:
+        with message_chains.brought_by(_number([record])):
+            handle(record.body)
+
+
+def _number(batch: Sequence[SQSRecord]) -> int:
+    """The longest of the messages' chains, each with its message. One that nobody can read counts as long as they get."""
+    found = [record.to_dict().get("messageAttributes", {}).get(AHEAD, {}).get("stringValue", "0") for record in batch]
+    return 1 + max((int(ahead) if ahead.isdecimal() else message_chains.MOST for ahead in found), default=0)
+
+
+def _answer(batch: list[SQSRecord], handle: Callable[[str], object]) -> Answer:
     if len(batch) == 1:
         results = [_outcome(batch[0], handle)]
     else:

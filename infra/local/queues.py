@@ -19,6 +19,7 @@ from chalice.app import Chalice, ScheduledEventConfig, SQSEventConfig
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.sqs.models import Message, Queue, sqs_backends
 
+from infra.local import recursion
 from infra.local.aws import REGION
 from infra.local.gateway import context
 from infra.local.repairs.sqs import LOCK
@@ -80,12 +81,14 @@ class Consumer:
     def call(self, messages: Iterable[Message]) -> set[str]:
         """Give the messages to the handler, as Lambda does; ids of those that it reports as failed.
 
-        Raises what it raises; and ValueError where it reports what is no message of the batch. Of an id that is empty or missing
-        Lambda says that it takes the whole batch for failed; here whatever it was not given is a fault of ours.
+        Raises what it raises; RecursiveInvocation where Lambda would not call it (`recursion.py`); and ValueError where it reports
+        what is no message of the batch. Of an id that is empty or missing Lambda says that it takes the whole batch for failed;
+        here whatever it was not given is a fault of ours.
         """
         queue, messages = self.queue(), list(messages)
         event = {"Records": [_record(queue, message) for message in messages]}
-        answer = self.handler(event, context(self.name, SECONDS))
+        with recursion.invoked(messages):
+            answer = self.handler(event, context(self.name, SECONDS))
         failures = (answer.get("batchItemFailures") or []) if isinstance(answer, dict) else []
         failed = {failure.get("itemIdentifier") for failure in failures}
         if unknown := failed - {message.id for message in messages}:
@@ -171,7 +174,15 @@ def _record(queue: Queue, message: Message) -> dict[str, Any]:
         "receiptHandle": message.receipt_handle,
         "body": message.body,
         "attributes": attributes,
-        "messageAttributes": {},
+        "messageAttributes": {
+            name: {
+                "stringValue": value["StringValue"],
+                "stringListValues": [],
+                "binaryListValues": [],
+                "dataType": value["DataType"],
+            }
+            for name, value in message.message_attributes.items()
+        },
         "md5OfBody": message.body_md5,
         "eventSource": "aws:sqs",
         "eventSourceARN": queue.queue_arn,

@@ -15,6 +15,7 @@ from chalice.app import Chalice, Rate
 from infra.local.aws import LocalAws
 from infra.local.pump import Pump, drain
 from infra.local.queues import consumers
+from infra.local.recursion import LIMIT, RecursiveInvocation
 
 
 class Shop:
@@ -169,6 +170,31 @@ def test_a_failure_ends_a_drain_and_the_message_is_still_there(shop: Shop) -> No
         drain(shop.app)
     assert drain(shop.app).settled
     assert shop.bodies("relay") == ["a", "a"]
+
+
+def test_a_chain_of_messages_is_stopped_as_lambda_stops_it(shop: Shop) -> None:
+    """The function that wakes itself is called sixteen times; the next message is tried in vain, and ends in the dead letters."""
+    shop.on["relay"] = lambda body: shop.send("relay", f"{body}+")
+    shop.send("relay", "a")
+    done = drain(shop.app, failures="count", rounds=40)
+    assert shop.bodies("relay") == ["a" + "+" * n for n in range(LIMIT)]
+    assert {type(error) for _, error in done.failures} == {RecursiveInvocation} and len(done.failures) == 5
+    assert shop.left("relay") == [] and shop.left("relay-dead") == ["a" + "+" * LIMIT]
+
+
+def test_a_schedule_begins_a_new_chain(shop: Shop) -> None:
+    """Whatever the message said: what counts is who sent it."""
+    left = iter(range(20))
+    shop.on["relay"] = lambda body: None
+    shop.on["housekeeping"] = lambda _: shop.send("relay", "on") if next(left, None) is not None else None
+    assert drain(shop.app, rounds=40).calls["relay"] == 20
+
+
+def test_two_functions_that_wake_each_other_are_one_chain(shop: Shop) -> None:
+    shop.on |= {"relay": lambda body: shop.send("deliveries", body), "deliver": lambda body: shop.send("relay", body)}
+    shop.send("relay", "a")
+    drain(shop.app, failures="count", rounds=40)
+    assert len(shop.bodies("relay")) + len(shop.bodies("deliver")) == LIMIT
 
 
 def test_counted_failures_are_tried_again_and_end_in_the_dead_letters(shop: Shop) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import heapq
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from random import Random
 from typing import Any, TypeVar
 
@@ -124,6 +125,7 @@ class Simulation:
                 del self._of[getcurrent()]
 
         thread = greenlet(body, self._hub)
+        thread.gr_context = copy_context()  # as workers/batches.py and usecases/turns.py hand theirs to threads
         process.threads.add(thread)
         self._of[thread] = process
         self._resume(thread)

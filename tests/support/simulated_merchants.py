@@ -21,7 +21,7 @@ from chalicelib.usecases.turns import Turns
 from chalicelib.usecases.webhooks import Webhooks
 from tests.support.secrets import PlainSeals
 from tests.support.simulated import SimulatedStore, Simulation, Weather
-from tests.support.simulated_queues import Function, SimulatedQueues
+from tests.support.simulated_queues import BoundedQueues, Function, SimulatedQueues
 
 START = 1_767_312_000_000
 """2026-01-02T00:00:00Z"""
@@ -90,24 +90,26 @@ class Merchants:
         self.simulation = Simulation(START)
         self.queues = SimulatedQueues()
         # Where nobody dies nobody can see when in its time a commit took effect.
-        self.store = SimulatedStore(self.simulation, self.queues.kick, answer_ms=4 if dies else 0)
+        self.bounded = BoundedQueues(self.queues, self.simulation)
+        self.store = SimulatedStore(self.simulation, self.bounded.kick, answer_ms=4 if dies else 0)
         self.hooks: dict[str, Hook] = {}
         self.events: list[Event] = []
         self.schedules_failed = 0
-        store, queues, clock = self.store, self.queues, self.simulation
+        store, queues, clock = self.store, self.bounded, self.simulation
         seals, weather = PlainSeals(), weather or Weather(seed)
         deliveries = Deliveries(store, clock, self, queues, self.random.random)
         turns = Turns(store, queues, clock, deliveries, seals, self.simulation.together)
         relay, sweep = Relay(store, queues, clock), DeliverySweep(store, queues, clock)
         self.webhooks = Webhooks(store, queues, clock, seals)
         self._schedule = (relay.sweep, sweep.run)
-        queues.relay = Function(clock, weather, lambda body: relay.tell(body["id"]), 1_000, dies=dies)
+        functions = self.queues
+        functions.relay = Function(clock, weather, lambda body: relay.tell(body["id"]), 1_000, dies=dies)
 
         def take(body: dict[str, Any]) -> object:
             return turns.take(body["tenant"], body["endpoint"], held="held" in body)
 
-        queues.deliver = Function(clock, weather, take, 100, dies=dies)
-        queues.deliver_slow = Function(clock, weather, take, 20, dies=dies)
+        functions.deliver = Function(clock, weather, take, 100, dies=dies)
+        functions.deliver_slow = Function(clock, weather, take, 20, dies=dies)
         self._minute()
 
     @property

@@ -9,6 +9,12 @@ than the mapping's maximum concurrency.
 docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 Fair queues: of what waits, the groups that have the fewest messages in flight come first.
 docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
+
+Lambda counts the invocations of one chain: the SDK passes the trace header on with each message that a function sends. After 16 it
+stops the next one, and answers the queue's mapping with a RecursiveInvocationException: the message's receive count grows, it is
+shown again, is stopped again, and ends in the dead letters. How the headers of a batch become one AWS does not say: here the
+longest chain of the batch counts for whatever is sent while the batch is handled.
+docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 """
 
 from __future__ import annotations
@@ -16,10 +22,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.work import Command
+from chalicelib.usecases import message_chains
 from chalicelib.usecases.ports.failures import Unavailable
 from tests.support.simulated import Process, Simulation, Weather
 
@@ -28,12 +37,22 @@ VISIBILITY_MS = 360_000
 MAX_RECEIVES = 5
 FIRST, MORE_A_SECOND = 5, 5
 ON_THE_WAY_MS, UNTIL_IT_RUNS_MS = 15, 10
+LEFT_MS = 150_000
+"""How late the schedule may go on with an endpoint whose chain of messages has ended."""
+CHAIN = 16
+"""Invocations of one chain that Lambda starts."""
+_invocation: ContextVar[int] = ContextVar("invocation", default=0)
+"""Which invocation of its chain a worker is in, as the trace header says: 0 for what nobody's message started."""
 
 
 @dataclass(slots=True)
 class Message:
     body: dict[str, Any]
     group: str
+    invocation: int
+    """Which invocation of its chain this message asks for."""
+    ahead: int
+    """What the service itself says of that."""
     receives: int = 0
 
 
@@ -51,6 +70,8 @@ class Function:
         self._busy = 0
         self._scaled, self._scaling = FIRST, False
         self.sent = self.received = self.invocations = self.deaths = self.failures = self.most_busy = 0
+        self.stopped = self.longest = 0
+        """Invocations that Lambda did not start, and the longest chain that it did."""
         self.dead: list[Message] = []
         self.delayed: list[tuple[dict[str, Any], int, int]] = []
         """Bodies that the queue itself brought late: when it should have, and when it did."""
@@ -69,7 +90,7 @@ class Function:
             late = weather.random.randrange(weather.late_ms) if copy or weather.random.random() < weather.late else 0
             if late and not copy:
                 self.delayed.append((body, due, due + late))
-            self._arrive_at(due + late, Message(body, group))
+            self._arrive_at(due + late, Message(body, group, _invocation.get() + 1, message_chains.before()))
 
     def _arrive_at(self, when: int, message: Message) -> None:
         self._simulation.at(when, lambda: self._arrive(message))
@@ -106,6 +127,12 @@ class Function:
     def _invoke(self, batch: list[Message]) -> None:
         self._simulation.sleep(UNTIL_IT_RUNS_MS)
         self.received += len(batch)
+        chain = max(message.invocation for message in batch)
+        if chain > CHAIN:
+            self.stopped += 1
+            self._ended(batch, set())
+            return
+        self.longest = max(self.longest, chain)
         handled: set[int] = set()
 
         def run(place: int) -> None:
@@ -117,7 +144,9 @@ class Function:
                 handled.add(place)
 
         def work() -> None:
-            self._simulation.together([lambda place=place: run(place) for place in range(len(batch))])  # type: ignore[misc]
+            _invocation.set(chain)
+            with message_chains.brought_by(1 + max(message.ahead for message in batch)):  # as workers/batches.py does
+                self._simulation.together([lambda place=place: run(place) for place in range(len(batch))])  # type: ignore[misc]
             self._ended(batch, handled)
 
         process = Process()
@@ -145,7 +174,7 @@ class Function:
 
 
 class SimulatedQueues:
-    """The port Queues, on functions that are given later: they need the store, and the store needs the queues."""
+    """The port AllQueues, on functions that are given later: they need the store, and the store needs the queues."""
 
     def __init__(self) -> None:
         self.relay: Function
@@ -164,5 +193,27 @@ class SimulatedQueues:
         body = {"tenant": tenant, "endpoint": endpoint_id, **({"held": "yes"} if held else {})}
         (self.deliver_slow if failing else self.deliver).send(body, tenant, delay_seconds)
 
+    def redeliver(self, tenant: str, job_id: str) -> None:
+        raise AssertionError("nothing here is sent again")
+
+    def scan(self, network: NetworkId, name: str) -> None:
+        raise AssertionError("nothing here is scanned")
+
     def bury(self, delivery_id: str, tenant: str) -> None:
         self.buried.append(delivery_id)
+
+
+class BoundedQueues(message_chains.BoundedQueues):
+    """As they are in the service, on simulated ones; what it leaves to the schedule counts as late (`Function.delayed`)."""
+
+    def __init__(self, queues: SimulatedQueues, clock: Simulation) -> None:
+        super().__init__(queues)
+        self._simulated, self._clock = queues, clock
+        self.left = 0
+
+    def wake(self, tenant: str, endpoint_id: str, delay_seconds: int = 0, *, failing: bool = False, held: bool = False) -> None:
+        if message_chains.ended():
+            self.left += 1
+            now = self._clock.now
+            self._simulated.deliver.delayed.append(({"endpoint": endpoint_id}, now, now + delay_seconds * 1000 + LEFT_MS))
+        super().wake(tenant, endpoint_id, delay_seconds, failing=failing, held=held)

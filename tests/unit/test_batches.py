@@ -11,6 +11,7 @@ import pytest
 from chalice.app import SQSEvent
 
 from chalicelib.domain.ids import Realm
+from chalicelib.usecases import message_chains
 from chalicelib.usecases.realm_time import RealmClock, in_realm
 from chalicelib.usecases.trying import Failures
 from chalicelib.workers import batches
@@ -107,6 +108,37 @@ def test_each_message_is_at_work_for_its_own_realm() -> None:
         assert clock.now_ms() == NOW + 5_000
     caller = NOW + 5_000
     assert seen == {body: [caller, NOW + (5_000 if "test" in body else 0), caller] for body in seen} and len(seen) == 4
+
+
+def ahead(*before: str) -> SQSEvent:
+    """Messages that say so of their chains; "" says nothing."""
+    said = [{"ahead": {"stringValue": number, "dataType": "Number"}} if number else {} for number in before]
+    records = [{"messageId": f"m{n}", "receiptHandle": "r", "body": "b", "messageAttributes": one} for n, one in enumerate(said)]
+    return SQSEvent({"Records": records}, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "counts"), [(("",), 1), (("4",), 5), (("", "3", "1"), 4), (("x",), message_chains.MOST + 1)], ids=str
+)
+def test_whatever_a_batch_causes_is_behind_its_longest_chain(said: tuple[str, ...], counts: int) -> None:
+    """In all of its threads; and nothing of it is left behind."""
+    seen: list[int] = []
+    batches.run(ahead(*said), lambda _: seen.append(message_chains.before()))
+    assert seen == [counts] * len(said) and message_chains.before() == 0
+    batches.one_by_one(ahead(said[0]), lambda _: seen.append(message_chains.before()))
+    assert seen[-1] == (counts if len(said) == 1 else 1) and message_chains.before() == 0
+
+
+def test_the_first_failure_of_a_fifo_queue_ends_the_call() -> None:
+    seen: list[str] = []
+
+    def handle(body: str) -> None:
+        seen.append(body)
+        raise LookupError("no luck")
+
+    with pytest.raises(LookupError):
+        batches.one_by_one(event("a", "b"), handle)
+    assert seen == ["a"]
 
 
 def test_the_functions_end_is_not_taken_for_a_failure_of_a_message() -> None:

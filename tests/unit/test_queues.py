@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock, call
 
 import boto3
 import pytest
 from botocore.stub import Stubber
 
-from chalicelib.domain.ids import TenantId
+from chalicelib.domain.ids import NetworkId, TenantId
+from chalicelib.domain.work import Command
 from chalicelib.settings import Settings
 from chalicelib.store.queues import SqsQueues
+from chalicelib.usecases.message_chains import MOST, BoundedQueues, brought_by
 from chalicelib.usecases.ports.failures import Unavailable
 from tests.support.memory_store import HandClock
 from tests.support.webhooks import OTHER, SHOP, a_row, an_event
@@ -88,3 +91,26 @@ def test_who_is_woken_in_vain_hears_of_it_and_what_the_sweep_brings_does_not(wir
     wire.queues.redeliver("mch_1:live", "rd_1")
     wire.queues.kick("out_1")
     assert wire.as_expected()
+
+
+def test_a_message_says_how_many_of_its_chain_came_before_it(wire: Wire) -> None:
+    said = {"ahead": {"DataType": "Number", "StringValue": "3"}}
+    wire.expects("scans", {"network": "test:ethereum", "range": "r"}, MessageAttributes=said)
+    with brought_by(3):
+        wire.queues.scan(NetworkId("test:ethereum"), "r")
+    assert wire.as_expected()
+
+
+@pytest.mark.parametrize(("before", "sent"), [(0, 5), (MOST - 2, 5), (MOST - 1, 3), (MOST, 0), (MOST + 1, 0)])
+def test_a_chain_ends_and_leaves_room_for_what_the_relay_sends(before: int, sent: int) -> None:
+    inner = Mock(spec=SqsQueues)
+    queues = BoundedQueues(inner)
+    with brought_by(before):
+        queues.wake("mch_1:live", "wh_1", 5, failing=True, held=True)
+        queues.send(Command("payouts", "live:ethereum", {}))
+        queues.scan(NetworkId("live:ethereum"), "r")
+        queues.kick("out_1", "mch_1:live")
+        queues.redeliver("mch_1:live", "rd_1")
+        queues.bury("dlv_1", "mch_1:live")  # nobody reads that one
+    assert len(inner.method_calls) == sent + 1
+    assert not sent or inner.method_calls[0] == call.wake("mch_1:live", "wh_1", 5, failing=True, held=True)

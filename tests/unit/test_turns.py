@@ -15,8 +15,9 @@ from chalicelib.domain.work import OutboxRow, is_held
 from chalicelib.usecases.changes import Delete, Open, Save
 from chalicelib.usecases.deliveries import Answer, Deliveries
 from chalicelib.usecases.delivery_sweep import DeliverySweep
+from chalicelib.usecases.message_chains import MOST, before, brought_by
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.turns import Turns
+from chalicelib.usecases.turns import Turns, in_threads
 from chalicelib.usecases.webhooks import Webhooks
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
@@ -330,7 +331,7 @@ def test_retry_after_of_another_failure_is_for_that_delivery_alone() -> None:
     assert line.take() == "done"
     [waiting] = line.deliveries()
     assert waiting.due_at == NOW + 3_600_000 == waiting.attempts[0].next_at
-    assert waiting.long_wait and line.queues.wakes == []  # the schedule brings it
+    assert waiting.scheduled and line.queues.wakes == []  # the schedule brings it
     line.add("evt_new")
     assert line.take() == "done"
     assert line.sender.sent[-1] == "evt_new"
@@ -560,3 +561,26 @@ def test_what_comes_between_a_look_and_its_wave_is_sent_although_it_found_a_mark
     line.sender.meanwhile = lambda: line.take() == "taken"  # leaves the mark
     assert turns.take(SHOP, HOOK) == "done"
     assert "evt_late" in line.sender.sent and len(line.deliveries("delivered")) == WAVE + 2
+
+
+def test_threads_of_a_wave_know_how_long_their_chain_is() -> None:
+    with brought_by(7):
+        assert in_threads([before, before]) == [7, 7] and in_threads([before]) == [7]
+
+
+def test_where_the_chain_of_messages_ends_the_schedule_brings_the_retry() -> None:
+    """Within a minute of its time where that is nearer, else at its very second."""
+    line = Line(1, Answer(500, b"", 1))
+    with brought_by(MOST):
+        assert line.take() == "done"
+    [waiting] = line.deliveries()
+    assert waiting.scheduled and waiting.due_at == NOW + 5_000
+    line.queues.wakes.clear()
+    assert line.sweep.run() == 1
+    assert line.queues.wakes == [(HOOK, 5)]
+    line.clock.pass_ms(40_000)  # the schedule came later than the retry
+    assert line.sweep.run() == 1
+    assert line.queues.wakes == [(HOOK, 5), (HOOK, 0)]
+    assert line.take() == "done"  # by the schedule's message: a new chain
+    [again] = line.deliveries()
+    assert len(again.attempts) == 2 and not again.scheduled

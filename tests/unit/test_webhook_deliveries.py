@@ -217,7 +217,7 @@ def test_every_long_wait_is_brought_within_the_minute_before_it_is_due() -> None
     brought = []
     for _ in RETRY_SECONDS:
         world.take()
-        if world.delivery.long_wait:
+        if world.delivery.scheduled:
             world.queues.wakes.clear()
             world.clock.now = world.delivery.due_at - 91_000
             assert world.sweep.run() == 0

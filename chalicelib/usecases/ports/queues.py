@@ -38,3 +38,11 @@ class RangeQueue(Protocol):
     def scan(self, network: NetworkId, name: str) -> None:
         """Ask for the range of that name. Raises Unavailable."""
         ...
+
+
+class AllQueues(Queues, RangeQueue, Protocol):
+    """Every message that this service sends."""
+
+    def bury(self, delivery_id: str, tenant: str) -> None:
+        """Put a delivery that failed for good in the dead-letter queue. May come twice. Raises Unavailable."""
+        ...
