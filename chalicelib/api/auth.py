@@ -13,7 +13,7 @@ from chalicelib.api.errors import ExpiredApiKey, InsufficientPermissions, Invali
 from chalicelib.api.routes import Route
 from chalicelib.domain.ids import Realm
 from chalicelib.domain.merchants import ApiKey
-from chalicelib.usecases.access import PREFIX_LENGTH, Asked, Gate, Usage, hash_key, may_come_from, well_formed
+from chalicelib.usecases.access import PREFIX_LENGTH, Admission, Asked, Gate, Usage, hash_key, may_come_from, well_formed
 
 _SHOWN_OF_MALFORMED = 8
 
@@ -66,11 +66,27 @@ def let_in(request: Request, route: Route, gate: Gate, now_ms: int, headers: dic
     if not may_come_from(key.ip_whitelist, client):
         raise IpNotWhitelisted(client, key.ip_whitelist)
     _check_rights(key, route)
+    _demand_room(admission, now_ms, headers)
+    return key, admission.usage
+
+
+def charged(key: ApiKey, client: str, gate: Gate, now_ms: int, headers: dict[str, str], requests: int) -> Usage:
+    """Count `requests` more of a key that was let in, in its own windows, as one: the last of a window may go beyond its limit.
+    Changes the rate limit headers. Raises RateLimitExceeded where a window is full, InvalidApiKey where the key is gone; Unavailable.
+    """
+    admission = gate.admit(key.hash, key.realm, "standard", now_ms, Asked(client), requests)
+    if admission is None:
+        raise InvalidApiKey("This API key is not valid", key.prefix)
+    headers.update(usage_headers(admission.usage))
+    _demand_room(admission, now_ms, headers)
+    return admission.usage
+
+
+def _demand_room(admission: Admission, now_ms: int, headers: dict[str, str]) -> None:
     if admission.exhausted is not None:
         headers.update(usage_headers(admission.exhausted))
         headers["Retry-After"] = str(max(1, -(-(admission.exhausted.reset_at * 1000 - now_ms) // 1000)))
         raise RateLimitExceeded(admission.exhausted)
-    return key, admission.usage
 
 
 def usage_headers(usage: Usage) -> dict[str, str]:

@@ -42,6 +42,8 @@ class Ctx:
     plain_key: str = field(default="", repr=False)
     """The API key as it was sent, where an answer may have to be sealed with it: on requests with an Idempotency-Key."""
     usage: Usage | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    """Headers of the answer, also of one that refuses."""
     idempotency_key: str | None = None
     request_hash: str = ""
     address: str = ""
@@ -87,6 +89,13 @@ class Ctx:
     def text(self, answer: Answer) -> str:
         """The body of `answer` as it is sent."""
         return body_text(answer, envelope=self.route.envelope, now_ms=self.now_ms, request_id=self.request_id)
+
+    def charge(self, requests: int) -> None:
+        """Count so many requests more, for one that turned out to be as much work. Raises RateLimitExceeded, Unavailable."""
+        from chalicelib.api.auth import charged
+
+        if self.caller is not None:
+            self.usage = charged(self.caller, self.source_ip, self.services.gate, self.now_ms, self.headers, requests)
 
     def once(self, render: Callable[[Any], Any], *, secret: bool = False) -> Once:
         """For what a POST creates: hand `also` to the use case, and answer `answer`. `render` makes the public record.

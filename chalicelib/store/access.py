@@ -73,8 +73,11 @@ class Access:
         self._lists: dict[str, tuple[str, ...]] = {}
         """The IP lists of keys that have one, by hash, as they were last seen."""
 
-    def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING) -> Admission | None:
+    def admit(
+        self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING, requests: int = 1
+    ) -> Admission | None:
         """Count one request of the key, unless it is revoked, expired, at a limit, or not what is `asked`. None: there is no such.
+        One that is as much work as several counts as so many `requests`, of which the last may go beyond a limit.
 
         `realm` is the one that the key's text names: it decides which windows the class has. Raises Unavailable.
         """
@@ -84,7 +87,7 @@ class Access:
         who = f"s{source_number(asked.client or '', now_ms)}_" if self._by_source else ""
         names = {w.name: _counter(w, now_ms, who) for w in (*_WINDOWS, *([extra] if extra else []))}
         limits = {name: f"l_{name}" for name in names}
-        values: Item = {":one": _number(1), ":now": _number(now_ms)}
+        values: Item = {":requests": _number(requests), ":now": _number(now_ms)}
         if extra is not None:
             limits[extra.name] = ":limit"
             values[":limit"] = _number(extra.limit)
@@ -98,7 +101,7 @@ class Access:
         request: dict[str, Any] = {
             "TableName": self._table,
             "Key": _place(key_hash),
-            "UpdateExpression": "ADD " + ", ".join(f"{counter} :one" for counter in names.values()),
+            "UpdateExpression": "ADD " + ", ".join(f"{counter} :requests" for counter in names.values()),
             "ConditionExpression": " AND ".join(usable + fits + room),
             "ExpressionAttributeValues": values,
             "ReturnValues": "ALL_NEW",

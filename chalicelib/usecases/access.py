@@ -83,8 +83,11 @@ class Admission:
 class Gate(Protocol):
     """Where requests are let in and counted."""
 
-    def admit(self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING) -> Admission | None:
-        """Count one request, unless the key is revoked, expired, at a limit, or not what is `asked` of it.
+    def admit(
+        self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING, requests: int = 1
+    ) -> Admission | None:
+        """Count one request, unless the key is revoked, expired, at a limit, or not what is `asked` of it. One that is as much work
+        as several counts as so many `requests`, of which the last may go beyond a limit.
 
         On the demo, whose keys everybody has, each caller has the limits by himself. None: there is no such key. Raises
         Unavailable.

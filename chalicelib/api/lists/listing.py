@@ -4,6 +4,7 @@ What an index or the order of keys can tell of a filter is read from there, and 
 list is: its keys, its records, and one count. What has a key of its own is got by it. Any other filter looks through candidates,
 the newest 10,000 at most in one request, fewer where records are large (`most`); then `total` is what was found among them,
 `total_capped` is true, and the cursor goes on where it stopped. To be sorted by anything but time, a list must fit that number.
+Looking through more than a thousand counts as several requests of the key (`meter.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib.api.lists import cursors
 from chalicelib.api.lists.fields import Condition, Interval, ListField
+from chalicelib.api.lists.meter import Meter
 from chalicelib.api.lists.query import DEEPEST, Order, PageQuery, Shortcut, query_model
 from chalicelib.api.lists.sources import Indexed, Partition, Source
 from chalicelib.api.lists.walking import Entries, behind, counted, everything, looked_through
@@ -184,18 +186,18 @@ class Listing:
         groups = self._groups(ctx, conditions)
         if span is None or any(not group for group in groups):
             return None
-        store = ctx.services.store
+        store, meter = ctx.services.store, Meter(ctx.charge)
         if groups:
-            return Indexed(store, groups, newest_first, span)
+            return Indexed(store, groups, newest_first, span, meter)
         wholes = [] if whole is None else [whole]
         if whole is None and self.family is not None and self.by in self.indexes:
             wholes = [Listed(self.family, self.by, owner) for owner in self._owners(ctx)]
         if self.kind is None:
             if not wholes:
                 raise LookupError(f"{self.name} is stored nowhere")
-            return Indexed(store, [wholes], newest_first, span)
+            return Indexed(store, [wholes], newest_first, span, meter)
         whole = wholes[0] if wholes else None
-        return Partition(store, self.kind, self.partition(ctx), newest_first, span, whole, self.visible)
+        return Partition(store, self.kind, self.partition(ctx), newest_first, span, meter, whole, self.visible)
 
     def _span(self, conditions: Sequence[Condition]) -> Span | None:
         """The range of keys that conditions on the time leave; None where it is empty."""

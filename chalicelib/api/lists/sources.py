@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
+from chalicelib.api.lists.meter import Meter
 from chalicelib.api.lists.query import DEEPEST
 from chalicelib.usecases.ports.store import Listed, Place, Span, Store
 
@@ -64,6 +65,7 @@ class Partition:
     fields: Mapping[str, str]
     newest_first: bool
     span: Span
+    meter: Meter
     counted: Listed | None = None
     visible: Callable[[Any], bool] | None = None
     """Which of the records are in the list: those that `counted` has."""
@@ -81,6 +83,7 @@ class Partition:
                 span=self.span,
                 **self.fields,
             )
+            self.meter.records(len(page.items))
             entries += [(record.id, record) for record in page.items if self.visible is None or self.visible(record)]
             after = page.next
             if len(entries) > limit:
@@ -92,12 +95,18 @@ class Partition:
         found = self.store.count(
             self.counted or (self.kind, self.fields), most=count, newest_first=self.newest_first, span=self.span
         )
+        self._metered(found.count)
         return Skipped(found.count, found.last)
 
     def rest(self, after: str | None, most: int) -> Skipped:
         where = self.counted or (self.kind, self.fields)
         found = self.store.count(where, most=most, after=after, newest_first=self.newest_first, span=self.span)
+        self._metered(found.count)
         return Skipped(found.count, found.last)
+
+    def _metered(self, count: int) -> None:
+        if self.counted is None:
+            self.meter.keys(count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,7 @@ class Indexed:
     groups: Sequence[Sequence[Listed]]
     newest_first: bool
     span: Span
+    meter: Meter
 
     @property
     def _only(self) -> Listed | None:
@@ -125,6 +135,7 @@ class Indexed:
             more = len(places) > limit or walk.spent
             resume = places[limit - 1].position if len(places) > limit else walk.passed or after
             places = places[:limit]
+        self.meter.records(len(places))
         records = self.store.at(places)
         return Chunk([(place.position, record) for place, record in zip(places, records, strict=True)], more, resume)
 
@@ -216,6 +227,7 @@ class _Walk:
             begun = True
             found = self.of.store.places(listed, limit=size, after=after, newest_first=self.of.newest_first, span=self.of.span)
             self.seen += len(found.places)
+            self.of.meter.keys(len(found.places))
             yield from found.places
             if not found.more:
                 return
