@@ -72,7 +72,9 @@ def let_in(request: Request, route: Route, gate: Gate, now_ms: int, headers: dic
 
 def charged(key: ApiKey, client: str, gate: Gate, now_ms: int, headers: dict[str, str], requests: int) -> Usage:
     """Count `requests` more of a key that was let in, in its own windows, as one: the last of a window may go beyond its limit.
-    Changes the rate limit headers. Raises RateLimitExceeded where a window is full, InvalidApiKey where the key is gone; Unavailable.
+
+    Changes the rate limit headers. Raises RateLimitExceeded where a window is full, InvalidApiKey where the key is gone;
+    Unavailable.
     """
     admission = gate.admit(key.hash, key.realm, "standard", now_ms, Asked(client), requests)
     if admission is None:

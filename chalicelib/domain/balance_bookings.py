@@ -43,11 +43,16 @@ class BalanceBooking:
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """How far the open invoices of a network were looked at: order and id of the last one's open work; empty at the start."""
+    """How far the open invoices of a network were looked at: order and id of the last one's open work; empty at the start.
+
+    `turn_…`: the same of the looks that take merchants in turn (`usecases/open_invoices.py`).
+    """
 
     network: NetworkId
     order: str = ""
     id: str = ""
+    turn_order: str = ""
+    turn_id: str = ""
     version: int = 1
 
 

@@ -35,7 +35,6 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import AssetId
-from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.moves import Move
 from chalicelib.domain.withdrawals import NonceCounter
@@ -43,7 +42,7 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses import family_key, watched_key
 from chalicelib.usecases.booked import Claim
 from chalicelib.usecases.changes import Save
-from chalicelib.usecases.invoices import work_key
+from chalicelib.usecases.open_invoices import AT_ONCE, next_looks
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
@@ -53,8 +52,6 @@ from chalicelib.usecases.scan import Scanner
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 50
-"""Addresses with open invoices that one poll looks at."""
 MOST_MOVES = 1000
 """Where more moves than this are under way, no address is compared."""
 MOST_PENDING = 100
@@ -85,16 +82,14 @@ class BalanceBooker:
         if not isinstance(self._reader, Balances) or not more():
             return 0
         place = self._store.get(Reconciled, network=self._network.id)
-        after = Work("expiry", self._network.id, place.order, place.id) if place is not None and place.order else None
-        due = self._store.open_work("expiry", self._network.id, after=after, limit=AT_ONCE)
-        invoices: list[Invoice | None] = self._store.get_many([work_key(work) for work in due])
+        before = place or Reconciled(self._network.id, version=0)
+        invoices, after = next_looks(self._store, self._network.id, before)
         form = self._rules.storage_form
-        booked = self._leniently([form(self._network.slug, invoice.address) for invoice in invoices if invoice is not None])
+        booked = self._leniently([form(self._network.slug, invoice.address) for invoice in invoices])
         if booked is None:
             return 0
-        order, id_ = (due[-1].order, due[-1].id) if len(due) == AT_ONCE else ("", "")
-        if place is None or (place.order, place.id) != (order, id_):
-            self._store.commit([Save(Reconciled(self._network.id, order, id_, 1 if place is None else place.version + 1))])
+        if place is None or after != before:
+            self._store.commit([Save(replace(after, version=before.version + 1))])
         return booked
 
     def go_round(self, more: Callable[[], bool]) -> int:

@@ -15,12 +15,15 @@ from types import MappingProxyType
 from typing import Any
 
 from chalicelib.domain.addresses import Address, Wallet, Watched
+from chalicelib.domain.balance_bookings import Reconciled
+from chalicelib.domain.chain import Cursor
 from chalicelib.domain.claims import LogClaim
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.collecting import Collecting, Collection, Distribution
 from chalicelib.domain.deliveries import Delivery
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants import Tally
 from chalicelib.domain.moves import Move
@@ -56,6 +59,9 @@ KEYS: dict[type, tuple[str, ...]] = {
     CoinMove: ("network", "id"),
     Deposit: ("id",),
     LogClaim: ("network", "txid"),
+    Invoice: ("tenant", "id"),
+    Reconciled: ("network",),
+    Cursor: ("network",),
 }
 
 
