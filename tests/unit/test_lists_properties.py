@@ -89,7 +89,12 @@ class Shelves:
 
 def context(store: Shelves) -> Any:
     return SimpleNamespace(
-        key=SimpleNamespace(level="client"), services=SimpleNamespace(store=store), tenant=TENANT, realm="test", catalogue=CATALOGUE
+        key=SimpleNamespace(level="client"),
+        services=SimpleNamespace(store=store),
+        tenant=TENANT,
+        realm="test",
+        charge=lambda requests: None,
+        catalogue=CATALOGUE,
     )
 
 
