@@ -18,6 +18,11 @@ AGREEMENT_USD = 1000
 node's silence is worth (`usecases.verdicts`)."""
 
 
+MOST_CONFIRMATIONS = 2_000
+"""A cursor remembers the hashes of twice as many blocks, at most some 330 KB: an item of DynamoDB has 400 KB
+(docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Network:
     """One network in one realm. `block_time` in seconds; `reorg_depth` is how deep a fork is followed, in blocks.
@@ -61,7 +66,9 @@ class Network:
 
     @property
     def reorg_depth(self) -> int:
-        return max(2 * self.confirmations, _DEEP.get(self.slug, 64))
+        """Never more blocks than a cursor has room for, also where more confirmations were stored before there was a bound: those
+        stay as they are, and nothing is credited sooner than they say."""
+        return max(2 * min(self.confirmations, MOST_CONFIRMATIONS), _DEEP.get(self.slug, 64))
 
 
 @dataclass(frozen=True, slots=True)

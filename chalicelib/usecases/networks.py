@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from chalicelib.domain.catalogue import AGREEMENT_USD, Network
+from chalicelib.domain.catalogue import AGREEMENT_USD, MOST_CONFIRMATIONS, Network
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.usecases.changes import Save
@@ -21,7 +21,6 @@ from chalicelib.usecases.node_urls import may_be_a_node, never_a_node
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.trying import until_settled
 
-MOST_CONFIRMATIONS = 10_000
 MOST_NODES = 8
 MOST_USD = 1_000_000_000
 FIELDS = (
@@ -70,6 +69,9 @@ class Networks:
     def _changed(self, before: Network, wanted: Mapping[str, Any]) -> Network:
         if not wanted.keys() <= set(FIELDS):
             raise ValueError(f"no such fields: {sorted(wanted.keys() - set(FIELDS))}")
+        # Only what is asked for now: more may be stored from before there was a bound, and nobody has to lower it to change a URL.
+        if not 1 <= wanted.get("confirmations", 1) <= MOST_CONFIRMATIONS:
+            raise BusinessRule("confirmationBlocks", f"must be from 1 to {MOST_CONFIRMATIONS}")
         after = replace(before, **_nodes(wanted))
         if "agreement_usd" not in wanted:
             after = _agreeing(before, after)

@@ -10,6 +10,7 @@ import pytest
 
 from chalicelib.api.records import find
 from chalicelib.domain.catalogue import Network
+from chalicelib.domain.errors import BusinessRule
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.networks import Networks
 from chalicelib.usecases.node_urls import may_be_a_node
@@ -50,6 +51,29 @@ def test_networks_are_listed_in_the_order_of_the_catalogue(edge):
     assert len(edge.call("GET", "/networks?limit=3").json) == 3
     assert edge.call("GET", "/networks", key="live").json[1]["isTestnet"] is False
     assert edge.call("GET", "/networks", key="live").json[1]["status"] == "inactive"
+
+
+def test_confirmations_are_bounded_by_what_a_cursor_has_room_for(edge):
+    """10,000 were allowed: the cursor of such a network, with 20,001 hashes, could not be stored, and the network stood still."""
+    refused = put(edge, "admin_live", network="ethereum", confirmationBlocks=2_001)
+    assert refused.status == 400
+    (problem,) = refused.json["error"]["details"]
+    assert problem["field"] == "confirmationBlocks"
+    assert "2000" in str(problem["constraints"])
+    assert put(edge, "admin_live", network="ethereum", confirmationBlocks=2_000).json["confirmationBlocks"] == 2_000
+    with pytest.raises(BusinessRule, match="must be from 1 to 2000"):
+        Networks(edge.services.store).change(edge.services.catalogue("live").networks["ethereum"].id, {"confirmations": 2_001})
+
+
+def test_more_confirmations_of_before_the_bound_stay_and_are_remembered_no_deeper(edge):
+    """What an operator once chose is not lowered by an upgrade, and does not keep other settings from being changed."""
+    store = edge.services.store
+    before = store.get(Network, id="live:ethereum")
+    store.commit([Save(replace(before, confirmations=10_000, version=before.version + 1))])
+    changed = put(edge, "admin_live", network="ethereum", name="Mainnet")
+    assert (changed.status, changed.json["confirmationBlocks"], changed.json["name"]) == (200, 10_000, "Mainnet")
+    after = store.get(Network, id="live:ethereum")
+    assert (after.confirmations, after.reorg_depth) == (10_000, 4_000)
 
 
 def test_preparing_a_stage_again_corrects_block_times_of_before(edge):
@@ -117,7 +141,6 @@ def test_everything_wrong_is_named_at_once_and_no_secret_is_repeated(edge, caplo
     assert {p["field"] for p in nulls.json["error"]["details"]} == {"name", "status", "confirmationBlocks"}
     for url in ("https://", "https://a b", "https://x:99999", "//x", "https://x/#a", "https://ü.example", "x" * 3000, 5, ""):
         assert put(edge, "admin_live", network="ethereum", rpcUrl=url).json["error"]["code"] == "INVALID_PARAMETER", url
-    assert put(edge, "admin_live", network="ethereum", confirmationBlocks=10_001).status == 400
     assert put(edge, "admin_live", network="nowhere").status == 400
 
 

@@ -18,14 +18,14 @@ from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import CamelRequest, Request
 from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue import MOST_CONFIRMATIONS, Catalogue, Coin, Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.stakes import Resource, Stake
 from chalicelib.domain.times import iso
-from chalicelib.usecases.networks import MOST_CONFIRMATIONS, MOST_NODES, MOST_USD
+from chalicelib.usecases.networks import MOST_NODES, MOST_USD
 from chalicelib.usecases.node_urls import MAX_URL, url_problem
 
 MOST_HEIGHT = 10**12
@@ -217,7 +217,8 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
     """Everything that is sent changes at once, or nothing does; the pollers follow within half a minute.
 
     `confirmationBlocks` decides after how many blocks payments are credited: lowering it credits sooner what is waiting now,
-    and every payment with fewer blocks on top can still be taken back by the chain. A live network can only be active with an
+    and every payment with fewer blocks on top can still be taken back by the chain. At most 2,000: reorganisations are followed twice
+    as deep, and more hashes of blocks can not be remembered. A live network can only be active with an
     `rpcUrl`; the service does not call the URL here. Its first scan begins five minutes of blocks before the node's tip, so that
     nothing is missed that was paid after this answer. Scanning an inactive network stands still and goes on where it stood. A
     simulated network takes no URLs of nodes.

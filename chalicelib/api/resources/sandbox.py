@@ -11,6 +11,7 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount
 from chalicelib.api.models import MoneyRequest, Request
 from chalicelib.api.routes import endpoint
+from chalicelib.domain.catalogue import MOST_CONFIRMATIONS
 from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.money import parse_units
@@ -18,7 +19,6 @@ from chalicelib.domain.times import iso
 from chalicelib.usecases.clocks import MOST_AT_ONCE
 from chalicelib.usecases.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
 from chalicelib.usecases.mining import BLOCKS_A_CALL
-from chalicelib.usecases.networks import MOST_CONFIRMATIONS
 from chalicelib.usecases.ports.tokens import TokenFacts
 
 
