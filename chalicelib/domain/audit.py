@@ -152,7 +152,7 @@ def _wallets_agree(sums: Mapping[tuple[Book, str, AssetId], int], books: Books) 
 
 def _awaited_and_held(books: Books) -> Iterable[str]:
     """What merchants and addresses are said to await (`pending`), to have on hold, and to have got in amounts that nobody sweeps
-    (`small`), is what their deposits say."""
+    (`small`), is what their deposits say; `aside` is how many of them are set aside."""
     said: dict[tuple[str, str], int] = {}
     for balance in books.balances:
         said[f"{balance.tenant} {balance.asset}", "pending"] = balance.pending
@@ -161,8 +161,14 @@ def _awaited_and_held(books: Books) -> Iterable[str]:
         # Deposits have the public spelling of their address and balances the storage form: they differ in case at most.
         name = f"wallet {wallet.address.lower()} {wallet.asset}"
         said[name, "pending"], said[name, "held"], said[name, "small"] = wallet.pending, wallet.held, wallet.small
+        said[name, "aside"] = wallet.aside
     shown: dict[tuple[str, str], int] = defaultdict(int)
     for deposit in books.deposits:
+        if deposit.set_aside:
+            shown[f"wallet {deposit.address.lower()} {deposit.asset}", "aside"] += 1
+            if deposit.held or deposit.status == "orphaned":
+                yield f"deposit {deposit.id} is {deposit.status}, of {deposit.tenant}, and set aside"
+            continue
         if deposit.held and (deposit.status != "confirmed" or deposit.tenant is None):
             yield f"deposit {deposit.id} is {deposit.status}, of {deposit.tenant}, and held"
         if deposit.status == "pending" or deposit.held:
@@ -211,7 +217,7 @@ def _credited_once(books: Books) -> Iterable[str]:
         if count > 1:
             yield f"{place} is {count} deposits"
     for deposit in books.deposits:
-        expected = 1 if deposit.status == "confirmed" else 0
+        expected = 1 if deposit.posted else 0
         found = credited.pop(deposit.id, 0)
         if found != expected:
             yield f"deposit {deposit.id} is {deposit.status} and stands credited {found} times"
@@ -235,7 +241,7 @@ def _invoices_agree(books: Books) -> Iterable[str]:
                 yield f"invoice {invoice.id}: {name} is {getattr(invoice, name)}, its deposits say {shown[name]}"
         for payment in invoice.payments:
             deposit_ = deposits.get(payment.deposit)
-            if deposit_ is None or payment != payment_of(deposit_) or deposit_.status == "orphaned":
+            if deposit_ is None or payment != payment_of(deposit_) or deposit_.status == "orphaned" or deposit_.set_aside:
                 yield f"invoice {invoice.id} shows the payment {payment.deposit}, which is another or none"
         if invoice.status != invoice.settled_status():
             yield f"invoice {invoice.id} is {invoice.status}, its payments say {invoice.settled_status()}"

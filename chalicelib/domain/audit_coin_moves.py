@@ -38,12 +38,7 @@ def coin_moves_agree(
     for move in moves:
         for coin in move.inputs if told and move.wallet is None and move.state in (*UNSIGNED, "signed") else ():
             deposit = by_id.get(coin.deposit or "")
-            if (
-                deposit is not None
-                and deposit.status == "confirmed"
-                and not deposit.held
-                and deposit.id not in open_ids["collectable"]
-            ):
+            if deposit is not None and deposit.posted and not deposit.held and deposit.id not in open_ids["collectable"]:
                 yield f"coin move {move.id} may fail to spend {coin.outpoint}, and nobody would look at it again"
 
 
@@ -109,7 +104,7 @@ def _places(moves: Sequence[CoinMove], deposits: Sequence[Deposit], wallets: Seq
             left[move.network, coin.address.lower(), move.asset] += coin.amount if coin in booked else 0
     came: dict[tuple[str, str, str], int] = defaultdict(int)
     for deposit in deposits:
-        if deposit.status == "confirmed":
+        if deposit.posted:
             came[deposit.network, deposit.address.lower(), deposit.asset] += deposit.amount
     found: dict[tuple[str, str, str], int] = {(w.network, w.address.lower(), w.asset): w.units for w in wallets}
     for place, units in left.items():

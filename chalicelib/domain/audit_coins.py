@@ -66,7 +66,7 @@ def _expected(
     coins = {
         f"{d.txid}:{d.position.removeprefix('out:')}": d.amount
         for d in deposits
-        if (d.network, d.address, d.status) == (wallet.network, wallet.wallet, "confirmed") and d.tenant is None
+        if (d.network, d.address, d.status) == (wallet.network, wallet.wallet, "confirmed") and d.tenant is None and not d.set_aside
     }
     mined = [bundle.attempt(bundle.mined) for bundle in bundles if bundle.state == "settled" and bundle.mined is not None]
     for attempt in mined:

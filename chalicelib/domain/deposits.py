@@ -7,11 +7,13 @@ from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, derived_id
 from chalicelib.domain.invoices import Payment
+from chalicelib.domain.money import Units
 
 DepositStatus = Literal["pending", "confirmed", "orphaned"]
 GREY_LISTED = "grey_listed"
 HELD = "held"
 BELOW_MINIMUM = "below_minimum"
+SET_ASIDE = "set_aside"
 NATIVE_TWIN = "native_twin"
 REPLACEABLE = "replaceable"
 WAITS_IN_TIME_MS = 24 * 3600 * 1000
@@ -35,6 +37,10 @@ class Deposit:
     the key): then it has the flag no more. That is decided once, whatever the minimum and the invoice become. Where another block
     tells of another payment under the same id, all of this is decided anew.
 
+    SET_ASIDE would have taken a sum past MOST_SUM (`domain.sums`) when it was seen or credited: it is in no sum, no invoice and no
+    journal entry, whatever its status, until an operator releases it (`admitted_at`). It is judged anew when it comes back into the
+    chain.
+
     A payment that was seen waiting (bitcoin, litecoin) has no block yet: `block_number` and `block_hash` are None, `block_time` 0.
     `glimpsed_at` is when it was first seen so, and `missing_since` since when it is neither waiting nor in a block. `spends` has
     some of the outputs "txid:n" that its transaction spends, those which were in blocks then: once another transaction has spent
@@ -51,7 +57,7 @@ class Deposit:
     position: str
     sender: str
     address: str
-    amount: int
+    amount: Units
     block_number: int | None
     block_hash: str | None
     block_time: int
@@ -84,6 +90,11 @@ class Deposit:
         return BELOW_MINIMUM in self.flags
 
     @property
+    def set_aside(self) -> bool:
+        """Recorded, and in no sum."""
+        return SET_ASIDE in self.flags
+
+    @property
     def returned(self) -> bool:
         """It came to another merchant's address on the wrong network, and is the operator's merchant's to send back."""
         return self.tenant is not None and self.address_id is None
@@ -96,7 +107,17 @@ class Deposit:
     @property
     def credited(self) -> bool:
         """It counts for its invoice and can be used."""
-        return self.status == "confirmed" and not self.held
+        return self.status == "confirmed" and not self.held and not self.set_aside
+
+    @property
+    def awaited(self) -> bool:
+        """It is part of what is pending."""
+        return self.status == "pending" and not self.set_aside
+
+    @property
+    def posted(self) -> bool:
+        """It is in the journal."""
+        return self.status == "confirmed" and not self.set_aside
 
     @property
     def suspect(self) -> bool:
@@ -110,7 +131,9 @@ class Deposit:
 
     @property
     def releasable(self) -> bool:
-        """An operator can let go of it: it is held, or too little and in the chain, or waits to be."""
+        """An operator can let go of it: it is held, or too little or set aside and in the chain, or waits to be."""
+        if self.set_aside:
+            return self.status != "orphaned"
         return self.tenant is not None and (self.held or (self.below_minimum and self.status != "orphaned"))
 
     @property
@@ -137,8 +160,8 @@ def payment_of(deposit: Deposit) -> Payment:
 
 
 def share_of(deposit: Deposit | None) -> dict[str, int]:
-    """What a deposit adds to the sums of the invoice that it is for, by field, in units. Nothing once it is orphaned."""
-    if deposit is None or deposit.status == "orphaned":
+    """What a deposit adds to the sums of its invoice, by field, in units. Nothing where it is orphaned or set aside."""
+    if deposit is None or deposit.status == "orphaned" or deposit.set_aside:
         return {}
     if deposit.credited:
         return {"late" if deposit.late else "confirmed": deposit.amount}

@@ -350,7 +350,8 @@ class WalletBalance:
 
     Beside the money: `pending` has been seen there and is not credited yet, and `held` is the part of `units` that came from
     the grey list and is not released, `small` the part that came in deposits below the coin's minDepositAmount, which nobody
-    brings anywhere. No posting stands behind these three (`usecases.changes.Beside`).
+    brings anywhere. `aside` counts the deposits there that are set aside: their units are in none of these. No posting stands
+    behind these four (`usecases.changes.Beside`).
     """
 
     network: NetworkId
@@ -360,3 +361,4 @@ class WalletBalance:
     pending: int = 0
     held: int = 0
     small: int = 0
+    aside: int = 0

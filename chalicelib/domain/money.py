@@ -5,14 +5,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Annotated
 
 from chalicelib.domain.ids import AssetId
 
 MAX_DIGITS = 38
 """Significant digits that DynamoDB keeps exactly; also the longest amount that the interface takes."""
 
+MOST_SUM = 10**37
+"""Units that a sum of deposits may come to: a tenth of what `MAX_DIGITS` hold. The rest is for what a reorganisation brings back to
+a sum that has been filled again meanwhile."""
+
 _EXACT = Context(prec=120)
 _PLAIN_DECIMAL = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
+
+
+UNBOUNDED = "unbounded"
+Units = Annotated[int, UNBOUNDED]
+"""What a chain says that it has moved: a token may log 2^256 - 1. Stored as text where it has more than 38 digits."""
 
 
 class NotAnAmount(ValueError):

@@ -11,10 +11,12 @@ import enum
 import json
 import types
 from collections.abc import Mapping
-from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 from pynamodb.attributes import Attribute, BooleanAttribute, NumberAttribute, UnicodeAttribute
-from pynamodb.constants import STRING
+from pynamodb.constants import NUMBER, STRING
+
+from chalicelib.domain.money import MAX_DIGITS, UNBOUNDED
 
 _HINTS: dict[Any, dict[str, Any]] = {}
 
@@ -22,7 +24,7 @@ _HINTS: dict[Any, dict[str, Any]] = {}
 def hints(kind: Any) -> dict[str, Any]:
     """Resolved types of a dataclass's fields, in order; resolved once."""
     if kind not in _HINTS:
-        resolved = get_type_hints(kind)
+        resolved = get_type_hints(kind, include_extras=True)
         _HINTS[kind] = {f.name: resolved[f.name] for f in dataclasses.fields(kind)}
     return _HINTS[kind]
 
@@ -34,8 +36,8 @@ def _bare(hint: Any) -> tuple[Any, bool]:
         rest = [a for a in get_args(hint) if a is not type(None)]
         optional = len(rest) < len(get_args(hint))
         hint = rest[0] if len(rest) == 1 else rest
-    while isinstance(hint, NewType):
-        hint = hint.__supertype__
+    while isinstance(hint, NewType) or get_origin(hint) is Annotated:
+        hint = hint.__supertype__ if isinstance(hint, NewType) else get_args(hint)[0]
     return hint, optional
 
 
@@ -85,9 +87,24 @@ class NestedAttribute(Attribute[Any]):
         return shaped(self._hint, json.loads(value))
 
 
+class UnitsAttribute(NumberAttribute):
+    """An integer without a bound: text where a DynamoDB number could not keep all its digits (`Record` writes it so)."""
+
+    def get_value(self, value: dict[str, Any]) -> Any:
+        return value[STRING] if STRING in value else super().get_value(value)
+
+    @staticmethod
+    def typed(value: dict[str, Any]) -> dict[str, Any]:
+        """What pynamodb would send, as text where it is too long for a number."""
+        digits = value.get(NUMBER, "")
+        return {STRING: digits} if len(digits.lstrip("-")) > MAX_DIGITS else value
+
+
 def attribute_for(name: str, hint: Any) -> Attribute[Any]:
     """The pynamodb attribute that keeps a field of type `hint`."""
     bare, optional = _bare(hint)
+    if UNBOUNDED in getattr(hint, "__metadata__", ()):
+        return UnitsAttribute(attr_name=name, null=optional)
     if bare is str or get_origin(bare) is Literal:
         return UnicodeAttribute(attr_name=name, null=optional)
     if bare is bool:

@@ -108,11 +108,11 @@ def write(models: Models, changes: Sequence[Change], token: str) -> None:
         match change:
             case Post():
                 _posted(wallets, change)
-            case Beside(network, address, asset, pending, held, small, only_if):
+            case Beside(network, address, asset, pending, held, small, aside, only_if):
                 moved = wallets.setdefault((network, address, asset), _Moved(change))
                 moved.only_if = only_if or moved.only_if
                 moved.pending, moved.held = moved.pending + pending, moved.held + held
-                moved.small += small
+                moved.small, moved.aside = moved.small + small, moved.aside + aside
     for place, moved in sorted(wallets.items(), key=lambda entry: entry[0]):
         _move_wallet(plan, place, moved)
     if sum(len(group) for group in plan.owners) > MOST_ITEMS:
@@ -189,6 +189,7 @@ class _Moved:
     pending: int = 0
     held: int = 0
     small: int = 0
+    aside: int = 0
     only_if: tuple[int, int] | None = None
 
 
@@ -217,6 +218,8 @@ def _move_wallet(plan: _Plan, place: _Wallet, moved: _Moved) -> None:
         actions.append(model.f_held.add(moved.held))
     if moved.small:
         actions.append(model.f_small.add(moved.small))
+    if moved.aside:
+        actions.append(model.f_aside.add(moved.aside))
     condition = None
     if moved.only_if is not None:
         units, pending = moved.only_if

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 from pynamodb.attributes import NumberAttribute, UnicodeAttribute
 from pynamodb.connection import Connection
@@ -19,6 +19,15 @@ class Record(Model):
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
+    unbounded: ClassVar[tuple[str, ...]] = ()
+    """Attributes of `domain.money.Units`."""
+
+    def _container_serialize(self, null_check: bool = True) -> dict[str, dict[str, Any]]:
+        values = super()._container_serialize(null_check)
+        for name in self.unbounded:
+            if name in values:
+                values[name] = codec.UnitsAttribute.typed(values[name])
+        return values
 
 
 class WorkItem(Record):
@@ -82,7 +91,9 @@ class Models:
         meta = type("Meta", (), {"table_name": self._settings.table(where.table), "region": self.connection.region})
         body: dict[str, Any] = {"Meta": meta}
         for name, hint in codec.hints(kind).items():
-            body[f"f_{name}"] = codec.attribute_for(name, hint)
+            body[f"f_{name}"] = attribute = codec.attribute_for(name, hint)
+            if isinstance(attribute, codec.UnitsAttribute):
+                body["unbounded"] = (*body.get("unbounded", ()), name)
         if where.indexed is not None:
             body |= {name: UnicodeAttribute(null=True) for name in indexed_attributes(where.table)}
         model: type[Record] = self._share(type(kind.__name__, (Record,), body))

@@ -136,6 +136,8 @@ class BalanceBooker:
         for address, wallet in known.items():
             if (wallet.pending and pending is None) or busy is None or address in busy:
                 continue
+            if wallet.aside:
+                continue  # the chain has there what the ledger does not, for a reason that is recorded and told
             more = has[address] - wallet.units - (pending or {}).get(address, 0)
             if more > 0:
                 differs[address] = more
@@ -212,7 +214,7 @@ class BalanceBooker:
         wanted: list[tuple[type[Any], dict[str, str]]] = [(Deposit, {"id": work.id}) for work in due]
         sums: dict[str, int] = defaultdict(int)
         for deposit in self._store.get_many(wanted) if wanted else []:
-            if deposit is not None and deposit.status == "pending" and deposit.asset == self._native():
+            if deposit is not None and deposit.awaited and deposit.asset == self._native():
                 sums[self._rules.storage_form(self._network.slug, deposit.address)] += deposit.amount
         return sums
 

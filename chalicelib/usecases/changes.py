@@ -38,7 +38,7 @@ class Beside:
     """Move what is known beside the money at one of our addresses (`WalletBalance`), in units of `asset`, up or down.
 
     `address` in storage form. Together with a `Post` that moves the same balance it is one item of the transaction.
-    `only_if`: commit only while the balance has these `units` and `pending`.
+    `aside` counts deposits. `only_if`: commit only while the balance has these `units` and `pending`.
     """
 
     network: NetworkId
@@ -47,6 +47,7 @@ class Beside:
     pending: int = 0
     held: int = 0
     small: int = 0
+    aside: int = 0
     only_if: tuple[int, int] | None = None
 
 

@@ -51,7 +51,7 @@ def deposits_of(store: Store, move: CoinMove) -> list[Deposit | None]:
 
 def spendable(deposit: Deposit | None) -> bool:
     """Whether what arrived may be moved: credited for good, and nobody has to look into it first."""
-    return deposit is not None and deposit.status == "confirmed" and not deposit.held and not deposit.below_minimum
+    return deposit is not None and deposit.posted and not deposit.held and not deposit.below_minimum
 
 
 def outpoint_of(deposit: Deposit) -> str:

@@ -35,7 +35,7 @@ def hint_place(id: str) -> tuple[str, str]:
 
 def hint_for(rules: AddressRules, network: Network, coin: Coin | None, deposit: Deposit) -> Command | None:
     """What asks for a merchant's deposit, which has just been credited or released, to be collected; None where it is not to be."""
-    if coin is None or deposit.tenant is None or deposit.below_minimum or not collects(coin):
+    if coin is None or deposit.tenant is None or deposit.below_minimum or deposit.set_aside or not collects(coin):
         return None
     id = deposit.id if pays_from_coins(network) else place_id(rules.storage_form(network.slug, deposit.address), coin.slug)
     return Command("collectable", network.id, {"id": id})

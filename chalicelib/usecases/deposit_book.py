@@ -10,9 +10,10 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.events import balance_object
-from chalicelib.domain.ids import TenantId, network_parts
+from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
 from chalicelib.domain.invoices import Invoice
-from chalicelib.domain.ledger import Balance, JournalEntry
+from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
+from chalicelib.domain.sums import MATTERS, NEAR
 from chalicelib.usecases.changes import Beside, Change, Save
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -29,12 +30,20 @@ class DepositBook:
         self._store, self._rules = store, rules
 
     def credited(
-        self, news: News, tenant: TenantId, deposit: Deposit, entry: JournalEntry | None, views: Views, pending: int
+        self,
+        news: News,
+        tenant: TenantId,
+        deposit: Deposit,
+        entry: JournalEntry | None,
+        views: Views,
+        pending: int,
+        balance: Balance | None = None,
     ) -> list[Change]:
-        """The merchant's balance after `entry`, or with `pending` more; what has become available is told."""
-        if deposit.below_minimum:
+        """The merchant's balance after `entry`, or with `pending` more; what has become available is told. `balance` is as it was
+        read where something was decided by it."""
+        if deposit.below_minimum or deposit.set_aside:
             return []
-        before = self.balance(tenant, deposit)
+        before = balance or self.balance(tenant, deposit)
         if entry is None:
             return [Save(replace(before, pending=before.pending + pending, version=before.version + 1))]
         after = replace(before.after(entry), pending=before.pending + pending)
@@ -78,10 +87,26 @@ class DepositBook:
             return ledger.operator(network_parts(deposit.network)[0])
         return ledger.merchant(deposit.tenant, "held" if deposit.held else "available")
 
-    def beside(self, network: Network, deposit: Deposit, pending: int = 0, held: int = 0, small: int = 0) -> Beside:
-        """What is known beside the money at its address: so much more, or less."""
-        address = self._rules.storage_form(network.slug, deposit.address)
-        return Beside(network.id, address, deposit.asset, pending, held, small)
+    def beside(self, network: Network, deposit: Deposit, pending: int = 0, held: int = 0, small: int = 0, aside: int = 0) -> Beside:
+        """What is known beside the money at its address: so much more, or less. `aside` counts deposits."""
+        return Beside(*self._at(network, deposit), pending, held, small, aside)
+
+    def wallet(self, network: Network, deposit: Deposit) -> WalletBalance | None:
+        """What the ledger has at its address; None where so small a deposit can not matter to it."""
+        if deposit.amount < MATTERS:
+            return None
+        id_, address, asset = self._at(network, deposit)
+        return self._store.get(WalletBalance, network=id_, address=address, asset=asset) or WalletBalance(id_, address, asset)
+
+    def unchanged(self, wallet: WalletBalance | None, more: int) -> tuple[int, int] | None:
+        """What a commit that adds `more` units to an address has to rest on (`Beside.only_if`), so that of two at once one looks
+        again; None while the sum is far from its bound, where two may well be added at once."""
+        if wallet is None or wallet.units + wallet.pending + more < NEAR:
+            return None
+        return wallet.units, wallet.pending
+
+    def _at(self, network: Network, deposit: Deposit) -> tuple[NetworkId, str, AssetId]:
+        return network.id, self._rules.storage_form(network.slug, deposit.address), deposit.asset
 
 
 def is_late(deposit: Deposit, invoice: Invoice | None) -> bool:

@@ -12,6 +12,9 @@ recorded with a flag and told to the merchant, and is the operator's: it counts 
 an operator releases it (`usecases/releases.py`). First sight decides, once. A minimum in USD counts only where rates are constant
 (the sandbox): a rate is what one provider says, and no money is taken from a merchant on that.
 
+What would take a sum past what is stored exactly (`domain/sums.py`) is set aside, when it is seen or when it is credited: recorded,
+told with its flag, and in no balance and no posting until an operator releases it. The block passes, and its other deposits count.
+
 Every step is one transaction, and doing a step twice changes nothing: the deposit's version, its open work and the
 journal entry's id each forbid it (money rules 2, 3 and 12).
 """
@@ -26,11 +29,12 @@ from chalicelib.domain import ledger
 from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
-from chalicelib.domain.deposits import HELD, NATIVE_TWIN, REPLACEABLE, Deposit, deposit_id
+from chalicelib.domain.deposits import HELD, NATIVE_TWIN, REPLACEABLE, SET_ASIDE, Deposit, deposit_id
 from chalicelib.domain.ids import asset_parts
-from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf, no_rates
+from chalicelib.domain.sums import fits, posted_sums, seen_sums
 from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.booked import Claim, not_booked_yet
 from chalicelib.usecases.changes import AtEpoch, Change, Close, Open, Post, Save
@@ -204,7 +208,7 @@ class Deposits:
         changes: list[Change] = [Save(moved), AtEpoch(network.id, epoch)]
         if deposit_work(moved) != deposit_work(known):
             changes += [Close(deposit_work(known)), Open(deposit_work(moved))]
-        if invoice is not None:
+        if invoice is not None and not moved.set_aside:
             changes += changed(invoice, paid(news, invoice, known, moved, Views(self._store.catalogue(network.realm)), tip))
         self._store.commit([*changes, *news.emit()])
 
@@ -221,18 +225,25 @@ class Deposits:
         news = News(self._clock.now_ms())
         changes: list[Change] = [Open(deposit_work(deposit)), *rests_on, *([] if epoch is None else [AtEpoch(network.id, epoch)])]
         tenant = deposit.tenant
+        invoice, wallet = self._book.invoice(tenant, deposit.invoice_id), self._book.wallet(network, deposit)
+        balance = None if tenant is None or deposit.below_minimum else self._book.balance(tenant, deposit)
+        if not fits(deposit.amount, seen_sums(deposit, balance, invoice, wallet)):
+            deposit = replace(deposit, flags=(*deposit.flags, SET_ASIDE))
+        only_if = only_if or self._book.unchanged(wallet, deposit.amount)
         if tenant is not None:
             views = Views(self._store.catalogue(network.realm))
-            before = self._book.invoice(tenant, deposit.invoice_id)
-            deposit = replace(deposit, late=is_late(deposit, before))
+            deposit = replace(deposit, late=is_late(deposit, invoice))
             deposit = self._book.told(news, deposit, "transaction.detected", views, tip, previous)
-            if before is not None:
-                changes += changed(before, paid(news, before, None, deposit, views, tip))
-            if not deposit.below_minimum:
-                balance = self._book.balance(tenant, deposit)
+            if invoice is not None and not deposit.set_aside:
+                changes += changed(invoice, paid(news, invoice, None, deposit, views, tip))
+            if balance is not None and not deposit.set_aside:
                 changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
-        changes.append(replace(self._book.beside(network, deposit, pending=deposit.amount), only_if=only_if))
-        self._store.commit([Save(deposit), *changes, *news.emit()])
+        beside = self._book.beside(network, deposit, pending=deposit.amount)
+        if deposit.set_aside:
+            beside = self._book.beside(network, deposit, aside=1)
+        self._store.commit([Save(deposit), *changes, replace(beside, only_if=only_if), *news.emit()])
+        if deposit.set_aside:
+            _alarm(network, deposit)
 
     def confirm(self, network: Network, key: str, block_hash: str, tip: int, epoch: int) -> None:
         """Credit a pending deposit whose block is final. The caller has checked that block, and no other, against the node.
@@ -247,6 +258,10 @@ class Deposits:
             now = self._clock.now_ms()
             news = News(now)
             flags = self._judge.flags(network, before)
+            owned = None if before.tenant is None or before.below_minimum else self._book.balance(before.tenant, before)
+            if before.set_aside or not self._can_be_credited(network, before, owned):
+                self._confirm_aside(network, before, flags, tip, epoch, now)
+                return
             if replace(before, flags=flags).suspect and before.tenant is not None and not before.below_minimum:
                 flags = (*flags, HELD)
             after = replace(before, status="confirmed", confirmed_at=now, flags=flags, version=before.version + 1)
@@ -267,10 +282,45 @@ class Deposits:
                 after = self._book.told(news, after, "transaction.confirmed", views, tip, before.status)
                 if invoice is not None:
                     changes += changed(invoice, paid(news, invoice, before, after, views, tip))
-                changes += self._book.credited(news, tenant, after, entry, views, -before.amount)
+                changes += self._book.credited(news, tenant, after, entry, views, -before.amount, owned)
             self._store.commit([Save(after), *changes, *news.emit()])
 
         until_settled(decide)
+
+    def _can_be_credited(self, network: Network, deposit: Deposit, balance: Balance | None) -> bool:
+        """Whether all sums have room for it. They had when it was seen; what came since by another way may have taken it."""
+        invoice = self._book.invoice(deposit.tenant, deposit.invoice_id)
+        return fits(deposit.amount, posted_sums(deposit, balance, invoice, self._book.wallet(network, deposit)))
+
+    def _confirm_aside(self, network: Network, before: Deposit, flags: tuple[str, ...], tip: int, epoch: int, now: int) -> None:
+        """It has its confirmations and is set aside, before or now: nothing is posted, and nothing waits for it any more."""
+        news = News(now)
+        after = replace(before, status="confirmed", confirmed_at=now, flags=flags, version=before.version + 1)
+        changes: list[Change] = [Close(deposit_work(before)), AtEpoch(network.id, epoch)]
+        if not before.set_aside:
+            after = replace(after, flags=(*flags, SET_ASIDE))
+            changes.append(self._book.beside(network, after, pending=-before.amount, aside=1))
+        if after.tenant is not None:
+            views = views_now(self._store.catalogue(network.realm), self._rates, now)
+            after = self._book.told(news, after, "transaction.confirmed", views, tip, before.status)
+            if not before.set_aside:
+                changes += self._no_longer_awaited(news, network, before, after, views, tip)
+        self._store.commit([Save(after), *changes, *news.emit()])
+        if not before.set_aside:
+            _alarm(network, after)
+
+    def _no_longer_awaited(
+        self, news: News, network: Network, before: Deposit, after: Deposit, views: Views, tip: int
+    ) -> list[Change]:
+        """What was pending with the merchant, and what its invoice counted of it, goes."""
+        if after.tenant is None:
+            return []
+        invoice = self._book.invoice(after.tenant, after.invoice_id)
+        changes = [] if invoice is None else changed(invoice, paid(news, invoice, before, after, views, tip))
+        if not after.below_minimum:
+            balance = self._book.balance(after.tenant, after)
+            changes.append(Save(replace(balance, pending=balance.pending - before.amount, version=balance.version + 1)))
+        return changes
 
     def orphan(self, network: Network, key: str, block_hash: str, tip: int | None) -> None:
         """`block_hash` fell out of the chain, which was last seen `tip` high: its deposit goes, and what was credited with it.
@@ -290,14 +340,18 @@ class Deposits:
         """One transaction; where `epoch` is told, only while it still holds."""
         now = self._clock.now_ms()
         news = News(now)
-        flags = tuple(flag for flag in before.flags if flag != HELD)
+        flags = tuple(flag for flag in before.flags if flag not in (HELD, SET_ASIDE))
         after = replace(
             before, status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1, version=before.version + 1
         )
         changes: list[Change] = [] if epoch is None else [AtEpoch(network.id, epoch)]
         entry: JournalEntry | None = None
         if before.status == "pending":
-            changes += [Close(deposit_work(before)), self._book.beside(network, before, pending=-before.amount)]
+            changes.append(Close(deposit_work(before)))
+        if before.set_aside:
+            changes.append(self._book.beside(network, before, aside=-1))
+        elif before.status == "pending":
+            changes.append(self._book.beside(network, before, pending=-before.amount))
         else:
             amount = Amount(before.asset, before.amount)
             place, owner = self._book.place(network, before), self._book.owner(before)
@@ -310,9 +364,10 @@ class Deposits:
             views = views_now(self._store.catalogue(network.realm), self._rates, now)
             invoice = self._book.invoice(tenant, after.invoice_id)
             after = self._book.told(news, after, "transaction.orphaned", views, None, before.status)
-            if invoice is not None:
-                changes += changed(invoice, paid(news, invoice, before, after, views, tip))
-            changes += self._book.credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
+            if not before.set_aside:
+                if invoice is not None:
+                    changes += changed(invoice, paid(news, invoice, before, after, views, tip))
+                changes += self._book.credited(news, tenant, after, entry, views, -before.amount if entry is None else 0)
         self._store.commit([Save(after), *changes, *news.emit()])
         return after
 
@@ -322,6 +377,13 @@ class Deposits:
         except ValueError:
             # A sender may be what nobody can pay to: a token's mint comes from the zero address. Shown as the chain has it.
             return address
+
+
+def _alarm(network: Network, deposit: Deposit) -> None:
+    log.error(
+        "ALARM %s: %s in %s moves %d units of %s to %s, more than its sums can take: it is set aside",
+        *(network.id, deposit.id, deposit.txid, deposit.amount, deposit.asset, deposit.address),
+    )
 
 
 def _to_its_owner(known: Deposit, seen: Deposit) -> str | None:

@@ -79,7 +79,7 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
 
 
 def _showing(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice:
-    if new.status == "orphaned":
+    if new.status == "orphaned" or new.set_aside:
         return invoice.without_payment(new.id)
     if share_of(old):
         return invoice.with_payment_now(payment_of(new))

@@ -1,4 +1,4 @@
-"""Which movements on a chain are for us: watched recipients among all, coins of ours, amounts that can be kept."""
+"""Which movements on a chain are for us: watched recipients among all, coins of ours."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
-
-MOST_UNITS = 10**34
-"""Sums of amounts must stay exact: DynamoDB keeps 38 digits."""
-
 
 _told: set[AssetId] = set()
 """Known faces that this process has told of: a poll asks for the tokens many times."""
@@ -80,10 +76,5 @@ class Matcher:
         )
 
     def bookable(self, transfer: Transfer, contracts: dict[str, Coin]) -> bool:
-        """Whether it is of a coin of ours, and an amount that sums of it can be kept of: no coin has as much as this."""
-        if transfer.contract is not None and transfer.contract not in contracts:
-            return False
-        if transfer.amount > MOST_UNITS:
-            log.error("ALARM %s: %s moves %d units, which is set aside", self._network.id, transfer.txid, transfer.amount)
-            return False
-        return True
+        """Whether it is of a coin of ours. However much it is: what sums can not take is set aside when it is recorded."""
+        return transfer.contract is None or transfer.contract in contracts

@@ -9,7 +9,10 @@ from typing import Literal
 from chalicelib.domain.addresses import RetiredWallet, Role, Wallet, Watched
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import FeeQuote
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.money import MOST_SUM
 from chalicelib.domain.moves import LOANS, Move, MoveKind
+from chalicelib.domain.sums import MATTERS, NEAR
 from chalicelib.domain.withdrawals import NonceUse
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.changes import Still
@@ -18,6 +21,7 @@ from chalicelib.usecases.ports.accounts import Explained
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.switch import PaymentsStopped, closed_to
 
 log = logging.getLogger(__name__)
@@ -84,6 +88,24 @@ class MoveChecks:
         watched: Watched | None = self._store.get(kind, **key)
         ours = watched is not None and watched.role == "user" and watched.holds_on(network.slug)
         return [] if ours else None
+
+    def has_room(self, network: Network, move: Move) -> bool:
+        """Whether what its recipient has, and what is on the way there, stays within MOST_SUM with it: what arrives is booked.
+
+        Each deposit address may hold as much; the wallet that all of them are swept to could not. Raises Unavailable.
+        """
+        if move.amount < MATTERS:
+            return True
+        address = self._form(network, move.recipient) or ""
+        there = self._store.get(WalletBalance, network=network.id, address=address, asset=move.asset)
+        units = move.amount + (0 if there is None else there.units + there.pending)
+        if units < NEAR:
+            return True
+        works = [work for page in pages_of(self._store, "move", network.id) for work in page]
+        moves: list[Move | None] = self._store.get_many([(Move, {"network": network.id, "id": work.id}) for work in works])
+        coming = [m for m in moves if m is not None and m.state in ("built", "signed") and m.id != move.id]
+        same = [m for m in coming if m.asset == move.asset and self._form(network, m.recipient) == address]
+        return units + sum(m.amount for m in same) <= MOST_SUM
 
     def demand(self, network: Network, move: Move, does: Explained) -> list[Still]:
         """The conditions under which bytes that do `does` may be signed. Raises MoveMismatch unless that is exactly what the move

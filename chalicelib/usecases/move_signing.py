@@ -129,6 +129,9 @@ class MoveSigning:
         if before.kind == "topup" and before.amount > self._checks.most_topup(network):
             self._drop(before, f"a top-up of {before.amount} is more than any transfer costs")
             return None
+        if not self._checks.has_room(network, before):
+            self._wait(before, "what the recipient has would come to more than 10^37 units, the most that is kept of a coin")
+            return None
         try:
             counter = self._counter(network, before)
         except NonceUnsure as unsure:

@@ -143,7 +143,7 @@ class LooksAtCoins:
         """The outpoint of a credited deposit, or of a coin move that is settled; lists of an address also have payments to it."""
         if isinstance(record, CoinMove):
             return f"{record.mined}:0" if record.state == "settled" and record.recipient == address else None
-        if not isinstance(record, Deposit) or record.status != "confirmed":
+        if not isinstance(record, Deposit) or not record.posted:
             return None
         if (record.network, record.address) != (self._network.id, address) or not record.position.startswith("out:"):
             return None

@@ -109,7 +109,7 @@ class _Accounts:
         sums: dict[PlaceKey, int] = defaultdict(int)
         for works in pages_of(self._store, "deposit", self._network.id, upto=f"{number:015d}"):
             for deposit in self._store.get_many([(Deposit, {"id": work.id}) for work in works]):
-                if deposit is not None and deposit.status == "pending":
+                if deposit is not None and deposit.awaited:
                     sums[self._rules.storage_form(self._network.slug, deposit.address), deposit.asset, False] += deposit.amount
         return sums
 
@@ -126,10 +126,12 @@ class _Accounts:
         return None
 
 
-def _seen(place: Place, ledger: WalletBalance, awaited: int, told: Effects, held: int, block: int) -> Seen:
-    """`awaited` units have arrived and are not credited yet."""
+def _seen(place: Place, ledger: WalletBalance, awaited: int, told: Effects, held: int, block: int) -> Seen | Unread:
+    """`awaited` units have arrived and are not credited yet. Where deposits are set aside the ledger does not have what came."""
     key = place.key
     expected = ledger.units + awaited + told.more.get(key, 0)
+    if ledger.aside and held != expected:
+        return Unread(place, block, f"{ledger.aside} deposits are set aside there, and in no balance", lasting=True)
     return Seen(place, ledger.units, told.in_flight.get(key, 0), expected, held, told.leaving.get(key, 0), block)
 
 
@@ -217,9 +219,9 @@ class LooksAtNow(_Accounts):
         ledger, found = self._ledger(places), self._effects(ways, places, height)
         awaited = self._arrived(ledger, height)
         quick = [_seen(p, ledger[p.key], awaited.get(p.key, 0), found, held[p.key], height) for p in places]
-        return [*(seen if not seen.difference else self._exactly(seen) for seen in quick), *unread]
+        return [*(self._exactly(seen) if isinstance(seen, Seen) and seen.difference else seen for seen in quick), *unread]
 
-    def _exactly(self, quick: Seen) -> Seen:
+    def _exactly(self, quick: Seen) -> Seen | Unread:
         """Between two readings of the same height. A chain that does not stand still long enough is looked at another time."""
         place = quick.place
         for _ in range(TRIES):

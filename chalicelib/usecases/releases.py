@@ -1,10 +1,13 @@
-"""Letting go of a deposit that was held because it came from the grey list, or was below its coin's minimum: an operator's
-decision, one transaction.
+"""Letting go of a deposit that was held because it came from the grey list, was below its coin's minimum, or was set aside because
+a sum could not take it: an operator's decision, one transaction.
 
 A deposit below the minimum becomes the merchant's as if it had never been too little: it counts for the invoice of its address,
 late or in time by its own time (decisions §9), and what was the operator's is posted to the merchant. Before its confirmations
 nothing was posted yet; it is confirmed like any other then. A release is for the sender too where that is on the grey list by then;
 a sender that is listed later was not judged, and holds it.
+
+One that is set aside is booked as if it had been seen now: pending where it has not its confirmations yet, else credited at once,
+which nothing was before. That is refused while a sum still has no room for it.
 """
 
 from __future__ import annotations
@@ -13,16 +16,19 @@ from dataclasses import replace
 
 from chalicelib.domain import ledger
 from chalicelib.domain.catalogue import Network
-from chalicelib.domain.deposits import BELOW_MINIMUM, HELD, Deposit
+from chalicelib.domain.deposits import BELOW_MINIMUM, HELD, SET_ASIDE, Deposit
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, asset_parts, network_parts
-from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf
+from chalicelib.domain.sums import fits, seen_sums
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.changes import Change, Post, Save
 from chalicelib.usecases.collect_hints import hint_for
 from chalicelib.usecases.deposit_book import DepositBook, is_late
+from chalicelib.usecases.hot_coins import confirmed
 from chalicelib.usecases.invoice_changes import changed, paid
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -59,7 +65,8 @@ class Releases:
         """Let go of a deposit of any merchant of `realm` that is held or below the minimum, by its id or its hash: its money is
         available, as soon as it is confirmed, and counts for its invoice from now on.
 
-        `by` is the id of the operator's key. Raises NotFound, BusinessRule where there is nothing to let go of, Unavailable.
+        One that is set aside may be the operator's own, named by its id. `by` is the id of the operator's key. Raises NotFound,
+        BusinessRule where there is nothing to let go of or a sum has no room for it, Unavailable.
         """
         key = self.named(realm, name)
 
@@ -67,50 +74,86 @@ class Releases:
             before = self._store.get(Deposit, id=key)
             if before is None or network_parts(before.network)[0] != realm:
                 raise NotFound(f"No transaction {key[:80]}", {"txId": key[:80]})
-            if not before.releasable or before.tenant is None:
+            if not before.releasable:
                 raise BusinessRule("txId", _why_not(before))
             now = self._clock.now_ms()
             news = News(now)
             catalogue = self._store.catalogue(realm)
             network, views = catalogue.networks[network_parts(before.network)[1]], views_now(catalogue, self._rates_of, now)
-            after, entry = self._held(before, by, now) if before.held else self._small(network, before, realm, by, now)
+            after, entry = self._held(before, by, now) if before.held else self._admitted(network, before, realm, by, now)
+            invoice = self._book.invoice(before.tenant, after.invoice_id)
             changes: list[Change] = [Save(after), *([] if entry is None else [Post(entry)])]
+            balance = None if before.tenant is None else self._book.balance(before.tenant, before)
+            changes += self._at_its_address(network, before, after, invoice, balance)
             if before.status == "confirmed":
-                held, small = before.amount if before.held else 0, before.amount if before.small else 0
-                changes.append(self._book.beside(network, before, held=-held, small=-small))
                 hint = hint_for(self._rules, network, catalogue.coin(network.slug, asset_parts(before.asset)[1]), after)
                 if hint is not None:
                     news.command(hint)
-            invoice = self._book.invoice(before.tenant, after.invoice_id)
             if invoice is not None:
                 known = before if before.held else None
                 changes += changed(invoice, paid(news, invoice, known, after, views, self._book.tip(network)))
-            pending = before.amount if entry is None else 0
-            changes += self._book.credited(news, before.tenant, after, entry, views, pending)
+            if before.tenant is not None:
+                pending = before.amount if entry is None else 0
+                changes += self._book.credited(news, before.tenant, after, entry, views, pending, balance)
             self._store.commit([*changes, *news.emit()])
             return after
 
         return until_settled(decide)
+
+    def _at_its_address(
+        self, network: Network, before: Deposit, after: Deposit, invoice: Invoice | None, balance: Balance | None
+    ) -> list[Change]:
+        """What is known beside the money there, once all sums have room for it. Raises BusinessRule where one has not."""
+        if before.held:
+            return [self._book.beside(network, before, held=-before.amount)]
+        if not before.set_aside:
+            # It lies there already, and was the operator's.
+            _demand_room(before, balance, invoice, [])
+            small = before.amount if before.status == "confirmed" else 0
+            return [self._book.beside(network, before, small=-small)] if small else []
+        wallet = self._book.wallet(network, before)
+        _demand_room(before, balance, invoice, [] if wallet is None else [wallet.units + wallet.pending])
+        only_if = self._book.unchanged(wallet, before.amount)
+        if before.status == "pending":
+            return [replace(self._book.beside(network, before, pending=before.amount, aside=-1), only_if=only_if)]
+        beside = replace(self._book.beside(network, before, aside=-1), only_if=only_if)
+        return [beside, *confirmed(self._store, network, after)]
 
     def _held(self, before: Deposit, by: str, now: int) -> tuple[Deposit, JournalEntry]:
         flags = tuple(flag for flag in before.flags if flag != HELD)
         after = replace(before, flags=flags, released_at=now, released_by=by, version=before.version + 1)
         return after, ledger.deposit_released(before.id, before.round, now, _owner(before), Amount(before.asset, before.amount))
 
-    def _small(self, network: Network, before: Deposit, realm: Realm, by: str, now: int) -> tuple[Deposit, JournalEntry | None]:
-        """No entry before its confirmations: then nothing is the operator's yet."""
-        watched_at = watched_key(network, self._rules.storage_form(network.slug, before.address))
-        (watched,) = self._store.get_many([watched_at])
-        invoice_id = None if watched is None or watched.tenant != before.tenant else watched.invoice_id
-        flags = tuple(flag for flag in before.flags if flag != BELOW_MINIMUM)
-        after = replace(before, flags=flags, admitted_at=now, admitted_by=by, invoice_id=invoice_id, version=before.version + 1)
-        after = replace(after, late=is_late(after, self._book.invoice(before.tenant, invoice_id)))
+    def _admitted(self, network: Network, before: Deposit, realm: Realm, by: str, now: int) -> tuple[Deposit, JournalEntry | None]:
+        """What was too little, or set aside. No entry before its confirmations: then nothing is the operator's yet."""
+        flags = tuple(flag for flag in before.flags if flag not in (BELOW_MINIMUM, SET_ASIDE))
+        after = replace(before, flags=flags, admitted_at=now, admitted_by=by, version=before.version + 1)
+        if before.small:
+            after = replace(after, invoice_id=self._invoice_of(network, before))
+            after = replace(after, late=is_late(after, self._book.invoice(before.tenant, after.invoice_id)))
         if after.suspect:
             after = replace(after, released_at=now, released_by=by)
         if before.status == "pending":
             return after, None
         amount = Amount(before.asset, before.amount)
+        if before.set_aside:
+            place, owner = self._book.place(network, after), self._book.owner(after)
+            return after, ledger.deposit_credited(before.id, before.round, now, place, owner, amount)
         return after, ledger.deposit_admitted(before.id, before.round, now, realm, _owner(before), amount)
+
+    def _invoice_of(self, network: Network, deposit: Deposit) -> str | None:
+        """The invoice of its address, for which it did not count."""
+        (watched,) = self._store.get_many([watched_key(network, self._rules.storage_form(network.slug, deposit.address))])
+        return None if watched is None or watched.tenant != deposit.tenant else watched.invoice_id
+
+
+def _demand_room(deposit: Deposit, balance: Balance | None, invoice: Invoice | None, there: list[int]) -> None:
+    """`there`: what its address has, where it would become more. Raises BusinessRule."""
+    if not fits(deposit.amount, [*seen_sums(deposit, balance, invoice, None), *there]):
+        raise BusinessRule(
+            "txId",
+            "would take a sum past 10^37 units, the most that is kept of a coin: its merchant's, its invoice's, or its address'",
+        )
 
 
 def _owner(deposit: Deposit) -> TenantId:
@@ -120,6 +163,8 @@ def _owner(deposit: Deposit) -> TenantId:
 
 
 def _standing(deposit: Deposit) -> str:
+    if deposit.set_aside and deposit.releasable:
+        return "set aside"
     return "held" if deposit.held else "below the minimum" if deposit.releasable else "not held"
 
 
@@ -130,4 +175,4 @@ def _why_not(deposit: Deposit) -> str:
         return "it was released before"
     if deposit.status == "pending" and deposit.suspect:
         return "it is not confirmed yet: it is held from its confirmation on, and can be released then"
-    return "it is neither held nor below the minimum"
+    return "it is neither held, nor below the minimum, nor set aside"

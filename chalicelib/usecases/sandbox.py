@@ -15,9 +15,8 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts, tenant_parts
-from chalicelib.domain.money import format_units
+from chalicelib.domain.money import MAX_DIGITS, format_units
 from chalicelib.domain.withdrawals import FINAL, Withdrawal
-from chalicelib.usecases.matching import MOST_UNITS
 from chalicelib.usecases.mining import MiningBudget
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Refused, Unavailable
@@ -30,6 +29,9 @@ Outcome = Literal["confirm", "fail", "stick"]
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 MOST_BLOCKS = 10_000
 FAUCET_COINS = 1_000_000
+MOST_UNITS = 10**MAX_DIGITS - 1
+"""What a payment can be simulated of: more than sums take, so that developers can see one that is set aside."""
+MOST_STOCK = 10**34
 STOCK_COINS = 1_000_000
 """What a simulated hot wallet is given of each coin."""
 
@@ -179,7 +181,7 @@ class Sandbox:
 
     def stock(self, coin: Coin, wallet: str) -> None:
         """Give a hot wallet some of a coin that is new, once, deep enough to be counted at the next poll. Raises Unavailable."""
-        units = min(STOCK_COINS * 10**coin.decimals, MOST_UNITS)
+        units = min(STOCK_COINS * 10**coin.decimals, MOST_STOCK)
         chain = self._chain(coin.network)
         chain.deposit(wallet, coin.contract, units, token=f"faucet {wallet} {coin.slug}")
         realm, slug = network_parts(coin.network)

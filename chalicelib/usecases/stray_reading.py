@@ -9,10 +9,10 @@ from chalicelib.domain.addresses import Watched
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.money import MOST_SUM
 from chalicelib.domain.moves import Move, operators
 from chalicelib.usecases.addresses import watched_key
 from chalicelib.usecases.deposit_claims import Claims
-from chalicelib.usecases.matching import MOST_UNITS
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances, ChainReader, Witness
 from chalicelib.usecases.ports.store import Listed, Store
@@ -57,7 +57,7 @@ class StrayReader:
         if not blocks or blocks[0].hash != receipt.block_hash:
             raise Unavailable(f"{self._network.id}: the chain changed while {txid} was read")
         block = Block(blocks[0].number, blocks[0].hash, blocks[0].parent_hash, blocks[0].time)
-        there = [t for t in blocks[0].transfers if t.txid == txid and 0 < t.amount <= MOST_UNITS]
+        there = [t for t in blocks[0].transfers if t.txid == txid and 0 < t.amount <= MOST_SUM]
         ours = self._ours(t.recipient for t in there)
         proven = self._proven(block, [t for t in there if t.recipient in ours])
         if self._moves_of_ours(txid):

@@ -101,6 +101,6 @@ def _waits(stray: StrayPayment, deposit: Deposit | None) -> str | None:
         raise LookupError(f"{stray.id} is to be returned and is recorded for {deposit.tenant}")
     if deposit.status != "confirmed":
         return "waits for its confirmations"
-    if deposit.held:
-        return "waits for its release: the transaction is held, its flags say why"
+    if deposit.held or deposit.set_aside:
+        return "waits for its release: the transaction is held or set aside, its flags say why"
     return None

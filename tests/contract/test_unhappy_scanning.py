@@ -16,7 +16,6 @@ from chalicelib.domain.deposits import Deposit
 from chalicelib.domain.rescans import Rescan
 from chalicelib.usecases.forks import BATCH_BLOCKS
 from chalicelib.usecases.leftovers import PATIENCE_MS
-from chalicelib.usecases.matching import MOST_UNITS
 from chalicelib.usecases.ports.failures import Contradiction, Halted, Unavailable
 from chalicelib.wiring import services
 from chalicelib.workers import poll
@@ -302,30 +301,6 @@ def test_a_scan_that_slept_through_a_reorganisation_changes_nothing(shop: Shop, 
     shop.mine()
     shop.turn()
     assert (shop.status(invoice), shop.balance()) == ("pending", NOTHING)
-
-
-def test_an_amount_that_sums_could_not_hold_is_set_aside(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A token may log any number. The rest of the block counts, and the operator hears of it."""
-    invoice, other = shop.invoice(), shop.invoice()
-    shop.mine()
-    shop.pay(invoice["address"], "1")
-    shop.pay(other["address"], "1")
-    place = services().rules.storage_form(shop.network, other["address"])
-    node = bent_node(shop, monkeypatch)
-
-    def vast(real: list[Block], *_: Any) -> list[Block]:
-        return [
-            replace(b, transfers=[t._replace(amount=MOST_UNITS + 1) if t.recipient == place else t for t in b.transfers])
-            for b in real
-        ]
-
-    node.bend(blocks=vast)
-    shop.mine()
-    shop.turn()
-    assert (shop.status(invoice), shop.status(other), shop.available()) == ("completed", "pending", "1")
-    assert [r.levelno for r in caplog.records if "ALARM" in r.message and "set aside" in r.message] == [logging.ERROR]
 
 
 def test_a_poll_begins_nothing_new_when_its_time_is_over(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

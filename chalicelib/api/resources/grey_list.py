@@ -108,7 +108,7 @@ def remove_from_grey_list(ctx: Ctx, body: GreyListRemove, query: GreyListRemoveQ
 
 @endpoint(
     "POST", "/transactions/{txId}/release", family="envelope", level="admin", permission="addresses:write",
-    answer="transactions.Transaction", summary="Release a deposit that is held, or below the minimum",
+    answer="transactions.Transaction", summary="Release a deposit that is held, below the minimum, or set aside",
 )  # fmt: skip
 def release_transaction(ctx: Ctx) -> Answer:
     """For a deposit of any merchant of the key's realm, by its id (`tx_…`) or by the chain's hash: its money becomes available and
@@ -120,6 +120,10 @@ def release_transaction(ctx: Ctx) -> Answer:
     A deposit with the flag `below_minimum` can be released at any time while it is in the chain or waits to be: the flag goes, it
     is credited with its confirmations (at once where it has them), and it counts for the invoice of its address like any payment of
     its time: late after the invoice's end, `overpaid` where the invoice is completed.
+
+    A deposit with the flag `set_aside` can be released at any time while it is in the chain or waits to be, and is booked like one
+    that comes now: pending before its confirmations, else credited at once. A VALIDATION_ERROR while what has been received of the
+    coin (of its merchant, its invoice or its address) would come to more than 10^37 units with it.
     """
     released = ctx.services.releases(ctx.realm).release(ctx.realm, ctx.param("txId"), ctx.key.id)
     return Answer(ctx.views.deposit(released))

@@ -217,11 +217,12 @@ def change_network(ctx: Ctx, body: NetworkChange) -> Answer:
     """Everything that is sent changes at once, or nothing does; the pollers follow within half a minute.
 
     `confirmationBlocks` decides after how many blocks payments are credited: lowering it credits sooner what is waiting now,
-    and every payment with fewer blocks on top can still be taken back by the chain. At most 2,000: reorganisations are followed twice
-    as deep, and more hashes of blocks can not be remembered. A live network can only be active with an
-    `rpcUrl`; the service does not call the URL here. Its first scan begins five minutes of blocks before the node's tip, so that
-    nothing is missed that was paid after this answer. Scanning an inactive network stands still and goes on where it stood. A
-    simulated network takes no URLs of nodes.
+    and every payment with fewer blocks on top can still be taken back by the chain. At most 2,000: reorganisations are followed
+    twice as deep, and more hashes of blocks can not be remembered.
+
+    A live network can only be active with an `rpcUrl`; the service does not call the URL here. Its first scan begins five minutes
+    of blocks before the node's tip, so that nothing is missed that was paid after this answer. Scanning an inactive network stands
+    still and goes on where it stood. A simulated network takes no URLs of nodes.
 
     `rpcUrl` alone replaces the first of `rpcUrls` and leaves the others; null takes the only one away. A second node sets
     `agreementUsd` to 1000 unless it is sent or set (null turns it off). `agreementUsd` needs two nodes; without a fresh rate

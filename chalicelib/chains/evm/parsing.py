@@ -21,7 +21,9 @@ from chalicelib.domain.money import MAX_DIGITS
 _log = logging.getLogger(__name__)
 
 MOST_UNITS = 10**MAX_DIGITS - 1
-"""The largest amount that can be stored. No coin has so many units: such a log is a contract's nonsense."""
+"""More of a network's own coin than there can be: a node that says so lies."""
+MOST_LOGGED = 2**256 - 1
+"""The largest amount that a log can name (EIP-20): a token may log any. What sums can not take is set aside when it is recorded."""
 
 _GWEI = 10**9
 _TOPIC = re.compile(r"0x[0-9a-fA-F]{64}", re.ASCII)
@@ -120,7 +122,7 @@ def parse_logs(answer: Any, block: Block, contracts: Collection[str]) -> list[Tr
     """The transfers above zero in an answer to eth_getLogs by the block's hash for `contracts` and the Transfer topic."""
     if not isinstance(answer, list):
         raise Garbled("the logs are no list")
-    transfers = token_transfers(answer, block.hash, contracts, MOST_UNITS)
+    transfers = token_transfers(answer, block.hash, contracts, MOST_LOGGED)
     return careful_tokens(answer, block, contracts) if transfers is None else transfers
 
 
@@ -147,8 +149,6 @@ def careful_tokens(answer: list[Any], block: Block, contracts: Collection[str]) 
             # Any contract may write such a log: EIP-721 does. It is the chain's content, not the node's fault.
             if len(topics) != 4:
                 _log.warning("left out: a Transfer log that is not EIP-20's", extra={"contract": contract, "txid": txid})
-        elif moved[2] > MOST_UNITS:
-            _log.warning("left out: a Transfer log with an impossible amount", extra={"contract": contract, "txid": txid})
         elif moved[2]:
             transfers.append(Transfer(txid, f"log:{index}", contract, *moved))
     return transfers

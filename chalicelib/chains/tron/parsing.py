@@ -9,7 +9,6 @@ only when the transaction succeeded in both places that say so, the block (contr
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from itertools import repeat
@@ -19,12 +18,6 @@ from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.tron.values import SPELLED, address, addresses, row, whole
 from chalicelib.domain.chain import EVERYBODY, Block, Header, Sent, Transfer
-from chalicelib.domain.money import MAX_DIGITS
-
-_log = logging.getLogger(__name__)
-
-MOST_UNITS = 10**MAX_DIGITS - 1
-"""The largest amount that can be stored. No coin has so many units: such a log is a contract's nonsense."""
 
 MOST_STRANGE = 50
 """Transactions of a block whose contract a node does not tell: it leaves out a kind that it does not know. Each of them is noted;
@@ -231,15 +224,11 @@ def _tokens(logs: Sequence[_Log]) -> list[Transfer]:
     txids, indexes, contracts, senders, recipients, data = columns
     froms, tos, amounts = [s[24:] for s in senders], [r[24:] for r in recipients], list(map(int, data, repeat(16)))
     names = addresses({*froms, *tos})
-    found = [
+    return [
         _make(Transfer, (txid, f"log:{index}", contract, names[sender], names[recipient], amount))
         for txid, index, contract, sender, recipient, amount in zip(txids, indexes, contracts, froms, tos, amounts, strict=True)
         if amount
     ]
-    if max(amounts) > MOST_UNITS:
-        _log.warning("left out: Transfer logs with impossible amounts", extra={"txids": sorted(set(txids))[:10]})
-        return [transfer for transfer in found if transfer.amount <= MOST_UNITS]
-    return found
 
 
 def _plain(columns: Sequence[Sequence[Any]]) -> bool:
