@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 
 from chalicelib.domain.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import Cursor
@@ -17,13 +16,13 @@ from chalicelib.domain.money import MAX_DIGITS
 from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses import Addresses, widest
-from chalicelib.usecases.changes import Also, Change, Close, Conflict, Open, Save, nothing_more
-from chalicelib.usecases.invoice_changes import changed, expired, set_by_hand
+from chalicelib.usecases.changes import Also, Change, Conflict, Open, Save, nothing_more
+from chalicelib.usecases.invoice_changes import changed, set_by_hand
 from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Page, Store
-from chalicelib.usecases.trying import Each, until_settled
+from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.views import Views
 
 _SEPARATOR = "|"
@@ -179,37 +178,6 @@ class Invoices:
             return {}
         cursors = self._store.get_many([(Cursor, {"network": network}) for network in networks])
         return {cursor.network: cursor.tip for cursor in cursors if cursor is not None}
-
-    def expire_due(self, network: NetworkId, until_ms: int, limit: int = 200) -> int:
-        """Close the time of invoices of `network` that ended by `until_ms`; how many were looked at.
-
-        `until_ms` is how far the chain is known: a payment made in time is never missed because scanning was late.
-        """
-        due = self._store.open_work("expiry", network, upto=f"{until_ms:015d}", limit=limit)
-        with Each(f"{network}: invoices") as each:
-            for work in due:
-                each.take(work.id, partial(self._expire, work))
-        return len(due)
-
-    def _expire(self, work: Work) -> None:
-        tenant, invoice_id = work.id.split(_SEPARATOR)
-
-        def decide() -> None:
-            before = self._store.get(Invoice, tenant=tenant, id=invoice_id)
-            if before is None or before.manual_status is not None:
-                self._store.commit([Close(work)])
-                return
-            news = News(self._clock.now_ms())
-            views = Views(self._store.catalogue(network_parts(before.network)[0]))
-            after = expired(news, before, views, self.tips([before]).get(before.network))
-            self._store.commit([*changed(before, after), Close(work), *news.emit()])
-
-        try:
-            until_settled(decide)
-        except Conflict as conflict:
-            if conflict.change != Close(work):
-                raise
-            # Another sweep closed it: nothing is left to do.
 
 
 def _demand_scanning(network: Network, halted: bool) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.glimpses import Glimpses
     from chalicelib.usecases.hot_floor import HotFloor
     from chalicelib.usecases.index_ceilings import Ceilings
+    from chalicelib.usecases.invoice_expiries import InvoiceExpiries
     from chalicelib.usecases.loans import Loans
     from chalicelib.usecases.losses import Losses
     from chalicelib.usecases.move_following import MoveFollowing
@@ -308,6 +309,12 @@ class WorkerServices(CoinMoveServices):
         kms = self._client("kms")
         envelope = EnvelopeSigner(kms, self.settings, lambda key_id: self.store.get(EncryptedKey, id=key_id))
         return WalletSigner(KmsSigner(kms), envelope)
+
+    @cached_property
+    def invoice_expiries(self) -> InvoiceExpiries:
+        from chalicelib.usecases.invoice_expiries import InvoiceExpiries
+
+        return InvoiceExpiries(self.store, self.realm_clock)
 
     @cached_property
     def payouts(self) -> Payouts:

@@ -40,6 +40,8 @@ CREDITING = 2 / 3
 """The part of it that crediting may take, all realms together: the rest is for what is out, also in a long catch-up."""
 SCANNING = 3 / 4
 """The part of crediting in which blocks are read: what is deep enough is confirmed in the same poll, also in a long catch-up."""
+EXPIRING = 1 / 4
+"""The part of the time left behind crediting in which invoices expire, if so many are due."""
 LEAST = 1 / 10
 """The part of the run, once in crediting and once behind it, that each later realm keeps, whatever the ones before it take."""
 
@@ -102,7 +104,7 @@ class Poll:
         none of them takes all of it."""
         network, wired = self.network, services()
         with in_realm(network.realm), Each(network.id) as each:
-            each.take("expire", self._expire)
+            each.take("expire", partial(self._expire, deadline.part(EXPIRING)))
             waits = self._follow(each, deadline)
             each.take("quote fees", self._quote_fees)
             if waits:
@@ -136,12 +138,13 @@ class Poll:
         for cursor in self._reached:
             services().scanner(self.network).confirm(cursor, more)
 
-    def _expire(self) -> None:
+    def _expire(self, more: Callable[[], bool]) -> None:
         # How far the chain is known decides, whatever else went wrong: not the mempool, which is first sight alone.
         wired = services()
         for cursor in self._reached:
             now = wired.clock_of(self.network.realm).now_ms()
-            wired.invoices.expire_due(self.network.id, now if cursor.number >= cursor.tip else cursor.block_time)
+            until = now if cursor.number >= cursor.tip else cursor.block_time
+            wired.invoice_expiries.expire_due(self.network.id, until, more)
 
     def _quote_fees(self) -> None:
         wired = services()

@@ -280,7 +280,7 @@ def test_too_little_and_too_much_at_its_address(vault: Vault, monkeypatch: pytes
 def test_from_the_grey_list_and_set_aside(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release is for the sender, too."""
     sender = "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb"
-    listed = vault.operate("POST", "/v1/grey-list", network=vault.network, address=sender, reason="mixer")
+    listed = vault.operate("POST", "/v1/addresses/grey-list", network=vault.network, address=sender)
     assert listed.status == 201, listed.body
     bound(monkeypatch, 10)
     address = vault.address()

@@ -1,0 +1,152 @@
+"""Invoices whose time is over, in turns among merchants, as long as there is time.
+
+The open work lies in order of time, so one merchant's hundred thousand invoices may stand before everybody else's. Each run first
+glances over many rows and takes a few of every merchant, going on where the last run of this process stopped and beginning again
+behind the last row; then it takes all from the oldest on. Whoever dies in between leaves nothing undone that the next run does not
+find: what is expired is closed, what is not is open.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.work import Work
+from chalicelib.usecases.changes import Close, Conflict
+from chalicelib.usecases.crowds import in_turn
+from chalicelib.usecases.invoice_changes import changed, expired
+from chalicelib.usecases.invoices import work_key
+from chalicelib.usecases.outbox import News
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.trying import Each, until_settled
+from chalicelib.usecases.views import Views
+
+PAGE = 500
+"""Rows of open work that are read at once: some 120 KB."""
+GLANCED = 20_000
+"""Rows that one run glances over: 40 reads."""
+SHARE = 50
+"""Invoices of one merchant that are closed while others may be waiting behind them."""
+AT_LEAST = 20
+"""Invoices that every run closes, however late it is."""
+_AT_ONCE = 50
+
+
+class InvoiceExpiries:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._glanced: dict[NetworkId, Work] = {}
+        """Where the last glance of this process stopped. Another process begins at the oldest: later, and nothing is lost."""
+
+    def expire_due(self, network: NetworkId, until_ms: int, more: Callable[[], bool] = lambda: True) -> int:
+        """Close the time of invoices of `network` that ended by `until_ms`, while `more` says that there is time; how many were
+        looked at.
+
+        `until_ms` is how far the chain is known: a payment made in time is never missed because scanning was late. Raises
+        Unavailable, Failures.
+        """
+        run = _Run(self._store, self._clock, network, f"{until_ms:015d}", more)
+        with Each(f"{network}: invoices") as run.each:
+            stopped = run.glance(self._glanced.pop(network, None))
+            if stopped is not None:
+                self._glanced[network] = stopped
+            if not run.whole:
+                run.from_the_oldest()
+        return len(run.tried)
+
+
+class _Run:
+    """One run over what is due. `whole`: one page held all of it, and it is done."""
+
+    def __init__(self, store: Store, clock: Clock, network: NetworkId, upto: str, more: Callable[[], bool]) -> None:
+        self._store, self._clock, self._network, self._upto, self._more = store, clock, network, upto, more
+        self.each = Each(network)
+        self.tried: set[str] = set()
+        self.whole = False
+
+    def glance(self, after: Work | None) -> Work | None:
+        """A few of every merchant's; the row to go on behind at the next run, None for the oldest."""
+        taken: Counter[str] = Counter()
+        begun = after
+        for _ in range(GLANCED // PAGE):
+            page = self._page(after)
+            last = len(page) < PAGE
+            if begun is None and last and not self.tried:
+                self.whole = self._take(in_turn(page, _owner))
+                return None
+            few = [work for work in in_turn(page, _owner) if self._has_a_turn(work, taken)]
+            if not self._take(few):
+                return after
+            if last:
+                return None
+            after = page[-1]
+            if not self._may_begin():
+                break
+        return after
+
+    def from_the_oldest(self) -> None:
+        """Everything, while there is time."""
+        after: Work | None = None
+        while True:
+            page = self._page(after)
+            if not self._take([work for work in in_turn(page, _owner) if work.id not in self.tried]) or len(page) < PAGE:
+                return
+            after = page[-1]
+
+    def _page(self, after: Work | None) -> list[Work]:
+        return self._store.open_work("expiry", self._network, upto=self._upto, after=after, limit=PAGE)
+
+    def _has_a_turn(self, work: Work, taken: Counter[str]) -> bool:
+        taken[_owner(work)] += 1
+        return taken[_owner(work)] <= SHARE and work.id not in self.tried
+
+    def _take(self, works: Sequence[Work]) -> bool:
+        """Close them; whether there was time for all."""
+        for start in range(0, len(works), _AT_ONCE):
+            some = works[start : start + _AT_ONCE]
+            if not self._may_begin():
+                return False
+            wanted: list[tuple[type[Any], dict[str, str]]] = [work_key(work) for work in some]
+            *found, cursor = self._store.get_many([*wanted, (Cursor, {"network": self._network})])
+            tip = None if cursor is None else cursor.tip
+            for work, invoice in zip(some, found, strict=True):
+                if not self._may_begin():
+                    return False
+                self.tried.add(work.id)
+                self.each.take(work.id, partial(self._expire, work, invoice, tip))
+        return True
+
+    def _may_begin(self) -> bool:
+        return len(self.tried) < AT_LEAST or self._more()
+
+    def _expire(self, work: Work, found: Invoice | None, tip: int | None) -> None:
+        """`found` as it was read a moment ago with others; after a conflict it is read by itself."""
+        kind, key = work_key(work)
+        try:
+            try:
+                self._close(work, found, tip)
+            except Conflict:
+                until_settled(lambda: self._close(work, self._store.get(kind, **key), tip))
+        except Conflict as conflict:
+            if conflict.change != Close(work):
+                raise
+            # Another sweep closed it: nothing is left to do.
+
+    def _close(self, work: Work, before: Invoice | None, tip: int | None) -> None:
+        if before is None or before.manual_status is not None:
+            self._store.commit([Close(work)])
+            return
+        news = News(self._clock.now_ms())
+        views = Views(self._store.catalogue(network_parts(before.network)[0]))
+        after = expired(news, before, views, tip if before.payments else None)
+        self._store.commit([*changed(before, after), Close(work), *news.emit()])
+
+
+def _owner(work: Work) -> str:
+    return work.id.split("|")[0]
