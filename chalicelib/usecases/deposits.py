@@ -31,7 +31,7 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
 from chalicelib.domain.deposits import HELD, NATIVE_TWIN, REPLACEABLE, SET_ASIDE, Deposit, deposit_id
 from chalicelib.domain.ids import asset_parts
-from chalicelib.domain.ledger import Balance, JournalEntry
+from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.rates import RatesOf, no_rates
 from chalicelib.domain.sums import fits, posted_sums, seen_sums
@@ -259,7 +259,10 @@ class Deposits:
             news = News(now)
             flags = self._judge.flags(network, before)
             owned = None if before.tenant is None or before.below_minimum else self._book.balance(before.tenant, before)
-            if before.set_aside or not self._can_be_credited(network, before, owned):
+            invoice = self._book.invoice(before.tenant, before.invoice_id)
+            # There was room when it was seen; what came since by another way may have taken it.
+            there = posted_sums(before, owned, invoice, self._book.wallet(network, before))
+            if before.set_aside or not fits(before.amount, there):
                 self._confirm_aside(network, before, flags, tip, epoch, now)
                 return
             if replace(before, flags=flags).suspect and before.tenant is not None and not before.below_minimum:
@@ -278,7 +281,6 @@ class Deposits:
                 hint = hint_for(self._rules, network, catalogue.coin(network.slug, asset_parts(after.asset)[1]), after)
                 if hint is not None:
                     news.command(hint)
-                invoice = self._book.invoice(tenant, after.invoice_id)
                 after = self._book.told(news, after, "transaction.confirmed", views, tip, before.status)
                 if invoice is not None:
                     changes += changed(invoice, paid(news, invoice, before, after, views, tip))
@@ -286,11 +288,6 @@ class Deposits:
             self._store.commit([Save(after), *changes, *news.emit()])
 
         until_settled(decide)
-
-    def _can_be_credited(self, network: Network, deposit: Deposit, balance: Balance | None) -> bool:
-        """Whether all sums have room for it. They had when it was seen; what came since by another way may have taken it."""
-        invoice = self._book.invoice(deposit.tenant, deposit.invoice_id)
-        return fits(deposit.amount, posted_sums(deposit, balance, invoice, self._book.wallet(network, deposit)))
 
     def _confirm_aside(self, network: Network, before: Deposit, flags: tuple[str, ...], tip: int, epoch: int, now: int) -> None:
         """It has its confirmations and is set aside, before or now: nothing is posted, and nothing waits for it any more."""

@@ -33,7 +33,7 @@ GLANCED = 20_000
 """Rows that one run glances over: 40 reads."""
 SHARE = 50
 """Invoices of one merchant that are closed while others may be waiting behind them."""
-AT_LEAST = 20
+AT_LEAST = 200
 """Invoices that every run closes, however late it is."""
 _AT_ONCE = 50
 

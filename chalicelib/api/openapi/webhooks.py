@@ -40,7 +40,7 @@ _ID: Schema = {"type": "string", "examples": ["evt_01jd2w3x4y5z6a7b8c9d0e1f2g"]}
 _TX_ID: Schema = {"type": "string", "description": "The transaction's hash on the chain: the same as `hash`.", "examples": [HASH]}
 _WORDS = {
     "transaction.detected": "A payment was seen in a block, on bitcoin and litecoin in the mempool; or again, after it fell out",
-    "transaction.confirmed": "A payment has its confirmations, and is credited but for the `flags` `held`, `below_minimum`, `set_aside`",
+    "transaction.confirmed": "A payment has its confirmations; credited unless `flags` say `held`, `below_minimum` or `set_aside`",
     "transaction.orphaned": "A payment fell out of the chain, or out of the mempool",
     "withdrawal.created": "A withdrawal was made",
     "withdrawal.status_changed": "A withdrawal has another status: each change is told",
