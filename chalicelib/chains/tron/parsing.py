@@ -9,6 +9,7 @@ only when the transaction succeeded in both places that say so, the block (contr
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from itertools import repeat
@@ -18,6 +19,8 @@ from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.tron.values import SPELLED, address, addresses, row, whole
 from chalicelib.domain.chain import EVERYBODY, Block, Header, Sent, Transfer
+
+_log = logging.getLogger(__name__)
 
 MOST_STRANGE = 50
 """Transactions of a block whose contract a node does not tell: it leaves out a kind that it does not know. Each of them is noted;
