@@ -26,9 +26,9 @@ AWS_CONNECTIONS = 50
 CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 VARIABLES = (
-    "ADDRESSES_MODE", "COINGECKO_API_KEY", "COINGECKO_IDS", "COINGECKO_URL", "COLLECT_FEE_PERCENT", "FEE_BUDGET_USD",
-    "INVOICE_EXPIRY_SECONDS", "KRAKEN_URL", "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PUBLIC_URL", "RATES_PROVIDERS",
-    "RECONCILE_PAGE", "RENEWALS_MOST", "RENEWAL_FEE_TIMES", "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS", "RISK_FAILURES",
+    "ADDRESSES_MODE", "ADDRESSES_PER_DAY", "COINGECKO_API_KEY", "COINGECKO_IDS", "COINGECKO_URL", "COLLECT_FEE_PERCENT",
+    "FEE_BUDGET_USD", "INVOICE_EXPIRY_SECONDS", "KRAKEN_URL", "LIVE_CHAINS", "NODE_SILENCE_MINUTES", "PUBLIC_URL",
+    "RATES_PROVIDERS", "RECONCILE_PAGE", "RENEWALS_MOST", "RENEWAL_FEE_TIMES", "RENEWAL_SECONDS", "REVEAL_PRIVATE_KEYS", "RISK_FAILURES",
     "RISK_NEW_PER_DAY", "RISK_NEW_PER_HOUR", "RISK_THRESHOLD", "RISK_USD", "SANDBOX_BLOCK_SECONDS", "STAGE", "WALLET_CUSTODY",
     "WEBHOOKS_ALLOW_PRIVATE", "WITHDRAWAL_FEE_PAYER",
 )  # fmt: skip
@@ -52,7 +52,8 @@ class Settings:
     (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the key made here.
     `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any. `node_silence_minutes`: a node that has
     not answered for so long has no vote about what became of a transaction of ours. `fee_budget_usd` is how much of the fees of one
-    merchant's withdrawals the operator bears on one network in a UTC day, in US dollars.
+    merchant's withdrawals the operator bears on one network in a UTC day, in US dollars. `addresses_per_day` is how many addresses,
+    those of invoices too, one merchant may have made in a UTC day; 0: any number.
     """
 
     stage: str = "local"
@@ -75,6 +76,7 @@ class Settings:
     collect_fee_percent: int = 5
     node_silence_minutes: int = 30
     fee_budget_usd: int = 500
+    addresses_per_day: int = 500_000
     wallet_custody: Literal["native", "envelope"] = "envelope"
     reveal_private_keys: bool = True
     risk: RiskRules = field(default_factory=RiskRules)
@@ -137,6 +139,7 @@ class Settings:
             collect_fee_percent=_whole("COLLECT_FEE_PERCENT", 5, least=0),
             node_silence_minutes=_whole("NODE_SILENCE_MINUTES", 30, least=5),
             fee_budget_usd=_whole("FEE_BUDGET_USD", 500, least=0),
+            addresses_per_day=_whole("ADDRESSES_PER_DAY", 500_000, least=0),
             reconcile_page=min(_whole("RECONCILE_PAGE", 500, least=0), 5000),
         )
 

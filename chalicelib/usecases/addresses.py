@@ -16,6 +16,7 @@ from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_id, new_id
 from chalicelib.domain.index_pools import ALARM_LEFT, pool_name
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.usecases.changes import Also, Change, Save, nothing_more
+from chalicelib.usecases.daily_addresses import DailyAddresses
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.keys import Deriver
@@ -45,8 +46,12 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 class Addresses:
     """Makes and finds deposit addresses of one deployment. Needs no private key and can not reach one."""
 
-    def __init__(self, store: Store, deriver: Deriver, rules: AddressRules, clock: Clock, pool_of: Callable[[str], str]) -> None:
+    def __init__(
+        self, store: Store, deriver: Deriver, rules: AddressRules, clock: Clock, pool_of: Callable[[str], str], most: int = 0
+    ) -> None:
+        """`most` addresses a day for each merchant and realm; 0 for any number."""
         self._store, self._deriver, self._rules, self._clock, self._pool_of = store, deriver, rules, clock, pool_of
+        self._daily = DailyAddresses(store, most)
         self._ranges: dict[tuple[Realm, str], tuple[int, int]] = {}
         self._lock = threading.Lock()
         # By how a merchant named it. Of an address its id and its spelling never change, its networks may become more.
@@ -62,7 +67,8 @@ class Addresses:
         metadata: dict[str, Any] | None = None,
         also: Also = nothing_more,
     ) -> Address:
-        """A new deposit address. Raises InvalidParameter (no coin), BusinessRule (cross off EVM), Exhausted, Unavailable."""
+        """A new deposit address. Raises InvalidParameter (no coin), BusinessRule (cross off EVM, too many in a day), Exhausted,
+        Unavailable."""
         if mode == "single" and coin is None:
             raise InvalidParameter.one("coin", None, "is required when mode is single")
         address, changes = self.prepare(tenant, network, mode, coin, label=label, metadata=metadata)
@@ -81,9 +87,10 @@ class Addresses:
         label: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> tuple[Address, list[Change]]:
-        """A new address and the changes that store it, for a transaction of the caller's."""
+        """A new address and the changes that store it, for a transaction of the caller's. Raises as `create` does."""
         networks = self._receiving(network, mode)
         now = self._clock.now_ms()
+        self._daily.demand_room(tenant, now)
         text, path = self._deriver.derive(network.realm, network.slug, self._next_index(network.realm, network.slug))
         address = Address(
             id=new_id("addr", now),

@@ -172,7 +172,7 @@ class Services(WorkerServices):
         from chalicelib.custody.derive import pool_of
         from chalicelib.usecases.addresses import Addresses
 
-        return Addresses(self.store, self.deriver, self.rules, self.realm_clock, pool_of)
+        return Addresses(self.store, self.deriver, self.rules, self.realm_clock, pool_of, self.settings.addresses_per_day)
 
     @cached_property
     def deriver(self) -> Deriver:
