@@ -23,6 +23,10 @@ class Deadline:
         """One that ends so many seconds earlier."""
         return Deadline(self.until - seconds)
 
+    def at_least(self, seconds: float) -> Deadline:
+        """One that ends no sooner than so many seconds from now, whatever was begun late before it."""
+        return Deadline(max(self.until, time.monotonic() + seconds))
+
     def part(self, share: float) -> Deadline:
         """One that has the share, 0 to 1, of the time that is left now."""
         now = time.monotonic()

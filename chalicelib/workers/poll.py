@@ -11,13 +11,14 @@ the books still have what the old one settled.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Cursor
+from chalicelib.domain.ids import NetworkId
 from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.realm_time import in_realm
 from chalicelib.usecases.switch import put_back
@@ -43,7 +44,8 @@ SCANNING = 3 / 4
 EXPIRING = 1 / 4
 """The part of the time left behind crediting in which invoices expire, if so many are due."""
 LEAST = 1 / 10
-"""The part of the run, once in crediting and once behind it, that each later realm keeps, whatever the ones before it take."""
+"""The part of the run, once in crediting, once behind it, and half as much for rescans, that each realm has to itself, whatever the
+others take: also where a node that is slow has kept one of them beyond its time."""
 
 
 def run(slug: str) -> None:
@@ -64,13 +66,20 @@ def poll(slug: str) -> None:
     active = [network for network in networks if network is not None and network.status == "active" and not _put_back(network)]
     polls = [Poll(network) for network in active]
     with Each(f"polling {slug}") as each:
-        for later, one in zip(reversed(range(len(polls))), polls, strict=True):
-            each.take(one.network.id, partial(one.credit, crediting.before(later * LEAST * SECONDS)))
-        for later, one in zip(reversed(range(len(polls))), polls, strict=True):
-            each.take(one.network.id, partial(one.follow, whole.before(later * LEAST * SECONDS)))
+        _in_turn(each, {one.network.id: one.credit for one in polls}, crediting, LEAST * SECONDS)
+        _in_turn(each, {one.network.id: one.follow for one in polls}, whole, LEAST * SECONDS)
         # What has time comes last, and after all realms: a long rescan must hold up none.
-        for network in active:
-            each.take(network.id, partial(_rescan, network, whole))
+        _in_turn(each, {network.id: partial(_rescan, network) for network in active}, whole, LEAST * SECONDS / 2)
+
+
+def _in_turn(each: Each, realms: Mapping[NetworkId, Callable[[Deadline], None]], until: Deadline, own: float) -> None:
+    """Take a step in every realm, one after the other. Each leaves `own` seconds to every later one, and has as many itself."""
+    for later, (name, step) in zip(reversed(range(len(realms))), realms.items(), strict=True):
+        each.take(name, partial(_with_time, step, until.before(later * own), own))
+
+
+def _with_time(step: Callable[[Deadline], None], until: Deadline, own: float) -> None:
+    step(until.at_least(own))
 
 
 def _put_back(network: Network) -> bool:
