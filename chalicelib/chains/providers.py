@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from chalicelib.chains.rpc import Request, RpcError, TooMuch, Transport
+from chalicelib.chains.answers import Garbled
+from chalicelib.chains.rows import Thin
+from chalicelib.chains.rpc import Request, RpcError, TooMuch, Transport, rows_of
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
 log = logging.getLogger(__name__)
@@ -135,13 +137,17 @@ class Heard:
     def batch(self, requests: Sequence[Request]) -> list[Any]:
         return self._noted(lambda: self._transport.batch(requests))
 
+    def rows(self, method: str, params: Sequence[Any], thin: Thin, under: str | None = None) -> Any:
+        """As `JsonRpc.rows`."""
+        return self._noted(lambda: rows_of(self._transport, method, params, thin, under))
+
     def _noted(self, ask: Callable[[], T]) -> T:
         try:
             answer = ask()
         except Unanswered:
             self._health.unheard()
             raise
-        except (RpcError, Unavailable):
+        except (RpcError, Unavailable, Garbled):
             self._health.heard()
             raise
         self._health.heard()

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import unquote, unquote_plus, urlsplit, urlunsplit
 
 import orjson
 import urllib3
 
 from chalicelib.chains.places import ForbiddenPlace, pools
+from chalicelib.chains.rows import Rows, Thin, thinned
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
 Request = tuple[str, Sequence[Any]]
@@ -47,8 +48,14 @@ _GROWS_AFTER = 30
 MOST_BYTES = 64 << 20
 """No answer is read further: a stranger's transaction decides how large some are, and a function has half a gigabyte."""
 MOST_TRACED = 24 << 20
-"""The same of traces, and of transactions asked one by one: their small parts take several times the room once they are read."""
-_IN_PARTS = ("debug_", "trace_", "getrawtransaction")
+"""The same of traces, receipts of a block, and transactions asked one by one: their small parts take several times the room once
+they are read."""
+MOST_TOGETHER = 24 << 20
+"""The same of all answers to one batch, in however many parts it is asked: they are held until the last one is there. What is too
+large for that may be asked for by itself."""
+MOST_OF_ROWS = 256 << 20
+"""The same of a list that is read row by row, and not held."""
+_IN_PARTS = ("debug_", "trace_", "getrawtransaction", "eth_getBlockReceipts")
 _TOO_DEEP = "depth limit exceeded"
 """How orjson says that an answer nests deeper than it reads: a trace of calls in calls. That is no fault of the node."""
 
@@ -82,6 +89,34 @@ class RpcError(Exception):
 
 class TooMuch(Unavailable):
     """The node refuses a request because its answer would be too large: asking for less may be answered."""
+
+
+class TooMuchTogether(TooMuch):
+    """The answers to one batch are larger together than there is room for: fewer requests at once may be answered."""
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """A transport that can read a long list without holding it."""
+
+    def rows(self, method: str, params: Sequence[Any], thin: Thin, under: str | None = None) -> Any:
+        """As `Transport.call`; of the rows of the result, or of the list `under` that name in it, what `thin` keeps."""
+        ...
+
+
+def rows_of(rpc: Transport, method: str, params: Sequence[Any], thin: Thin, under: str | None = None) -> Any:
+    """The result of one request, with what `thin` keeps in the place of its rows: whatever the transport can. `thin` is given some
+    rows at a time. Raises RpcError, Unavailable, and what `thin` raises."""
+    if isinstance(rpc, Streams):
+        return rpc.rows(method, params, thin, under)
+    return thinned({"result": rpc.call(method, params)}, thin, under)["result"]
+
+
+class _Room:
+    """How many bytes of answers a batch may still hold."""
+
+    def __init__(self) -> None:
+        self.left = MOST_TOGETHER
 
 
 class NotServed(Unanswered):
@@ -145,16 +180,27 @@ class JsonRpc:
 
         Raises RpcError for the first request that the node answers with an error, Unavailable as `call` does. A batch that the
         node refuses as too large is sent again in halves, and those that follow are as small for a while. The parts of a split
-        batch may see different heads of the chain.
+        batch may see different heads of the chain. Raises TooMuchTogether where all parts are larger than `MOST_TOGETHER`.
         """
         results: list[Any] = []
+        room = _Room()
         while len(results) < len(requests):
-            results += self._batch(requests[len(results) : len(results) + self._batch_size])
+            results += self._batch(requests[len(results) : len(results) + self._batch_size], room)
         return results
 
-    def _batch(self, requests: Sequence[Request]) -> list[Any]:
+    def rows(self, method: str, params: Sequence[Any], thin: Thin, under: str | None = None) -> Any:
+        """As `call`; of the rows of the result, or of the list `under` that name in it, what `thin` keeps. Raises that, too."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        answer = self._exchange(body, again=True, rows=lambda: Rows(thin, under))
+        if not isinstance(answer, dict) or answer.get("id", 1) != 1:
+            raise Unavailable(f"the node's answer to {method} is no JSON-RPC answer")
+        return self._result(answer, method)
+
+    def _batch(self, requests: Sequence[Request], room: _Room) -> list[Any]:
         try:
-            results = self._batch_once(requests)
+            results = self._batch_once(requests, room)
+        except TooMuchTogether:
+            raise  # halves of it are as large together
         except (_TooMany, TooMuch) as error:
             if len(requests) == 1:
                 if isinstance(error, TooMuch):
@@ -165,7 +211,7 @@ class JsonRpc:
             return results
         middle = len(requests) // 2
         self._batch_size, self._passed = max(1, min(self._batch_size, middle)), 0
-        return self._batch(requests[:middle]) + self._batch(requests[middle:])
+        return self._batch(requests[:middle], room) + self._batch(requests[middle:], room)
 
     def _grow(self, size: int) -> None:
         """Try larger batches again after a while: what was refused may have been one heavy block."""
@@ -174,9 +220,9 @@ class JsonRpc:
             if self._passed >= _GROWS_AFTER:
                 self._batch_size, self._passed = min(self._most, self._batch_size * 2), 0
 
-    def _batch_once(self, requests: Sequence[Request]) -> list[Any]:
+    def _batch_once(self, requests: Sequence[Request], room: _Room) -> list[Any]:
         body = [{"jsonrpc": "2.0", "id": n, "method": method, "params": params} for n, (method, params) in enumerate(requests)]
-        answers = self._exchange(body, again=all(_READS.match(method) for method, _ in requests))
+        answers = self._exchange(body, again=all(_READS.match(method) for method, _ in requests), room=room)
         if isinstance(answers, dict) and "error" in answers:
             try:
                 self._result(answers, "a batch")
@@ -205,26 +251,28 @@ class JsonRpc:
             raise Unanswered(f"the node's limit is reached: {message} (code {code})")
         raise RpcError(code, message, error.get("data"))
 
-    def _exchange(self, body: Any, *, again: bool) -> Any:
+    def _exchange(self, body: Any, *, again: bool, room: _Room | None = None, rows: Callable[[], Rows] | None = None) -> Any:
         """Send, and parse the answer. `again`: once more when a kept-alive connection turns out to be closed."""
         data = orjson.dumps(body)
         methods = [each["method"] for each in (body if isinstance(body, list) else [body])]
         most = MOST_TRACED if any(method.startswith(_IN_PARTS) for method in methods) else MOST_BYTES
+        read = None if rows is None else rows()
         try:
-            status, content = self._post(data, most)
+            status, content = self._post(data, most, room, read)
         except urllib3.exceptions.ProtocolError as error:
             # A server may close an idle connection just as we write to it. Whether it read the request is unknown then.
             if not again:
                 raise Unanswered(f"the connection to the node broke ({type(error).__name__})") from None
+            read = None if rows is None else rows()
             try:
-                status, content = self._post(data, most)
+                status, content = self._post(data, most, room, read)
             except urllib3.exceptions.HTTPError as second:
                 raise Unanswered(f"the node can not be reached ({type(second).__name__})") from None
         except urllib3.exceptions.HTTPError as error:
             raise Unanswered(f"the node can not be reached ({type(error).__name__})") from None
         try:
-            answer = orjson.loads(content)
-        except orjson.JSONDecodeError as error:
+            answer = orjson.loads(content) if read is None else read.answer()
+        except (ValueError, KeyError, TypeError) as error:
             if str(error).startswith(_TOO_DEEP):
                 raise TooMuch("the node's answer nests deeper than is read") from None
             answer = None
@@ -237,34 +285,58 @@ class JsonRpc:
             raise Unavailable("the node's answer is not JSON")
         return answer
 
-    def _post(self, data: bytes, most: int) -> tuple[int, bytes]:
-        return posted(self._pool, self._url, data, most, self._patience)
+    def _post(self, data: bytes, most: int, room: _Room | None, rows: Rows | None) -> tuple[int, bytes]:
+        if rows is not None:
+            try:
+                return posted(self._pool, self._url, data, MOST_OF_ROWS, self._patience, rows.feed)
+            except ValueError:
+                raise Unavailable("the node's answer is not JSON") from None
+        if room is None or room.left >= most:
+            status, content = posted(self._pool, self._url, data, most, self._patience)
+        else:
+            try:
+                status, content = posted(self._pool, self._url, data, room.left, self._patience)
+            except TooMuch:
+                raise TooMuchTogether(f"the answers to a batch are larger than {MOST_TOGETHER >> 20} MB together") from None
+        if room is not None:
+            room.left -= len(content)
+        return status, content
 
     def _redacted(self, text: str) -> str:
         return redacted(text, self._secrets)[:_WORDS]
 
 
-def posted(pool: urllib3.PoolManager, url: str, data: bytes, most: int, patience: float) -> tuple[int, bytes]:
+def posted(
+    pool: urllib3.PoolManager,
+    url: str,
+    data: bytes,
+    most: int,
+    patience: float,
+    into: Callable[[bytes], None] | None = None,
+) -> tuple[int, bytes]:
     """Status and body of the answer to a POST. The socket's timeout is for each read: whoever sends a byte a second meets the
-    deadline after `patience` seconds.
+    deadline after `patience` seconds. With `into` the body goes there piece by piece, and none is given back.
 
-    Raises TooMuch for a body of more than `most` bytes, Unavailable, and urllib3's errors.
+    Raises TooMuch for a body of more than `most` bytes, Unavailable, what `into` raises, and urllib3's errors.
     """
     deadline, size = time.monotonic() + patience, 0
     try:
         response = pool.request("POST", url, body=data, redirect=False, preload_content=False)
-        pieces = []
-        while piece := response.read1(_PIECE):
-            pieces.append(piece)
-            size += len(piece)
-            if size > most:
-                response.close()
-                raise TooMuch(f"the node's answer is larger than {most >> 20} MB")
-            if time.monotonic() > deadline:
-                response.close()
-                raise Unanswered("the node's answer does not end in time")
     except ForbiddenPlace:
         raise Unanswered("the node's name leads to an address where no node may be") from None
+    pieces: list[bytes] = []
+    keep = pieces.append if into is None else into
+    try:
+        while piece := response.read1(_PIECE):
+            size += len(piece)
+            if size > most:
+                raise TooMuch(f"the node's answer is larger than {most >> 20} MB")
+            if time.monotonic() > deadline:
+                raise Unanswered("the node's answer does not end in time")
+            keep(piece)
+    except BaseException:
+        response.close()
+        raise
     response.release_conn()
     return response.status, b"".join(pieces)
 

@@ -17,6 +17,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from chalicelib.chains.held import full
 from chalicelib.chains.providers import Health, in_order
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
@@ -85,8 +86,8 @@ class SeveralReaders:
         return tips[self._preferred]
 
     def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
-        """As one reader. Fewer blocks than asked for are believed only when no node has more."""
-        teller, found = self._most(last - first + 1, lambda reader: reader.blocks(first, last, contracts))
+        """As one reader. Fewer blocks than asked for are believed only when no node has more, or when no more are held at once."""
+        teller, found = self._most(last - first + 1, lambda reader: reader.blocks(first, last, contracts), full)
         self._preferred = teller
         if found:
             self._told = max(self._told, found[-1].number)
@@ -99,8 +100,10 @@ class SeveralReaders:
         self._preferred, found = self._most(last - first + 1, lambda reader: reader.headers(first, last))
         return found
 
-    def _most(self, wanted: int, ask: Callable[[ChainReader], list[T]]) -> tuple[Seen, list[T]]:
-        """The first answer that has all that is wanted, else the longest, and who told it."""
+    def _most(
+        self, wanted: int, ask: Callable[[ChainReader], list[T]], enough: Callable[[list[T]], bool] = lambda told: False
+    ) -> tuple[Seen, list[T]]:
+        """The first answer that has all that is wanted, or is `enough`; else the longest; and who told it."""
         best: tuple[Seen, list[T]] | None = None
         trouble: Unavailable | None = None
         for seen in self._in_order():
@@ -111,7 +114,7 @@ class SeveralReaders:
                 continue
             if best is None or len(told) > len(best[1]):
                 best = seen, told
-            if len(best[1]) >= wanted:
+            if len(best[1]) >= wanted or enough(best[1]):
                 break
         if best is None:
             raise trouble or Unavailable(f"no node of {self._network.id} answers")
@@ -366,23 +369,22 @@ class SeveralReaders:
 
     def _compared(self, teller: Seen, blocks: list[Block], contracts: Collection[str]) -> list[Block]:
         """`blocks` with the transfers added that a second node tells of them. Without a second one they stay as they are."""
-        others: list[Block] = []
-        second: Seen | None = None
         for seen in self._in_order():
             if seen is teller or seen.health.rests_for:
                 continue
+            compared = {block.hash: block for block in blocks}
+            first, last = blocks[0].number, blocks[-1].number
             try:
-                others = self._watched(seen, lambda reader: reader.blocks(blocks[0].number, blocks[-1].number, contracts))
+                # It may tell no more at once than it can hold, which are other blocks than those that the first one could.
+                while first <= last and (others := self._watched(seen, lambda reader: reader.blocks(first, last, contracts))):  # noqa: B023
+                    first = others[-1].number + 1
+                    for other in others:
+                        if other.hash in compared:
+                            compared[other.hash] = self._both(teller, seen, compared[other.hash], other)
             except Unavailable:
                 continue
-            second = seen
-            break
-        if second is None:
-            return blocks
-        of_second = {block.hash: block for block in others}
-        return [
-            block if block.hash not in of_second else self._both(teller, second, block, of_second[block.hash]) for block in blocks
-        ]
+            return list(compared.values())
+        return blocks
 
     def _both(self, teller: Seen, second: Seen, block: Block, other: Block) -> Block:
         ours, theirs = frozenset(block.transfers), frozenset(other.transfers)

@@ -103,6 +103,7 @@ class AfterRestore:
             after = replace(trace, next=blocks[-1].number + 1, strays=tuple(dict.fromkeys(strays)), version=trace.version + 1)
             self._store.commit([Save(after)])
             trace = after
+            del blocks, block  # they are large, and the next ones are read beside them
         self._count_on()
         return trace
 

@@ -16,6 +16,9 @@ from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)
 
+_READ_AT_ONCE = 1_000
+"""Recipients that are looked up at once: a block may have 80,000, and each costs more memory as a key than as an address."""
+
 _told: set[AssetId] = set()
 """Known faces that this process has told of: a poll asks for the tokens many times."""
 
@@ -58,8 +61,11 @@ class Matcher:
         """
         moved, slug = list(transfers), self._network.slug
         recipients = sorted({t.recipient for t in moved})
-        found = self._store.get_many([watched_key(self._network, address) for address in recipients])
-        ours = {address: watched for address, watched in zip(recipients, found, strict=True) if watched is not None}
+        ours: dict[str, Watched] = {}
+        for start in range(0, len(recipients), _READ_AT_ONCE):
+            some = recipients[start : start + _READ_AT_ONCE]
+            found = self._store.get_many([watched_key(self._network, address) for address in some])
+            ours |= {address: watched for address, watched in zip(some, found, strict=True) if watched is not None}
         for address, watched in ours.items():
             if not watched.holds_on(slug):
                 self.astray(next(t for t in moved if t.recipient == address), watched)

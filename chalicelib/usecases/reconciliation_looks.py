@@ -23,7 +23,7 @@ from chalicelib.domain.reconciliation import Place, Seen, Unread
 from chalicelib.domain.stakes import Stake
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import Balances, ChainReader, SolidBalances, Stakes
+from chalicelib.usecases.ports.readers import Balances, ChainReader, SolidBalances, Stakes, every_block
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.reconciliation_open import Effects, OnTheWay, OpenWays, PlaceKey, effects, touching
 from chalicelib.usecases.sweeping import pages_of
@@ -253,7 +253,7 @@ class LooksAtNow(_Accounts):
         ours = {txid for way in ways for txid in way.txids}
         units = 0
         contracts = () if place.contract is None else (place.contract,)
-        for block in self._reader.blocks(cursor.number + 1, height, contracts):
+        for block in every_block(self._reader, cursor.number + 1, height, contracts):
             wanted = [
                 transfer
                 for transfer in block.transfers

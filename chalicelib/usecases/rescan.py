@@ -135,7 +135,7 @@ class Rescanner:
         self._store.commit([Save(replace(cursor.noted(rescan.from_block), version=cursor.version + 1))])
 
     def _check(self, blocks: Sequence[Block], first: int, last: int, cursor: Cursor) -> None:
-        """Raise Unavailable unless `blocks` are those numbers, form a chain, and are what the cursor remembers of it.
+        """Raise Unavailable unless `blocks` are the first of those numbers, form a chain, and are what the cursor remembers of it.
 
         What hangs together with the cursor's own block is the chain that reorganisations are followed on; below what the
         cursor remembers the node is believed.
@@ -147,5 +147,5 @@ class Rescanner:
             if cursor.recent.get(str(number), block.hash) != block.hash:
                 raise Unavailable(f"the node of {self._network.id} has another block {number} than was scanned")
             parent = block.hash
-        if len(blocks) != last - first + 1:
+        if not blocks:
             raise Unavailable(f"the node of {self._network.id} does not have the blocks {first} to {last}")

@@ -141,7 +141,7 @@ class Restorer:
             raise LookupError(f"the search on {restore.network} is not one through blocks")
         last = min(restore.to_block, restore.next_block + batch_blocks(self._network) - 1)
         blocks = self._reader.blocks(restore.next_block, last, ())
-        if len(blocks) != last - restore.next_block + 1:
+        if not blocks:
             raise Unavailable(f"the node of {restore.network} does not have the blocks {restore.next_block} to {last}")
         paid = {t.recipient: block.number for block in reversed(blocks) for t in block.transfers}
         highest = restore.highest
@@ -156,7 +156,9 @@ class Restorer:
         first = restore.first_block
         if hits and first is None:
             first = min(paid[place] for place in hits)
-        return replace(restore, next_block=last + 1, highest=highest, found=restore.found + fresh, first_block=first)
+        return replace(
+            restore, next_block=restore.next_block + len(blocks), highest=highest, found=restore.found + fresh, first_block=first
+        )
 
     def _up_to(self, end: int) -> Slots:
         """All addresses below index `end`, by their storage form."""

@@ -134,8 +134,10 @@ class Scanner:
                 continue
             if not linked:
                 break
+            read = linked[-1].number
             cursor = self._pass(cursor, linked, tip, more)
-            if cursor.number < linked[-1].number or not more():
+            del blocks, linked  # they are large, and the next ones are read beside them
+            if cursor.number < read or not more():
                 break
         if cursor.halted is not None:
             raise Halted(f"{self._network.id} is halted: {cursor.halted}")

@@ -35,7 +35,7 @@ class Recorder(JsonRpc):
         self._told = told
         self.answers: dict[Request, bytes] = {}
 
-    def _exchange(self, body: Any, *, again: bool) -> Any:
+    def _exchange(self, body: Any, *, again: bool, **_: Any) -> Any:
         rows = body if isinstance(body, list) else [body]
         told = [{"jsonrpc": "2.0", "id": row["id"], "result": self._told(row["method"], row["params"])} for row in rows]
         answer = told if isinstance(body, list) else told[0]

@@ -346,3 +346,13 @@ def test_without_a_queue_the_poll_goes_on_by_itself(behind: Behind, monkeypatch:
     behind.pay(behind.shop.invoice("1")["address"], 1, BLOCKS - 20)
     behind.catch_up()
     behind.check(2)
+
+
+def test_blocks_that_are_read_two_at_a_time(behind: Behind) -> None:
+    """A reader gives no more at once than it can hold: ranges and polls go on behind that."""
+    behind.node.bend(blocks=lambda real, *asked: behind._blocks(real)[:2])
+    borders = (1, 2, 3, SIZE, SIZE + 1, 3 * SIZE, BLOCKS - 20)
+    behind.fall()
+    behind.pay(behind.shop.invoice("1")["address"], *borders)
+    behind.catch_up()
+    behind.check(len(borders))

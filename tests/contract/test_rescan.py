@@ -256,3 +256,19 @@ def test_confirmations_count_from_the_block_itself(shop):
     shop.mine(1)
     shop.turn()
     assert shop.available("late") == "0.000001"
+
+
+def test_a_rescan_of_blocks_that_are_read_two_at_a_time(shop, monkeypatch):
+    """A reader gives no more at once than it can hold: the rescan goes on behind that, in the same poll."""
+    invoice = shop.invoice()
+    pay_unknown_token(shop, invoice["address"], 5_000_000)
+    shop.mine(7)
+    pay_unknown_token(shop, invoice["address"], 6_000_000)
+    shop.mine(CONFIRMATIONS)
+    shop.turn()
+    create_coin(shop)
+    asked = order(shop, 0, cursor(shop).number).json["id"]
+    bent_node(shop, monkeypatch).bend(blocks=lambda real, *_: real[:2])
+    shop.turn()
+    assert shown(shop, asked).json["status"] == "completed"
+    assert shop.available("late") == "11"

@@ -253,14 +253,14 @@ def test_no_time_for_all_transactions_of_a_spoilt_block(
     monkeypatch.setattr(tracing, "TRANSACTIONS_AT_ONCE", 1)
     height, _ = beside(chain, stranger, CALLS_WITH_MUCH, "0x" + f"{2:064x}", 3_000_000)
     block = replace(chain.reader.blocks(height, height, ())[0], transfers=[])
-    answer = chain.rpc.call("eth_getBlockByNumber", [hex(height), True])
+    running = {block.hash: tracing.that_run(chain.rpc.call("eth_getBlockByNumber", [hex(height), True]))}
     for must in (False, True):
         # Each look at this clock is 20 seconds later.
         tracer = Tracer("ethereum", chain.rpc, must=must, clock=partial(next, count(0.0, 20.0)))
         found = replace(block, transfers=[])
         for left in (2, 1) if must else ():
             with pytest.raises(Unavailable, match=f"{left} are left"):
-                tracer.add([found], [answer])
-        tracer.add([found], [answer])
+                tracer.add([found], running)
+        tracer.add([found], running)
         assert [t.amount for t in found.transfers if t.recipient == stranger] == ([7, 8] if must else [7])
     assert f"ALARM ethereum: block {height} can not be traced, and was read without: no time" in caplog.text

@@ -15,13 +15,17 @@ from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.abi import TRANSFER_TOPIC, bloom_mask
 from chalicelib.chains.evm.parsing import may_have_logs, parse_logs
 from chalicelib.chains.evm.quantities import hash32, quantity
-from chalicelib.chains.rpc import Request, RpcError, TooMuch, Transport
+from chalicelib.chains.evm.receipts import receipts_of
+from chalicelib.chains.held import MOST_ROWS, rows_in
+from chalicelib.chains.rpc import Request, RpcError, TooMuch, TooMuchTogether, Transport, rows_of
 from chalicelib.domain.chain import Block, Transfer
 
 log = logging.getLogger(__name__)
 
 AUDITED = 1 / 128
 """The part of the blocks with logs of ours whose receipts are read, too: a block of Ethereum has about a megabyte of them."""
+MOST_BLOCKS = 50
+"""Blocks whose logs are asked for at once, where their answers fit; else half of them, and twice as many the next time."""
 
 
 class LogReader:
@@ -31,21 +35,38 @@ class LogReader:
         self._slug, self._rpc, self._audited, self._draw = slug, rpc, audited, draw
         self._masks: dict[str, int] = {}
         self._no_receipts = False
+        self._at_once = MOST_BLOCKS
 
-    def add(self, blocks: Sequence[Block], answers: Sequence[Any], contracts: frozenset[str]) -> None:
-        """Put the token transfers of `contracts` into `blocks`, which were parsed from `answers`.
+    def add(self, blocks: Sequence[Block], blooms: Sequence[Any], contracts: frozenset[str], room: int = MOST_ROWS) -> int:
+        """Put the token transfers of `contracts` into `blocks`, whose logs blooms are `blooms`, until these have more rows than
+        `room`. How many of the blocks, from the first on, have theirs.
 
         Raises RpcError, Unavailable, Garbled; that also where the logs are not those of the node's receipts: some are left out.
         """
-        logs = self._asked(blocks, contracts)
         topic, masks = self._mask(TRANSFER_TOPIC), [self._mask(contract) for contract in contracts]
-        empty = [n for n in range(len(blocks)) if logs[n] == [] and may_have_logs(answers[n], topic, masks)]
-        self._ask_again(empty, blocks, contracts, logs)
-        for n, block in enumerate(blocks):
-            transfers = parse_logs(logs[n], block, contracts)
-            if self._draw() < self._audited and may_have_logs(answers[n], topic, masks):
-                self._audit(block, contracts, transfers)
-            block.transfers.extend(transfers)
+        done, alone = 0, False
+        while done < len(blocks) and room >= 0:
+            some = blocks[done : done + (1 if alone else self._at_once)]
+            may = [may_have_logs(bloom, topic, masks) for bloom in blooms[done : done + len(some)]]
+            try:
+                found = [self._of_one(some[0], may[0], contracts)] if alone else self._together(some, may, contracts)
+            except (RpcError, TooMuch) as error:
+                if alone:
+                    raise
+                log.info("%s: the logs of %d blocks are refused at once: %s", self._slug, len(some), error)
+                alone = len(some) == 1 or not isinstance(error, TooMuchTogether)
+                self._at_once = max(1, len(some) // 2)
+                continue
+            for block, maybe, transfers in zip(some, may, found, strict=True):
+                if maybe and self._draw() < self._audited:
+                    self._audit(block, contracts, transfers)
+                block.transfers.extend(transfers)
+                room -= rows_in(block)
+                done += 1
+                if room < 0:
+                    break
+        self._at_once = min(MOST_BLOCKS, 2 * self._at_once)
+        return done
 
     def audited(self, block: Block, contracts: frozenset[str]) -> list[Transfer]:
         """The transfers of `contracts` in a block by the receipts of all its transactions. Raises as `add` does; also where the
@@ -58,51 +79,70 @@ class LogReader:
             raise Garbled("a block's transactions are no list")
         receipts = self._receipts(block)
         if receipts is None:
-            receipts = [r for n in range(0, len(txids), _AT_ONCE) for r in self._one_by_one(txids[n : n + _AT_ONCE])]
+            receipts = self._one_by_one(txids)
         # Some chains have receipts besides, of what the protocol itself did.
         if not {*txids} <= {member(receipt, "transactionHash", "a receipt") for receipt in receipts}:
             raise Garbled("the receipts are not those of the block's transactions")
-        told = parse_logs(self._of_one(block, sorted(contracts)), block, contracts)
-        return self._compared(block, contracts, told, receipts)
+        return self._compared(block, contracts, self._of_one(block, False, contracts), receipts)
 
     def _one_by_one(self, txids: Sequence[Any]) -> list[Any]:
-        return self._rpc.batch([("eth_getTransactionReceipt", [txid]) for txid in txids])
+        return [receipt for _, receipt, _ in receipts_of(self._rpc, txids)]
 
-    def _asked(self, blocks: Sequence[Block], contracts: frozenset[str]) -> list[Any]:
-        try:
-            return self._rpc.batch([_logs_of(block, contracts) for block in blocks])
-        except (RpcError, TooMuch) as error:
-            log.info("%s: the logs of %d blocks are refused at once: %s", self._slug, len(blocks), error)
-            return [self._of_one(block, sorted(contracts)) for block in blocks]
+    def _together(self, blocks: Sequence[Block], may: Sequence[bool], contracts: frozenset[str]) -> list[list[Transfer]]:
+        """The transfers in each of some blocks. `may` says where there may be logs of ours."""
+        logs = self._rpc.batch([_logs_of(block, contracts) for block in blocks])
+        doubtful = [n for n in range(len(blocks)) if logs[n] == [] and may[n]]
+        for n, found in zip(doubtful, self._asked_again([blocks[n] for n in doubtful], contracts), strict=True):
+            logs[n] = found
+        return [parse_logs(answer, block, contracts) for answer, block in zip(logs, blocks, strict=True)]
 
-    def _of_one(self, block: Block, contracts: list[str]) -> list[Any]:
-        """The logs of one block: at once, else out of its receipts, else of half the contracts each time."""
+    def _of_one(self, block: Block, may: bool, contracts: frozenset[str]) -> list[Transfer]:
+        """The transfers in a block: of its logs, else of its receipts, else of half the contracts each time, else of each receipt.
+
+        Logs are read some at a time. Gas pays for as many as fit into no function at once.
+        """
+        told = 0
+
+        def thin(rows: list[Any]) -> list[Transfer]:
+            nonlocal told
+            told += len(rows)
+            return parse_logs(rows, block, contracts)
+
         try:
-            answer = self._rpc.call(*_logs_of(block, contracts))
+            found: Any = rows_of(self._rpc, *_logs_of(block, contracts), thin)
         except (RpcError, TooMuch) as error:
             receipts = self._receipts(block)
             if receipts is not None:
-                return _transfer_logs(receipts, block, frozenset(contracts))
-            if len(contracts) == 1:
-                raise error
-            middle = len(contracts) // 2
-            return self._of_one(block, contracts[:middle]) + self._of_one(block, contracts[middle:])
-        if not isinstance(answer, list):
+                return parse_logs(_transfer_logs(receipts, block, contracts), block, contracts)
+            if len(contracts) > 1:
+                some = sorted(contracts)
+                halves = some[: len(some) // 2], some[len(some) // 2 :]
+                return [transfer for half in halves for transfer in self._of_one(block, may, frozenset(half))]
+            if not isinstance(error, TooMuch):
+                raise
+            each = self._one_by_one(block.sent.txids)
+            return parse_logs(_transfer_logs(each, block, contracts), block, contracts)
+        if not isinstance(found, list):
             raise Garbled("the logs are no list")
-        return answer
+        if len({transfer.position for transfer in found}) != len(found):
+            raise Garbled("a log was told twice")
+        if not told and may:
+            (again,) = self._asked_again([block], contracts)
+            return parse_logs(again, block, contracts)
+        return found
 
-    def _ask_again(self, doubtful: list[int], blocks: Sequence[Block], contracts: frozenset[str], logs: list[Any]) -> None:
-        """Where the node answered no logs although the bloom says that there may be some: the bloom has false positives, so once
-        more, and whether the block still stands (some answer so for a block that fell out of the chain)."""
-        if not doubtful:
-            return
-        requests = [_logs_of(blocks[n], contracts) for n in doubtful]
-        requests += [("eth_getBlockByNumber", [hex(blocks[n].number), False]) for n in doubtful]
+    def _asked_again(self, blocks: Sequence[Block], contracts: frozenset[str]) -> list[Any]:
+        """The logs of blocks for which the node answered none although the bloom says that there may be some: the bloom has false
+        positives, so once more, and whether the block still stands (some answer so for a block that fell out of the chain)."""
+        if not blocks:
+            return []
+        requests = [_logs_of(block, contracts) for block in blocks]
+        requests += [("eth_getBlockByNumber", [hex(block.number), False]) for block in blocks]
         second = self._rpc.batch(requests)
-        for n, found, header in zip(doubtful, second[: len(doubtful)], second[len(doubtful) :], strict=True):
-            if hash_in(header, blocks[n].number) != blocks[n].hash:
+        for block, header in zip(blocks, second[len(blocks) :], strict=True):
+            if hash_in(header, block.number) != block.hash:
                 raise Garbled("a block fell out of the chain while it was read")
-            logs[n] = found
+        return second[: len(blocks)]
 
     def _audit(self, block: Block, contracts: frozenset[str], transfers: Sequence[Transfer]) -> None:
         receipts = self._receipts(block)
@@ -145,8 +185,6 @@ class LogReader:
         return self._masks[value]
 
 
-_AT_ONCE = 100
-"""Receipts asked for in one batch, of a node that does not give all of a block's."""
 _METHOD_NOT_FOUND = -32601
 
 

@@ -168,12 +168,11 @@ def transfer_of(topics: Any, data: Any) -> tuple[str, str, int] | None:
     return "0x" + sender[26:].lower(), "0x" + recipient[26:].lower(), int(data, 16)
 
 
-def may_have_logs(answer: Any, topic: int, contracts: Collection[int]) -> bool:
+def may_have_logs(bloom: Any, topic: int, contracts: Collection[int]) -> bool:
     """Whether the logs bloom of a block says that one of `contracts` may have logged under `topic` (both as bloom masks).
 
     A bloom has false positives and, on an honest node, no false negatives. A block without one says no.
     """
-    bloom = answer.get("logsBloom")
     if not isinstance(bloom, str) or len(bloom) != 514:
         return False
     bits = quantity_of_bloom(bloom)

@@ -6,19 +6,21 @@ Imports no chain library: the scanner's CPU goes into JSON and very little else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.evm.balances import FEW, MOST_TOGETHER, many_balances, many_token_balances, told_balances
 from chalicelib.chains.evm.frames import POSITION
-from chalicelib.chains.evm.logs import LogReader, hash_in
+from chalicelib.chains.evm.logs import MOST_BLOCKS, LogReader, hash_in
 from chalicelib.chains.evm.parsing import check_native, check_receipt, first_log, happened, moved_tokens, parse_block, parse_header
 from chalicelib.chains.evm.quantities import Contradicted, data, hash32, quantity
-from chalicelib.chains.evm.tracing import Tracer
+from chalicelib.chains.evm.receipts import receipts_of
+from chalicelib.chains.evm.tracing import Tracer, that_run
 from chalicelib.chains.evm.usage import usage
-from chalicelib.chains.rpc import Request, RpcError, Transport
+from chalicelib.chains.held import MOST_ROWS, rows_in
+from chalicelib.chains.rpc import Request, RpcError, TooMuch, TooMuchTogether, Transport
 from chalicelib.domain.balance_bookings import POSITION as BALANCE
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
@@ -39,6 +41,7 @@ class EvmReader:
         self._logs = LogReader(network.slug, rpc) if logs is None else logs
         self._tracer = None if network.tracing == "off" else Tracer(network.slug, rpc, must=network.tracing == "on")
         self._proven_logs: tuple[str, dict[str, int]] = ("", {})
+        self._at_once = MOST_BLOCKS
 
     def tip(self) -> int:
         """Number of the newest block."""
@@ -53,7 +56,7 @@ class EvmReader:
 
         `contracts` are in storage form. Two batches: the blocks, then their logs by block hash, so that a reorganisation in
         between can not give one block the logs of another; then what contracts sent, where the node can trace. The node's chain id
-        is asked every time: a URL may come to mean another chain.
+        is asked every time: a URL may come to mean another chain. Fewer blocks, too, where more would not fit into memory.
         """
         wanted = frozenset(contracts)
         return self._sure(lambda: self._blocks(first, last, wanted)) if first <= last else []
@@ -89,20 +92,24 @@ class EvmReader:
         slug = self._network.slug
 
         def prove() -> list[Transfer]:
-            txids = list(dict.fromkeys(transfer.txid for transfer in transfers))
             native = {transfer.txid: transfer for transfer in transfers if transfer.position == "native"}
-            requests: list[Request] = [("eth_getTransactionReceipt", [txid]) for txid in txids]
-            requests += [("eth_getTransactionByHash", [txid]) for txid in native]
-            told = self._rpc.batch(requests)
-            answers = told[: len(txids)]
-            for transaction, transfer in zip(told[len(txids) :], native.values(), strict=True):
-                check_native(transaction, transfer)
-            if any(answer is None for answer in answers):
-                raise Garbled("the node has no receipt for a transaction of a block that it told")
-            receipts = dict(zip(txids, answers, strict=True))
-            there = [transfer for transfer in transfers if self._happened(transfer, receipts[transfer.txid], block)]
+            of_one: dict[str, list[Transfer]] = {}
+            for transfer in transfers:
+                of_one.setdefault(transfer.txid, []).append(transfer)
+            happened_: set[Transfer] = set()
+            first_logs: dict[str, int] = {}
+            for txid, receipt, transaction in receipts_of(self._rpc, list(of_one), native):
+                if txid in native:
+                    check_native(transaction, native[txid])
+                if receipt is None:
+                    raise Garbled("the node has no receipt for a transaction of a block that it told")
+                there_ = [transfer for transfer in of_one[txid] if self._happened(transfer, receipt, block)]
+                happened_.update(there_)
+                if any(transfer.contract is not None for transfer in there_):
+                    first_logs[txid] = first_log(receipt)
             # Whoever has them proven asks for their order next.
-            self._proven_logs = block.hash, {t.txid: first_log(receipts[t.txid]) for t in there if t.contract is not None}
+            self._proven_logs = block.hash, first_logs
+            there = [transfer for transfer in transfers if transfer in happened_]
             inside = [transfer for transfer in there if transfer.position.startswith(POSITION)]
             if not inside:
                 return there
@@ -121,10 +128,11 @@ class EvmReader:
             return {txid: known[txid] for txid in txids}
 
         def ask() -> dict[str, int]:
-            receipts = self._rpc.batch([("eth_getTransactionReceipt", [txid]) for txid in txids])
-            for txid, receipt in zip(txids, receipts, strict=True):
+            found: dict[str, int] = {}
+            for txid, receipt, _ in receipts_of(self._rpc, list(txids)):
                 check_receipt(receipt, txid, block)
-            return {txid: first_log(receipt) for txid, receipt in zip(txids, receipts, strict=True)}
+                found[txid] = first_log(receipt)
+            return found
 
         return self._sure(ask) if txids else {}
 
@@ -212,33 +220,79 @@ class EvmReader:
             raise Garbled("the block is not in the chain")
         return told
 
-    def _told(self, first: int, last: int, full: bool) -> list[Any]:
-        """What the node tells of these blocks, with or without their transactions, as far as its chain reaches."""
-        requests: list[Request] = [("eth_chainId", [])]
-        requests += [("eth_getBlockByNumber", [hex(number), full]) for number in range(first, last + 1)]
-        chain_id, *answers = self._rpc.batch(requests)
+    def _told(self, first: int, last: int, full: bool) -> Iterator[list[Any]]:
+        """What the node tells of these blocks, with or without their transactions, as far as its chain reaches: as many at once as
+        there is room for. Whoever takes a part may empty it."""
+        while first <= last:
+            until = min(last, first + self._at_once - 1)
+            try:
+                answers = self._of_chain([("eth_getBlockByNumber", [hex(number), full]) for number in range(first, until + 1)])
+            except TooMuch:
+                if first == until:
+                    raise
+                self._at_once = max(1, (until - first + 1) // 2)
+                continue
+            there = [answer for answer in answers if answer is not None]
+            if answers[: len(there)] != there:
+                raise Garbled("the node knows a block and not the one before it")
+            del answers
+            ends = len(there) < until - first + 1
+            yield there
+            if ends:
+                return
+            first = until + 1
+            self._at_once = min(MOST_BLOCKS, 2 * self._at_once)
+
+    def _of_chain(self, requests: list[Request]) -> list[Any]:
+        """The answers to `requests`, of a node that is on this network's chain."""
+        try:
+            chain_id, *answers = self._rpc.batch([("eth_chainId", []), *requests])
+        except TooMuchTogether:
+            if len(requests) > 1:
+                raise
+            chain_id, answers = self._rpc.call("eth_chainId"), [self._rpc.call(*requests[0])]
         if quantity(chain_id, "the chain id") != self._network.chain_id:
             raise Garbled("the node is on another chain")
-        there = [answer for answer in answers if answer is not None]
-        if answers[: len(there)] != there:
-            raise Garbled("the node knows a block and not the one before it")
-        return there
+        return answers
 
     def _headers(self, first: int, last: int) -> list[Header]:
-        headers = [parse_header(answer, number) for number, answer in enumerate(self._told(first, last, full=False), first)]
+        headers: list[Header] = []
+        for answers in self._told(first, last, full=False):
+            headers += [parse_header(answer, number) for number, answer in enumerate(answers, first + len(headers))]
+            answers.clear()
         if not linked(headers):
             raise Garbled("the headers are of two branches")
         return headers
 
     def _blocks(self, first: int, last: int, contracts: frozenset[str]) -> list[Block]:
-        there = self._told(first, last, full=True)
-        blocks = [parse_block(answer, number) for number, answer in enumerate(there, first)]
+        blocks: list[Block] = []
+        room = MOST_ROWS
+        for answers in self._told(first, last, full=True):
+            told = len(answers)
+            part = self._part(answers, first + len(blocks), contracts, room)
+            blocks += part
+            if not linked(blocks):
+                raise Garbled("the blocks are of two branches")
+            room -= sum(map(rows_in, part))
+            if len(part) < told or room < 0:
+                # The next time, as many as there was room for.
+                self._at_once = max(1, len(part))
+                break
+        return blocks
+
+    def _part(self, answers: list[Any], first: int, contracts: frozenset[str], room: int) -> list[Block]:
+        """The blocks from `first` on of these `answers`, which are empty afterwards; fewer where there is no room for all."""
+        blocks = [parse_block(answer, number) for number, answer in enumerate(answers, first)]
+        blooms = [answer.get("logsBloom") for answer in answers]
+        running = {} if self._tracer is None else {b.hash: that_run(answer) for b, answer in zip(blocks, answers, strict=True)}
+        # What they hold besides, call data above all, is as large as gas allows.
+        answers.clear()
         if not linked(blocks):
             raise Garbled("the blocks are of two branches")
         if contracts and blocks:
-            self._logs.add(blocks, there, contracts)
+            blocks = blocks[: self._logs.add(blocks, blooms, contracts, room)]
         if self._tracer is not None:
-            self._tracer.add(blocks, there)
+            blocks = blocks[: self._tracer.add(blocks, running, room)]
         return blocks
 
     def _receipt(self, txid: str) -> Receipt | None:

@@ -21,6 +21,7 @@ from typing import Any
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.frames import Moved, internal, listed, of_call_tracer, of_parity
 from chalicelib.chains.evm.quantities import hash32
+from chalicelib.chains.held import MOST_ROWS, rows_in
 from chalicelib.chains.rpc import NotServed, RpcError, TooMuch, Transport
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.usecases.ports.failures import Unavailable
@@ -57,19 +58,22 @@ class Tracer:
             return False
         return True if self._method else None
 
-    def add(self, blocks: Sequence[Block], answers: Sequence[Any]) -> None:
-        """Put the internal transfers into `blocks`, which were parsed from `answers`. Raises Garbled, RpcError, Unavailable."""
-        # A block whose transactions call nothing has nothing inside; and a plain payment's gas is exactly this much.
-        running = {block.hash: _that_call(answer) for block, answer in zip(blocks, answers, strict=True)}
-        asked = [block for block in blocks if running[block.hash]]
+    def add(self, blocks: Sequence[Block], running: Mapping[str, Sequence[str]], room: int = MOST_ROWS) -> int:
+        """Put the internal transfers into `blocks`, until these have more rows than `room`. How many of the blocks, from the first
+        on, have theirs. `running` has the transactions that may run code, by block hash. Raises Garbled, RpcError, Unavailable."""
+        # A block whose transactions call nothing has nothing inside.
+        asked = [n for n, block in enumerate(blocks) if running[block.hash]]
         self._one_by_one_until = self._clock() + MOST_SECONDS
         for start in range(0, len(asked), _AT_ONCE):
-            part = asked[start : start + _AT_ONCE]
+            if sum(rows_in(block) for block in blocks[: asked[start]]) > room:
+                return asked[start]
+            part = [blocks[n] for n in asked[start : start + _AT_ONCE]]
             traced = self._traced(part, running)
             if traced is None:
-                return
+                break
             for block, frames in zip(part, traced, strict=True):
                 block.transfers.extend(internal(frames, block))
+        return len(blocks)
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> frozenset[Transfer]:
         """Those of `transfers` that the trace of their own transactions has. The receipts have to be looked at besides."""
@@ -211,8 +215,9 @@ class Tracer:
         return None
 
 
-def _that_call(answer: Any) -> list[str]:
-    """A block's transactions that may run code: that carry data, make a contract, or have more gas than a payment needs.
+def that_run(answer: Any) -> list[str]:
+    """A block's transactions that may run code: that carry data, make a contract, or have more gas than a payment needs, which is
+    exactly 21,000. Ids of them, by an answer to eth_getBlockByNumber with full transactions.
 
     A contract's receive function runs without data; a payment with exactly 21,000 gas can not run anything.
     """

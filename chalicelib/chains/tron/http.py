@@ -18,7 +18,7 @@ import orjson
 import urllib3
 
 from chalicelib.chains.places import pools
-from chalicelib.chains.rpc import MOST_BYTES, RpcError, posted, redacted, secrets_of
+from chalicelib.chains.rpc import MOST_BYTES, MOST_TOGETHER, RpcError, TooMuchTogether, posted, redacted, secrets_of
 from chalicelib.chains.tron.values import words
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
@@ -85,14 +85,28 @@ class TronHttp:
 
     def batch(self, requests: Sequence[Request]) -> list[Any]:
         """The answers to several reads, in the order asked; a few are under way at once, since there is no batch in this
-        interface. Raises as `call` does. Each may see another head of the chain.
+        interface. Raises as `call` does, and TooMuchTogether where they are larger than there is room for. Each may see another
+        head of the chain.
         """
         if len(requests) < 2:
             return [self.call(*request) for request in requests]
+        left = MOST_TOGETHER
+
+        def told(request: Request) -> tuple[int, bytes]:
+            nonlocal left
+            if left <= 0:
+                raise _too_much()
+            answer = self._exchange(request[0], orjson.dumps(request[1] or {}))
+            left -= len(answer[1])
+            return answer
+
         # Threads wait for the node, no more: parsing in them would only have them wait for each other.
         with ThreadPoolExecutor(min(_AT_ONCE, len(requests))) as pool:
-            told = pool.map(lambda request: self._exchange(request[0], orjson.dumps(request[1] or {})), requests)
-            return [self._answer(method, *answer) for (method, _), answer in zip(requests, told, strict=True)]
+            answers = list(pool.map(told, requests))
+        if left < 0:
+            raise _too_much()
+        answers.reverse()
+        return [self._answer(method, *answers.pop()) for method, _ in requests]
 
     def _exchange(self, method: str, body: bytes) -> tuple[int, bytes]:
         url = f"{self._base}{self._prefix}/{method}{self._query}"
@@ -114,3 +128,7 @@ class TronHttp:
 
     def _redacted(self, text: str) -> str:
         return redacted(text, self._secrets)[:_WORDS]
+
+
+def _too_much() -> TooMuchTogether:
+    return TooMuchTogether(f"the answers to some requests are larger than {MOST_TOGETHER >> 20} MB together")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
 from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.evm.abi import balance_call
-from chalicelib.chains.rpc import RpcError
+from chalicelib.chains.held import MOST_ROWS, rows_in
+from chalicelib.chains.rpc import RpcError, TooMuch
 from chalicelib.chains.tron.parsing import (
     block_number,
     moved_by,
@@ -35,6 +36,7 @@ MAINNET = "00000000000000001ebf88508a03865c71d452e25f4d51194196a1d22b6653dc"
 """Id of the main network's genesis block (tronscan.org, block 0). Its last four bytes are the chain id of the JSON-RPC."""
 _BLOCKS_AT_ONCE = 10
 """A block of the main network with its transactions is about 0.3 MB. Nodes give at most 100 in one answer."""
+_PROOFS_AT_ONCE = 50
 _HEAD = {"detail": False}
 _NOT_HERE = "not support"
 """In the words of a node that is not set up for constant calls: its answer has the code of a call that fails."""
@@ -56,6 +58,7 @@ class TronReader:
 
     def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET) -> None:
         self._network, self._node, self._genesis = network, node, genesis
+        self._at_once = _BLOCKS_AT_ONCE
 
     def tip(self) -> int:
         """Number of the newest block."""
@@ -68,7 +71,8 @@ class TronReader:
     def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
         """Blocks `first` to `last` in order, fewer when the chain ends before, with TRX transfers and those of `contracts`.
 
-        The genesis block is asked for every time: a URL may come to mean another chain.
+        The genesis block is asked for every time: a URL may come to mean another chain. Fewer blocks, too, where more would not
+        fit into memory.
         """
         wanted = {hex_address(contract)[2:]: contract for contract in contracts}
         return self._sure(lambda: self._blocks(first, last, wanted)) if first <= last else []
@@ -117,14 +121,32 @@ class TronReader:
         return self._sure(lambda: bool(row(self._node.call("wallet/getcontract", asked), "a contract").get("bytecode")))
 
     def _blocks(self, first: int, last: int, contracts: Mapping[str, str]) -> list[Block]:
-        numbers = range(first, last + 1)
-        requests: list[tuple[str, Any]] = [("wallet/getblock", header_of(0))]
-        for start in numbers[::_BLOCKS_AT_ONCE]:
-            end = min(last + 1, start + _BLOCKS_AT_ONCE)
-            requests.append(("wallet/getblockbylimitnext", {"startNum": start, "endNum": end, "visible": True}))
-        genesis, *answers = self._node.batch(requests)
-        self._check_chain(genesis)
-        there = sorted((block for answer in answers for block in _listed(answer)), key=block_number)
+        self._check_chain(self._node.call("wallet/getblock", header_of(0)))
+        blocks: list[Block] = []
+        held = 0
+        while first + len(blocks) <= last and held <= MOST_ROWS:
+            start = first + len(blocks)
+            end = min(last + 1, start + self._at_once)
+            try:
+                part = self._part(range(start, end), contracts)
+            except TooMuch:
+                if end - start == 1:
+                    raise
+                self._at_once = (end - start) // 2
+                continue
+            self._at_once = min(_BLOCKS_AT_ONCE, 2 * self._at_once)
+            blocks += part
+            held += sum(map(rows_in, part))
+            if not linked(blocks):
+                raise Garbled("the blocks are of two branches")
+            if len(part) < end - start:
+                break
+        return blocks
+
+    def _part(self, numbers: range, contracts: Mapping[str, str]) -> list[Block]:
+        """The blocks of these numbers, fewer where the chain ends before."""
+        asked = {"startNum": numbers.start, "endNum": numbers.stop, "visible": True}
+        there = sorted(_listed(self._node.call("wallet/getblockbylimitnext", asked)), key=block_number)
         if len(there) > len(numbers):
             raise Garbled("the node tells more blocks than were asked for")
         headers = [parse_header(answer, number) for answer, number in zip(there, numbers, strict=False)]
@@ -157,18 +179,31 @@ class TronReader:
             raise Garbled("the node is on another chain")
 
     def _proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
-        txids = list(dict.fromkeys(transfer.txid for transfer in transfers))
-        plain = {transfer.txid for transfer in transfers if transfer.position == "native"}
-        requests: list[tuple[str, Any]] = []
-        for txid in txids:
-            requests.append(("wallet/gettransactioninfobyid", {"value": txid}))
-            requests += [("wallet/gettransactionbyid", {"value": txid})] if txid in plain else []
-        answers = iter(self._node.batch(requests))
-        proofs = {txid: (next(answers), next(answers) if txid in plain else None) for txid in txids}
+        of_one: dict[str, list[Transfer]] = {}
+        for transfer in transfers:
+            of_one.setdefault(transfer.txid, []).append(transfer)
+        happened: set[Transfer] = set()
+        for txid, info, transaction in self._proofs(of_one):
+            happened.update(transfer for transfer in of_one[txid] if self._happened(transfer, block, info, transaction))
         # After the infos: what they say was so in a chain that still has this block.
         if self._hash_in(self._node.call("wallet/getblock", header_of(block.number)), block.number) != block.hash:
             raise Garbled("the block fell out of the chain while it was read")
-        return [transfer for transfer in transfers if self._happened(transfer, block, *proofs[transfer.txid])]
+        return [transfer for transfer in transfers if transfer in happened]
+
+    def _proofs(self, of_one: Mapping[str, Sequence[Transfer]]) -> Iterator[tuple[str, Any, Any]]:
+        """Each transaction's id and info, and of those with a TRX transfer the transaction: some at a time, and one by one where
+        some do not fit. One may have as many logs as its energy pays for."""
+        txids = list(of_one)
+        plain = {txid for txid in txids if any(transfer.position == "native" for transfer in of_one[txid])}
+        for start in range(0, len(txids), _PROOFS_AT_ONCE):
+            some = txids[start : start + _PROOFS_AT_ONCE]
+            requests = [request for txid in some for request in _proof_of(txid, txid in plain)]
+            try:
+                answers: Iterator[Any] = iter(self._node.batch(requests))
+            except TooMuch:
+                answers = (self._node.call(*request) for request in requests)
+            for txid in some:
+                yield txid, next(answers), next(answers) if txid in plain else None
 
     def _receipt(self, txid: str) -> Receipt | None:
         info = row(self._node.call("wallet/gettransactioninfobyid", {"value": txid}), "an info")
@@ -215,6 +250,11 @@ class TronReader:
             return ask()
         except (RpcError, Garbled) as error:
             raise Unavailable(f"{self._network.slug}: {error}") from error
+
+
+def _proof_of(txid: str, plain: bool) -> list[tuple[str, Any]]:
+    info: tuple[str, Any] = ("wallet/gettransactioninfobyid", {"value": txid})
+    return [info, ("wallet/gettransactionbyid", {"value": txid})] if plain else [info]
 
 
 def header_of(number: int) -> dict[str, Any]:

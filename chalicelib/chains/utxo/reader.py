@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 from chalicelib.chains.answers import Garbled, hash32, member
-from chalicelib.chains.rpc import JsonRpc, Request, RpcError
+from chalicelib.chains.held import MOST_ROWS, rows_in
+from chalicelib.chains.rpc import JsonRpc, Request, RpcError, TooMuchTogether
 from chalicelib.chains.utxo.answers import number
 from chalicelib.chains.utxo.facts import GENESIS
 from chalicelib.chains.utxo.headers import read_header
@@ -26,7 +27,7 @@ from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 T = TypeVar("T")
 
 _AT_ONCE = 8_000_000
-"""Bytes of blocks in one answer. As JSON a block is some eight times as large, and has to fit into a function's memory."""
+"""Bytes of blocks asked for at once. As JSON a block is up to fourteen times as large: where that is too much, half of them."""
 
 
 class UtxoReader:
@@ -48,7 +49,8 @@ class UtxoReader:
         """Blocks `first` to `last` in order, fewer when the chain ends before. There are no contracts here.
 
         A block's transfers are its outputs above zero with an address, without a sender and without those of its coinbase. The
-        node's first block is asked for every time: a URL may come to mean another chain.
+        node's first block is asked for every time: a URL may come to mean another chain. Fewer blocks, too, where more would not
+        fit into memory.
         """
         return self._sure(lambda: self._blocks(first, last)) if first <= last else []
 
@@ -96,17 +98,35 @@ class UtxoReader:
     def _blocks(self, first: int, last: int) -> list[Block]:
         hashes = list(self._hashes(first, last).items())
         blocks: list[Block] = []
-        at_once = 1
-        while len(blocks) < len(hashes):
+        held, at_once, most = 0, 1, len(hashes)
+        while len(blocks) < len(hashes) and held <= MOST_ROWS:
             some = hashes[len(blocks) : len(blocks) + at_once]
-            answers = self._rpc.batch([("getblock", [hash_, 2]) for _, hash_ in some])
-            blocks += [parse_block(answer, *asked) for answer, asked in zip(answers, some, strict=True)]
-            sizes = [size for answer in answers if type(size := answer.get("size")) is int]
+            try:
+                part, largest = self._part(some)
+            except TooMuchTogether:
+                if len(some) == 1:
+                    raise
+                at_once = most = max(1, len(some) // 2)
+                continue
+            blocks += part
+            held += sum(map(rows_in, part))
             # Blocks differ: no more than twice as many as last time, and not more than fit if all are like the largest.
-            at_once = max(1, min(2 * at_once, _AT_ONCE // max(*sizes, 1))) if sizes else 1
+            at_once = max(1, min(2 * at_once, most, _AT_ONCE // largest)) if largest else 1
         if not linked(blocks):
             raise Garbled("the blocks are of two branches")
         return blocks
+
+    def _part(self, some: Sequence[tuple[int, str]]) -> tuple[list[Block], int]:
+        """The blocks of these numbers and hashes, and the size of the largest; 0 where the node does not tell it."""
+        requests: list[Request] = [("getblock", [hash_, 2]) for _, hash_ in some]
+        try:
+            answers = self._rpc.batch(requests)
+        except TooMuchTogether:
+            if len(some) > 1:
+                raise
+            answers = [self._rpc.call(*requests[0])]
+        blocks = [parse_block(answer, *asked) for answer, asked in zip(answers, some, strict=True)]
+        return blocks, max((size for answer in answers if type(size := answer.get("size")) is int), default=0)
 
     def _proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
         txids = [hash32(txid, "a transaction's id") for txid in dict.fromkeys(transfer.txid for transfer in transfers)]

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, Unmined
 from chalicelib.domain.restores import Usage
+from chalicelib.usecases.ports.failures import Unavailable
 
 
 class ChainReader(Protocol):
@@ -17,7 +18,10 @@ class ChainReader(Protocol):
         ...
 
     def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
-        """Blocks `first` to `last` in order, fewer when the chain ends before; transfers of `contracts` and native ones."""
+        """Blocks `first` to `last` in order, with transfers of `contracts` and native ones. Fewer when the chain ends before, or
+        when more would not fit into memory (a stranger decides how much a block has): then the first of them, one at least. Whoever
+        needs all of them asks again behind the last one (`every_block`).
+        """
         ...
 
     def headers(self, first: int, last: int) -> list[Header]:
@@ -48,6 +52,23 @@ class Witness(Protocol):
     def agreed(self, block: Block, transfers: Sequence[Transfer]) -> bool:
         """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Of `block`, number and hash count."""
         ...
+
+
+def every_block(reader: ChainReader, first: int, last: int, contracts: Collection[str]) -> Iterator[Block]:
+    """Blocks `first` to `last`, fewer when the chain ends before; read as many at a time as `reader` gives. Raises Unavailable,
+    also where they are of two branches."""
+    parent: str | None = None
+    while first <= last:
+        blocks = reader.blocks(first, last, contracts)
+        if not blocks:
+            return
+        if parent is not None and blocks[0].parent_hash != parent:
+            raise Unavailable("the chain changed while its blocks were read")
+        first, parent = blocks[-1].number + 1, blocks[-1].hash
+        # Nothing here holds them while the next ones are read.
+        blocks.reverse()
+        while blocks:
+            yield blocks.pop()
 
 
 class NodeHealth(Protocol):

@@ -1,0 +1,21 @@
+"""How much of blocks a reader holds at once. A stranger decides how much a block has, and a function has half a gigabyte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chalicelib.domain.chain import Block
+
+MOST_ROWS = 100_000
+"""Rows of blocks that a reader gives at once, and one block more: of 300 to 600 bytes each. Those of 50 full blocks of bsc are as
+many on an ordinary day; it gives the blocks before as a prefix, and whoever wants the rest asks again."""
+
+
+def full(blocks: Sequence[Block]) -> bool:
+    """Whether a reader that was asked for more gives no more than these, since they have all the rows that it holds."""
+    return sum(map(rows_in, blocks)) > MOST_ROWS
+
+
+def rows_in(block: Block) -> int:
+    """Transfers, senders and spent outputs: all that a block's size decides."""
+    return len(block.transfers) + len(block.sent.txids) + len(block.spent)
