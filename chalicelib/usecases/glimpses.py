@@ -12,11 +12,16 @@ mempool: what only stays away is orphaned after `GONE_MS`. Should it come back, 
 An output that was in no block itself is not remembered: who does not know it now may have lost it, and says nothing by that.
 
 What waits for the operator's own wallets is left to its block: nobody is told of it, and change of our own payments is no news.
+
+A mempool may be full, and a node slow: which transactions wait is read before the blocks, what they are behind everything that
+credits (`read`), with a time of its own. What there was no time for is read by the next polls, some of it beside what is new. A
+process that starts anew knows nothing of it and begins at a random place, so that none is always the last.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -43,6 +48,8 @@ MOST_FETCHED = 2_000
 """Transactions that one poll asks the node for."""
 FETCHED_AT_ONCE = 20
 """Each may be a hundred kilobytes, and more as the node tells it."""
+NEW_TO_OLD = 3
+"""Batches of new transactions for each batch of those that there was no time for before."""
 GONE_MS = 10 * 60 * 1000
 """How long a payment may be seen nowhere before it counts as gone."""
 _OPEN_AT_ONCE = 1_000
@@ -57,8 +64,8 @@ class Looks:
 
     waiting: frozenset[str] = frozenset()
     """The mempool when it was last looked into."""
-    unread: set[str] = field(default_factory=set)
-    """Transactions of it that there was no time for."""
+    unread: list[str] = field(default_factory=list)
+    """Transactions of it that there was no time for, the longest known first."""
     txids: dict[str, str] = field(default_factory=dict)
     """The transactions of open glimpses, by deposit."""
 
@@ -77,38 +84,52 @@ class Glimpses:
         self._network, self._mempool, self._store = network, mempool, store
         self._deposits, self._clock, self._looks = deposits, clock, looks
         self._matcher = Matcher(network, store, rules)
+        self._seen: tuple[frozenset[str], Cursor] | None = None
 
-    def look(self, scan: Callable[[], Cursor], more: Callable[[], bool]) -> Cursor:
-        """Look into the mempool, let `scan` pass the blocks to the tip, then record what is new and end what is gone.
+    def look(self, scan: Callable[[], Cursor]) -> Cursor:
+        """See what waits, then let `scan` pass the blocks to the tip. What is seen is told by `read`.
 
-        In this order: what was not waiting any more is in a block that `scan` passes, or gone. Raises Unavailable, Failures, and
-        what `scan` raises; where only the mempool can not be read, the blocks are scanned all the same.
+        In this order: what was not waiting any more is in a block that `scan` passes, or gone. Raises Unavailable, and what `scan`
+        raises; where only the mempool can not be read, the blocks are scanned all the same.
         """
+        self._seen = None
         try:
             waiting = self._mempool.waiting()
         except Exception:
             scan()
             raise
         cursor = scan()
+        self._seen = waiting, cursor
+        return cursor
+
+    def read(self, more: Callable[[], bool]) -> None:
+        """Read what is new of that which `look` saw, as far as there is time, and end what is gone. Raises Failures."""
+        if self._seen is None:
+            return
+        (waiting, cursor), self._seen = self._seen, None
         # What takes the place of another is there before that one goes: to its invoice it is one payment, not none.
         known = dict(self._looks.txids)
         with Each(f"{self._network.id}: first sight") as each:
             each.take("what is new", partial(self._record_new, waiting, cursor.tip, more))
             if cursor.number >= cursor.tip:
                 each.take("what is gone", partial(self._end_gone, waiting, known, cursor.tip, more))
-        return cursor
 
     def _record_new(self, waiting: frozenset[str], tip: int, more: Callable[[], bool]) -> None:
         """What came since the last look first: of a process' first look, and of a flood, the rest is read bit by bit."""
         looks = self._looks
-        fresh = waiting - looks.waiting - looks.unread
-        wanted = [*fresh, *(looks.unread & waiting)]
-        looks.waiting, looks.unread = waiting, set(wanted)
+        fresh = list(waiting - looks.waiting)
+        random.shuffle(fresh)
+        older = [txid for txid in looks.unread if txid in waiting]
+        looks.waiting, looks.unread = waiting, [*older, *fresh]
+        wanted = _mixed(fresh, older)[:MOST_FETCHED]
         with Each(f"{self._network.id}: new in the mempool") as each:
-            for start in range(0, min(len(wanted), MOST_FETCHED), FETCHED_AT_ONCE):
+            for start in range(0, len(wanted), FETCHED_AT_ONCE):
                 if start and not more():
                     return
-                each.take(f"from {start}", partial(self._record, wanted[start : start + FETCHED_AT_ONCE], waiting, tip, more))
+                some = wanted[start : start + FETCHED_AT_ONCE]
+                # A batch that can not be read, or told, must not be the first one of every poll.
+                looks.unread = [*_without(looks.unread, some), *some]
+                each.take(f"from {start}", partial(self._record, some, waiting, tip, more))
 
     def _record(self, txids: Sequence[str], waiting: Collection[str], tip: int, more: Callable[[], bool]) -> None:
         """Of what waits for one address a few are told, and the rest is left to its block. Without time the rest stays unread."""
@@ -127,11 +148,13 @@ class Glimpses:
                 if payee.tenant is None:
                     continue
                 if place >= AT_LEAST and not more():
+                    # The rest of it is told first by the next poll.
+                    self._looks.unread = [*txids, *_without(self._looks.unread, txids)]
                     return
                 coin = self._matcher.native() if transfer.contract is None else contracts[transfer.contract]
                 waits = _settled(found[transfer.txid], waiting)
                 each.take(f"{transfer.txid} {transfer.position}", partial(self._glimpse, coin, transfer, payee, waits, tip))
-        self._looks.unread.difference_update(txids)
+        self._looks.unread = _without(self._looks.unread, txids)
 
     def _glimpse(self, coin: Coin, transfer: Transfer, payee: Watched, waits: Unmined, tip: int) -> None:
         self._looks.txids[self._deposits.glimpse(self._network, coin, transfer, payee, waits, tip)] = transfer.txid
@@ -153,6 +176,8 @@ class Glimpses:
             found = [d for d in self._store.get_many([(Deposit, {"id": key}) for key in unknown]) if isinstance(d, Deposit)]
             found = [d for d in found if d.status == "pending" and d.block_number is None]
             spends = {d.txid: d.spends for d in found if d.spends and d.txid not in waiting}
+            if self._looks.unread:
+                spends = {}  # what took its place may be among them, and pay the same invoice: time decides
             ousted = self._ousted(spends, _MOST_ASKED - asked)
             asked += sum(map(len, spends.values()))
             with Each(f"{self._network.id}: glimpses") as each:
@@ -208,6 +233,21 @@ class Glimpses:
             log.info("%s: %s has changed meanwhile", self._network.id, deposit.id)
             return False
         return waits
+
+
+def _mixed(fresh: Sequence[str], older: Sequence[str]) -> list[str]:
+    """Batches of both, `NEW_TO_OLD` of what is new for one of the rest: a flood must not keep that unread for ever."""
+    step = NEW_TO_OLD * FETCHED_AT_ONCE
+    mixed: list[str] = []
+    for turn in range(max(-(-len(fresh) // step), -(-len(older) // FETCHED_AT_ONCE))):
+        mixed += fresh[turn * step : (turn + 1) * step]
+        mixed += older[turn * FETCHED_AT_ONCE : (turn + 1) * FETCHED_AT_ONCE]
+    return mixed
+
+
+def _without(txids: Sequence[str], some: Sequence[str]) -> list[str]:
+    left_out = set(some)
+    return [txid for txid in txids if txid not in left_out]
 
 
 def _settled(waits: Unmined, waiting: Collection[str]) -> Unmined:

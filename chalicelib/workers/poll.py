@@ -43,6 +43,8 @@ SCANNING = 3 / 4
 """The part of crediting in which blocks are read: what is deep enough is confirmed in the same poll, also in a long catch-up."""
 EXPIRING = 1 / 4
 """The part of the time left behind crediting in which invoices expire, if so many are due."""
+READING = 1 / 6
+"""The part of the run for what waits in a mempool, whatever time crediting took: of a full one some, the rest in the next polls."""
 LEAST = 1 / 10
 """The part of the run, once in crediting, once behind it, and half as much for rescans, that each realm has to itself, whatever the
 others take: also where a node that is slow has kept one of them beyond its time."""
@@ -96,9 +98,10 @@ class Poll:
         self.network = network
         self._reached: list[Cursor] = []
         """Where the scan stands; empty where it failed."""
+        self._glimpses = services().glimpses(network)
 
     def credit(self, deadline: Deadline) -> None:
-        """Undo what fell out of the chain, scan, confirm."""
+        """Undo what fell out of the chain, scan, confirm; then read what waits in the mempool."""
         network, wired = self.network, services()
         with in_realm(network.realm), Each(network.id) as each:
             if network.simulated:
@@ -107,6 +110,8 @@ class Poll:
             _undo(network, each, deadline)
             each.take("scan", partial(self._scan, deadline.part(SCANNING)))
             each.take("confirm", partial(self._confirm, deadline))
+            if self._glimpses is not None:
+                each.take("read the mempool", partial(self._glimpses.read, Deadline.after(SECONDS * READING)))
 
     def follow(self, deadline: Deadline) -> None:
         """Expire what was not paid, and bring on whatever of ours is out: half of the time that is left for each kind, so that
@@ -137,11 +142,10 @@ class Poll:
         return self._reached[-1]
 
     def _scan(self, more: Callable[[], bool]) -> None:
-        glimpses = services().glimpses(self.network)
-        if glimpses is None:
+        if self._glimpses is None:
             self._pass_blocks(more)
         else:
-            glimpses.look(partial(self._pass_blocks, more), more)
+            self._glimpses.look(partial(self._pass_blocks, more))
 
     def _confirm(self, more: Callable[[], bool]) -> None:
         for cursor in self._reached:

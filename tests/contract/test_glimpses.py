@@ -5,8 +5,10 @@ The mempool is one of our own here: it holds what the test puts there. A real no
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +21,7 @@ from chalicelib.usecases import glimpses as module
 from chalicelib.usecases.audit import audit
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
+from chalicelib.workers import poll
 from tests.support.shop import Node, Shop, bent_node
 from tests.support.stack import Stack
 
@@ -421,7 +424,8 @@ def test_late_in_a_flood_the_rest_is_read_the_next_time(coins: Coins, monkeypatc
     glimpses = services().glimpses(network)
     assert glimpses is not None
     for told in (2, 4, 5):
-        glimpses.look(lambda: services().scanner(network).poll(lambda: True), lambda: False)
+        glimpses.look(lambda: services().scanner(network).poll(lambda: True))
+        glimpses.read(lambda: False)
         assert len([each for each in crowd if services().store.get(Deposit, id=coins.id(each))]) == told
 
 
@@ -516,3 +520,112 @@ def test_a_release_of_what_waits_to_be_in_a_block(coins: Coins) -> None:
     coins.look()
     coins.confirm()
     assert (shop.available("btc"), coins.record(sent).flags) == ("0.1", ())
+
+
+class Pace:
+    """A clock for a poll, which a slow node moves; `steps` says when what was done, in seconds."""
+
+    def __init__(self, coins: Coins, patch: pytest.MonkeyPatch, seconds_a_batch: float) -> None:
+        self.now, self.steps = 0.0, dict[str, float]()
+        wired, real = services(), coins.pool.transactions
+
+        def transactions(txids: Sequence[str]) -> list[Unmined]:
+            self.now += seconds_a_batch
+            return real(txids)
+
+        def scanner(network: Network) -> Any:
+            found = real_scanner(network)
+            patch.setattr(found, "advance", self._timed("scan", found.advance))
+            patch.setattr(found, "confirm", self._timed("confirm", found.confirm))
+            return found
+
+        real_scanner = wired.scanner
+        patch.setattr(coins.pool, "transactions", transactions)
+        patch.setattr(wired, "scanner", scanner)
+        patch.setattr(time, "monotonic", lambda: self.now)
+
+    def _timed(self, name: str, step: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any) -> Any:
+            self.steps.setdefault(name, self.now)
+            return step(*arguments)
+
+        return timed
+
+
+def test_a_full_mempool_holds_up_no_crediting(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 transactions wait, the node takes 0.3 s for a batch, and the process is new."""
+    shop = coins.shop
+    paid = coins.send(shop.invoice("1", "btc")["address"], SATOSHIS)
+    coins.mine(paid)
+    shop.mine(CONFIRMATIONS)
+    coins.pool.held.update({f"{number:064x}": [] for number in range(20_000)})
+    pace = Pace(coins, monkeypatch, 0.3)
+    with contextlib.suppress(Exception):
+        poll.poll("bitcoin")
+    assert shop.balance("btc") == {**NOTHING, "available": "1"}
+    assert pace.steps == {"scan": 0.0, "confirm": 0.0}
+    assert 0 < len(coins.pool.asked) <= (poll.SECONDS * poll.READING / 0.3 + 1) * module.FETCHED_AT_ONCE
+    assert pace.now < poll.SECONDS * poll.READING + 0.31
+
+
+def test_a_full_mempool_is_read_over_many_polls_and_each_transaction_once(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more new ones than a poll can read: the older ones have their part, and none is read twice."""
+    monkeypatch.setattr(module, "MOST_FETCHED", 16)
+    monkeypatch.setattr(module, "FETCHED_AT_ONCE", 4)
+    first = [f"{number:064x}" for number in range(40)]
+    coins.pool.held.update({txid: [] for txid in first})
+    for turn in range(14):
+        coins.look()
+        coins.pool.held.update({f"{turn:032x}{number:032x}": [] for number in range(100, 120)})
+    assert set(first) <= set(coins.pool.asked)
+    assert len(coins.pool.asked) == len(set(coins.pool.asked))
+
+
+def test_a_process_that_starts_anew_begins_elsewhere(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_FETCHED", 20)
+    coins.pool.held.update({f"{number:064x}": [] for number in range(100)})
+    network, wired = coins.shop.realm_network(), services()
+    for _ in range(60):
+        deposits, clock = wired.deposits(network.realm), wired.clock_of(network.realm)
+        fresh = module.Glimpses(network, coins.pool, wired.store, deposits, wired.rules, clock, module.Looks())
+        fresh.look(lambda: wired.scanner(network).advance(lambda: True))
+        fresh.read(lambda: True)
+        if len(set(coins.pool.asked)) == 100:
+            break
+    assert len(set(coins.pool.asked)) == 100
+
+
+def test_a_batch_that_can_not_be_read_is_not_the_first_of_every_poll(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_FETCHED", 4)
+    monkeypatch.setattr(module, "FETCHED_AT_ONCE", 4)
+    coins.pool.held.update({f"{number:064x}": [] for number in range(12)})
+    real, bad = coins.pool.transactions, f"{7:064x}"
+
+    def transactions(txids: Sequence[str]) -> list[Unmined]:
+        found = real(txids)
+        if bad in txids:
+            raise Unavailable("one of them can not be read")
+        return found
+
+    monkeypatch.setattr(coins.pool, "transactions", transactions)
+    for _ in range(4):
+        coins.shop.stack.drain(only=("poll_bitcoin",), rounds=1, failures="count")
+    assert set(coins.pool.asked) == set(coins.pool.held)
+
+
+def test_what_was_seen_stays_while_its_replacement_may_be_unread(coins: Coins, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mempool is full and was read in part. What is ousted is orphaned once all is read, or after a while."""
+    shop = coins.shop
+    invoice = shop.invoice("1", "btc")
+    old = coins.send(invoice["address"], SATOSHIS, "aa" * 32, spends=COINS)
+    other = coins.send(shop.invoice("1", "btc")["address"], SATOSHIS, "a1" * 32)
+    coins.look()
+    monkeypatch.setattr(module, "MOST_FETCHED", 0)
+    new = coins.send(invoice["address"], SATOSHIS, "bb" * 32, spends=COINS, replaces=old.txid)
+    coins.look()
+    assert [coins.record(t).status for t in (old, other)] == ["pending", "pending"]
+    assert shop.status(invoice) == "confirming"
+    monkeypatch.setattr(module, "MOST_FETCHED", 2_000)
+    coins.look()
+    assert [coins.record(t).status for t in (old, new, other)] == ["orphaned", "pending", "pending"]
+    assert shop.status(invoice) == "confirming"

@@ -363,7 +363,7 @@ def test_what_can_not_be_restored_is_said(stack: Stack, operator: Operator, tmp_
     assert told["networks"][0]["watched"] == 50  # an unfinished search of before there were ceilings goes on, as far as the others
 
 
-def test_blocks_that_are_read_one_at_a_time(
+def test_blocks_that_are_read_a_few_at_a_time(
     stack: Stack, operator: Operator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader gives no more at once than it can hold: the search through blocks goes on behind that."""
@@ -378,7 +378,7 @@ def test_blocks_that_are_read_one_at_a_time(
         return [Header(block.number, block.hash, block.parent_hash, block.time) for block in real(reader, start, end, ())]
 
     monkeypatch.setattr(SandboxReader, "headers", headers)
-    monkeypatch.setattr(SandboxReader, "blocks", lambda *asked: real(*asked)[:1])
+    monkeypatch.setattr(SandboxReader, "blocks", lambda *asked: real(*asked)[:20])
     lose_the_store()
     assert operator("seed-restore", str(backup)) == 0, operator.sorry
     owner = operator.json("merchant", "The operator")["merchant"]
