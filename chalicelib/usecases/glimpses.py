@@ -102,17 +102,18 @@ class Glimpses:
         self._seen = waiting, cursor
         return cursor
 
-    def read(self, more: Callable[[], bool]) -> None:
-        """Read what is new of that which `look` saw, as far as there is time, and end what is gone. Raises Failures."""
+    def read(self, recording: Callable[[], bool], ending: Callable[[], bool]) -> None:
+        """Read what is new of that which `look` saw while there is time for `recording`, and end what is gone while there is time
+        for `ending`: a flood of the one leaves time for the other. Raises Failures."""
         if self._seen is None:
             return
         (waiting, cursor), self._seen = self._seen, None
         # What takes the place of another is there before that one goes: to its invoice it is one payment, not none.
         known = dict(self._looks.txids)
         with Each(f"{self._network.id}: first sight") as each:
-            each.take("what is new", partial(self._record_new, waiting, cursor.tip, more))
+            each.take("what is new", partial(self._record_new, waiting, cursor.tip, recording))
             if cursor.number >= cursor.tip:
-                each.take("what is gone", partial(self._end_gone, waiting, known, cursor.tip, more))
+                each.take("what is gone", partial(self._end_gone, waiting, known, cursor.tip, ending))
 
     def _record_new(self, waiting: frozenset[str], tip: int, more: Callable[[], bool]) -> None:
         """What came since the last look first: of a process' first look, and of a flood, the rest is read bit by bit."""
@@ -180,8 +181,11 @@ class Glimpses:
                 spends = {}  # what took its place may be among them, and pay the same invoice: time decides
             ousted = self._ousted(spends, _MOST_ASKED - asked)
             asked += sum(map(len, spends.values()))
+            found.sort(key=lambda d: d.txid not in ousted and d.txid not in waiting and self._waited_for(d))
             with Each(f"{self._network.id}: glimpses") as each:
-                for deposit in found:
+                for place, deposit in enumerate(found):
+                    if place >= AT_LEAST and not more():
+                        break
                     gone = deposit.txid in ousted
                     each.take(deposit.id, partial(self._end, deposit, gone, deposit.txid in waiting, still, tip))
             if len(works) < _OPEN_AT_ONCE or not more():
@@ -215,6 +219,10 @@ class Glimpses:
             self._deposits.vanish(self._network, deposit.id, tip)
         elif self._judge(deposit, waits, tip):
             still[deposit.id] = deposit.txid
+
+    def _waited_for(self, deposit: Deposit) -> bool:
+        """Whether it is known to be missing, and not for too long yet: nothing is to be done about it now."""
+        return deposit.missing_since is not None and self._clock.now_ms() - deposit.missing_since < GONE_MS
 
     def _judge(self, deposit: Deposit, waits: bool, tip: int) -> bool:
         """Note that it is missing, or waits again; end it when it was missing for too long. Whether all is well with it."""

@@ -111,7 +111,8 @@ class Poll:
             each.take("scan", partial(self._scan, deadline.part(SCANNING)))
             each.take("confirm", partial(self._confirm, deadline))
             if self._glimpses is not None:
-                each.take("read the mempool", partial(self._glimpses.read, Deadline.after(SECONDS * READING)))
+                reading = Deadline.after(SECONDS * READING)
+                each.take("read the mempool", partial(self._glimpses.read, reading.part(3 / 4), reading))
 
     def follow(self, deadline: Deadline) -> None:
         """Expire what was not paid, and bring on whatever of ours is out: half of the time that is left for each kind, so that

@@ -18,11 +18,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from chalicelib import wiring
-from chalicelib.chains.sandbox.reader import SandboxReader
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, account_xpubs
 from chalicelib.domain.addresses import Address, Watched, Xpub
-from chalicelib.domain.chain import Header
 from chalicelib.domain.ids import MerchantId, tenant_id
 from chalicelib.domain.index_pools import STEP
 from chalicelib.domain.restores import INDEXES, Restore
@@ -361,27 +359,3 @@ def test_what_can_not_be_restored_is_said(stack: Stack, operator: Operator, tmp_
     store.commit([Save(Restore(services().catalogue("test").networks["tron"].id, 10, 5, 1))])
     told = operator.json("restore", "--realm", "test", "--merchant", owner, "--network", "tron", "--gap", "7")
     assert told["networks"][0]["watched"] == 50  # an unfinished search of before there were ceilings goes on, as far as the others
-
-
-def test_blocks_that_are_read_a_few_at_a_time(
-    stack: Stack, operator: Operator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A reader gives no more at once than it can hold: the search through blocks goes on behind that."""
-    backup = tmp_path / "seed.json"
-    assert operator("seed-backup", str(backup)) == 0, operator.sorry
-    first, second = (make(stack, "bitcoin")["address"] for _ in range(2))
-    pay("bitcoin", "btc", first)
-    pay("bitcoin", "btc", second)
-    real = SandboxReader.blocks
-
-    def headers(reader: SandboxReader, start: int, end: int) -> list[Header]:
-        return [Header(block.number, block.hash, block.parent_hash, block.time) for block in real(reader, start, end, ())]
-
-    monkeypatch.setattr(SandboxReader, "headers", headers)
-    monkeypatch.setattr(SandboxReader, "blocks", lambda *asked: real(*asked)[:20])
-    lose_the_store()
-    assert operator("seed-restore", str(backup)) == 0, operator.sorry
-    owner = operator.json("merchant", "The operator")["merchant"]
-    told = operator.json("restore", "--realm", "test", "--merchant", owner, *GAP)
-    found = {row["network"]: row["found"] for row in told["networks"]}
-    assert found["test:bitcoin"] == 2

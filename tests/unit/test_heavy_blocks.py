@@ -28,9 +28,12 @@ from chalicelib.chains.tron.reader import TronReader
 from chalicelib.chains.utxo import reader as utxo_reader
 from chalicelib.chains.utxo.reader import UtxoReader
 from chalicelib.domain.catalogue import Network, default_networks
-from chalicelib.domain.chain import Block
+from chalicelib.domain.chain import Block, Transfer
+from chalicelib.domain.restores import Restore
+from chalicelib.usecases import restoring
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, every_block
+from chalicelib.usecases.restoring import Restorer
 from tests.support.heavy_coins import TRC20, TronBlocks, UtxoBlocks
 from tests.support.heavy_node import OURS, TOKEN, EvmBlocks, read_apart, served
 
@@ -251,3 +254,26 @@ def test_logs_that_a_node_refuses_are_read_of_each_receipt(monkeypatch: pytest.M
             mine = [t for t in whole[0].transfers if t.recipient == OURS]
             assert reader.proven(whole[0], mine) == mine
             assert reader.first_logs(whole[0], [t.txid for t in mine]) == {mine[0].txid: 0, mine[1].txid: 71}
+
+
+def test_a_search_through_blocks_goes_on_behind_a_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a restore, on a network whose nodes know no addresses."""
+    ours = {f"place {n}": (n, f"place {n}", "") for n in range(12)}
+    chain = [Block(n, f"h{n}", f"h{n - 1}", n, [Transfer(f"t{n}", "out:0", None, "", f"place {n}", 1)]) for n in range(12)]
+    found: list[str] = []
+
+    class Held:
+        def blocks(self, first: int, last: int, contracts: Any) -> list[Block]:
+            return chain[first : last + 1][:5]
+
+    reader: Any = Held()
+    nothing: Any = None
+    search = Restorer(NETWORKS["bitcoin"], reader, nothing, nothing, nothing, nothing, nothing)
+    monkeypatch.setattr(search, "_up_to", lambda end: ours)
+    monkeypatch.setattr(search, "_keep", lambda hits, _: found.extend(hits) or len(hits))
+    monkeypatch.setattr(restoring, "batch_blocks", lambda _: 50)
+    restore = Restore(NETWORKS["bitcoin"].id, 20, 0, 0, from_block=0, next_block=0, to_block=11)
+    for reached in (5, 10, 12):
+        restore = search._blocks(restore)
+        assert restore.next_block == reached
+    assert (sorted(found), restore.found, restore.highest) == (sorted(ours), 12, 11)
