@@ -30,6 +30,7 @@ from chalicelib.workers.deadlines import Deadline
 if TYPE_CHECKING:
     from chalicelib.usecases.bundle_settlement import BundleSettlement
     from chalicelib.usecases.coin_move_following import CoinMoveFollowing
+    from chalicelib.usecases.glimpses import Glimpses
     from chalicelib.usecases.move_following import MoveFollowing
     from chalicelib.usecases.settlement import Settlement
 
@@ -69,6 +70,8 @@ def poll(slug: str) -> None:
     polls = [Poll(network) for network in active]
     with Each(f"polling {slug}") as each:
         _in_turn(each, {one.network.id: one.credit for one in polls}, crediting, LEAST * SECONDS)
+        for one in polls:
+            each.take(one.network.id, one.read_mempool)
         _in_turn(each, {one.network.id: one.follow for one in polls}, whole, LEAST * SECONDS)
         # What has time comes last, and after all realms: a long rescan must hold up none.
         _in_turn(each, {network.id: partial(_rescan, network) for network in active}, whole, LEAST * SECONDS / 2)
@@ -92,16 +95,17 @@ def _put_back(network: Network) -> bool:
 
 
 class Poll:
-    """One poll of one network: `credit`, then `follow`. Both raise `Failures`, and take every step all the same."""
+    """One poll of one network: `credit`, `read_mempool`, `follow`. All raise `Failures`, and take every step all the same."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
         self._reached: list[Cursor] = []
         """Where the scan stands; empty where it failed."""
-        self._glimpses = services().glimpses(network)
+        self._glimpses: Glimpses | None = None
+        """Those of a network with a mempool, once this poll has scanned."""
 
     def credit(self, deadline: Deadline) -> None:
-        """Undo what fell out of the chain, scan, confirm; then read what waits in the mempool."""
+        """Undo what fell out of the chain, scan, confirm."""
         network, wired = self.network, services()
         with in_realm(network.realm), Each(network.id) as each:
             if network.simulated:
@@ -110,9 +114,13 @@ class Poll:
             _undo(network, each, deadline)
             each.take("scan", partial(self._scan, deadline.part(SCANNING)))
             each.take("confirm", partial(self._confirm, deadline))
-            if self._glimpses is not None:
-                reading = Deadline.after(SECONDS * READING)
-                each.take("read the mempool", partial(self._glimpses.read, reading.part(3 / 4), reading))
+
+    def read_mempool(self) -> None:
+        """Tell what waits there, and end what is gone, with a time of its own."""
+        if self._glimpses is not None:
+            reading = Deadline.after(SECONDS * READING)
+            with in_realm(self.network.realm):
+                self._glimpses.read(reading.part(3 / 4), reading)
 
     def follow(self, deadline: Deadline) -> None:
         """Expire what was not paid, and bring on whatever of ours is out: half of the time that is left for each kind, so that
@@ -143,6 +151,7 @@ class Poll:
         return self._reached[-1]
 
     def _scan(self, more: Callable[[], bool]) -> None:
+        self._glimpses = services().glimpses(self.network)
         if self._glimpses is None:
             self._pass_blocks(more)
         else:
