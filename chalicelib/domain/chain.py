@@ -122,7 +122,7 @@ class Cursor:
     whoever finds it finishes the work. `halted` says why a network no longer credits. `tip` is the chain's height when
     last seen. `ranges_to` is the last block of a backlog that was cut into ranges, None while there is none. From block
     `noted_from` on sightings of our transactions are complete (`domain.sightings`), None where they are not even of the block that
-    it stands at. Times in milliseconds since 1970.
+    it stands at; no block before it is younger than `noted_at`. Times in milliseconds since 1970.
     """
 
     network: NetworkId
@@ -137,6 +137,7 @@ class Cursor:
     halted: str | None = None
     ranges_to: int | None = None
     noted_from: int | None = None
+    noted_at: int | None = None
     version: int = 1
 
     def behind(self, hashes: Mapping[str, str], time: int, tip: int, keep: int, now_ms: int) -> Cursor:
@@ -159,7 +160,11 @@ class Cursor:
 
     def noted(self, first: int) -> Cursor:
         """This cursor where sightings are complete from block `first` on: as far back as they were, where they were before."""
-        return replace(self, noted_from=first if self.noted_from is None else min(first, self.noted_from))
+        if self.noted_from is None or self.noted_at is None:
+            # Whatever is before the block that it stands at now was there when it got there.
+            least = first if self.noted_from is None else min(first, self.noted_from)
+            return replace(self, noted_from=least, noted_at=self.updated_at)
+        return replace(self, noted_from=min(first, self.noted_from))
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,6 +261,7 @@ RECORDS: dict[str, Kind] = {
     "BalanceBooking": Kind("chain", lambda r: f"booked#{r.network}#{r.address}"),
     "Reconciled": Kind("chain", lambda r: f"reconciled#{r.network}"),
     "ReconcileRound": Kind("chain", lambda r: f"round#{r.network}"),
+    "AskingRound": Kind("chain", lambda r: f"asking#{r.network}", lambda r: r.kind),
     "ReconciliationOrder": Kind("chain", lambda r: f"reconcile#{r.realm}"),
     "Comparison": Kind("chain", lambda r: f"comparing#{r.network}"),
     "ComparisonReport": Kind("chain", lambda r: f"compared#{r.network}"),

@@ -93,7 +93,7 @@ class Backlog:
             now = self._clock.now_ms()
             after = cursor.behind(first.hashes, first.block_time, tip, self._network.reorg_depth, now)
             # One that was cut before there were sightings leaves a gap: they are complete behind it.
-            after = after.noted(first.first) if first.noted else replace(after, noted_from=first.last + 1)
+            after = after.noted(first.first) if first.noted else replace(after, noted_from=first.last + 1, noted_at=now)
             after = replace(after, ranges_to=cursor.ranges_to if out else None)
             self._store.commit([Save(after), *_gone(first)])
             cursor = after

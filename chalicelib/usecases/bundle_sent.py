@@ -63,6 +63,10 @@ class SentTogether:
         """Nothing: a transaction of many payments is replaced once, by `bundle_settlement`."""
         return []
 
+    def overdue(self, withdrawal: Withdrawal, order: PaymentOrder, now: int) -> bool:
+        """False: see `renewal`."""
+        return False
+
     def ours(self, order: PaymentOrder) -> Ours:
         """By the coins that the first of them spends, and so each."""
         self.transactions(order)

@@ -26,6 +26,7 @@ from chalicelib.domain.given_up import GivenUp
 from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.work import Work
 from chalicelib.usecases.bundle_parts import bundle_work, members
 from chalicelib.usecases.bundle_sent import SentTogether
 from chalicelib.usecases.changes import Change, Close, Save
@@ -41,6 +42,10 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.switch import stopped
+from chalicelib.usecases.transactions.answers import Answers
+from chalicelib.usecases.transactions.asking import Asking
+from chalicelib.usecases.transactions.notes import Notes
+from chalicelib.usecases.transactions.sorting import Out, Sorted
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.withdrawal_steps import bounced, payout_command
@@ -63,31 +68,53 @@ class BundleSettlement:
         renewals: RenewalRules,
         verdicts: Verdicts,
         rates_of: RatesOf,
+        answers: Answers | None = None,
     ) -> None:
+        """`answers` as in `Settlement`."""
+        self._answers = answers or Answers(reader)
         self._rates_of = rates_of
-        self._network, self._reader = network, reader
+        self._network = network
         self._store, self._rules, self._clock, self._renewals = store, rules, clock, renewals
         self._verdicts = verdicts
-        self._attempts = CoinAttempts(network, reader, payer, store, clock, verdicts, sent.broadcast)
+        self._attempts = CoinAttempts(network, reader, payer, store, clock, verdicts, sent.broadcast, self._answers)
         self.waits_for_scan = False
         """As in `Settlement`."""
 
     def follow(self, more: Callable[[], bool]) -> int:
-        """Look at every bundle that is not at its end, oldest first; how many. Stops when `more` says so.
+        """Look at the bundles that are due, and at some of the others (`transactions.sorting`); how many.
 
-        Raises Unavailable, Failures.
+        Stops when `more` says so. Raises Unavailable, Failures.
         """
-        looked, scanned = 0, None
         self.waits_for_scan = False
+        found, scanned, now = Sorted(), None, self._clock.now_ms()
         with Each(f"{self._network.id}: bundles") as each:
             for works in pages_of(self._store, "bundle", self._network.id):
                 scanned = scanned or self._verdicts.scanned()
-                for work in works:
-                    if not more():
-                        return looked
-                    each.take(work.id, partial(until_settled, partial(self._look, work.id, scanned)))
-                    looked += 1
-        return looked
+                bundles = self._store.get_many([(Bundle, {"id": work.id}) for work in works])
+                outs = [self._out(work, bundle, scanned, now) for work, bundle in zip(works, bundles, strict=True)]
+                found.add([out for out in outs if out is not None], Notes(self._network, self._store, scanned), now)
+            if scanned is None:
+                return 0
+            self.waits_for_scan, at = found.ripens, scanned
+            due, quiet = found.ended()
+            asking = Asking(self._network, self._store, self._clock, "bundle")
+            return asking.take(
+                due, quiet, more, lambda work: each.take(work.id, partial(until_settled, partial(self._look, work.id, at)))
+            )
+
+    def _out(self, work: Work, bundle: Bundle | None, scanned: Scanned, now: int) -> Out | None:
+        """None for one that is settled, watched, and still in the chain."""
+        if bundle is None or bundle.state == "dead" or (bundle.state == "signed" and not bundle.signed):
+            return Out(work, asks=True)
+        if bundle.state == "settled":
+            number = bundle.block_number or 0
+            stands = self._answers.hash_at(number, scanned) == bundle.block_hash
+            return None if stands and number > scanned.height - self._network.reorg_depth else Out(work, asks=True)
+        if bundle.state != "signed":
+            return None  # its withdrawals are open payouts: the function that signs is asked for them
+        return self._attempts.out(
+            work, bundle, [coin.outpoint for coin in bundle.signed[-1].inputs], overdue=self._overdue(bundle, now)
+        )
 
     def _look(self, bundle_id: str, scanned: Scanned) -> None:
         bundle = self._store.get(Bundle, id=bundle_id)
@@ -108,7 +135,7 @@ class BundleSettlement:
     # In the chain, or not
 
     def _await(self, bundle: Bundle, scanned: Scanned) -> None:
-        found, somewhere = self._attempts.mined(bundle.signed)
+        found, somewhere = self._attempts.mined(bundle.signed, scanned)
         if found is not None:
             self._count(bundle, *found, scanned)
             return
@@ -151,7 +178,7 @@ class BundleSettlement:
     def _watch(self, bundle: Bundle, scanned: Scanned) -> None:
         """See that it stays in the chain as deep as a reorganisation is followed; undo its settlement when it does not."""
         number = bundle.block_number or 0
-        found = self._reader.block_hash(number)
+        found = self._answers.hash_at(number, scanned)
         if found is None:
             return  # the node is behind, or a shorter branch has won for a moment
         if found != bundle.block_hash:
@@ -181,9 +208,8 @@ class BundleSettlement:
         news = News(now)
         changes: list[Change] = []
         if newest.raw is not None and not bundle.renew:
-            waited = now - max(newest.signed_at, bundle.updated_at)
             replaced = len(bundle.earlier)
-            if waited < self._renewals.patience(bundle.priority, self._network.block_time, replaced):
+            if not self._overdue(bundle, now):
                 return
             if self._renewals.worn_out(replaced):
                 log.error("ALARM %s: %s was replaced %d times and is in no block", self._network.id, bundle.id, replaced)
@@ -195,6 +221,10 @@ class BundleSettlement:
         if withdrawal is not None:
             news.command(payout_command(withdrawal))
         self._store.commit([*changes, *news.emit()])
+
+    def _overdue(self, bundle: Bundle, now: int) -> bool:
+        waited = now - max(0 if bundle.newest is None else bundle.newest.signed_at, bundle.updated_at)
+        return waited >= self._renewals.patience(bundle.priority, self._network.block_time, len(bundle.earlier))
 
     def _die(self, bundle: Bundle) -> None:
         log.error("ALARM %s: %s can not be mined any more: its payments fail", self._network.id, bundle.id)

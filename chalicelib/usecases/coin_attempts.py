@@ -12,6 +12,7 @@ from chalicelib.domain.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.sightings import by_inputs
+from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Save
 from chalicelib.usecases.given_up import GivenUps
 from chalicelib.usecases.losses import Losses
@@ -21,6 +22,8 @@ from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.answers import Answers
+from chalicelib.usecases.transactions.sorting import Out
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
@@ -54,18 +57,20 @@ class CoinAttempts:
         clock: Clock,
         verdicts: Verdicts,
         broadcast: Callable[[str], None],
+        answers: Answers,
     ) -> None:
-        self._network, self._reader, self._payer, self._store = network, reader, payer, store
+        self._answers = answers
+        self._network, self._payer, self._store = network, payer, store
         self._clock, self._verdicts, self._broadcast = clock, verdicts, broadcast
         self._losses, self._gaps = Losses(network, reader, store), NoteGaps(network, store)
         self._given_ups = GivenUps(network, store, self._losses, verdicts)
 
-    def mined(self, attempts: Sequence[A]) -> tuple[tuple[A, Receipt] | None, bool]:
+    def mined(self, attempts: Sequence[A], scanned: Scanned) -> tuple[tuple[A, Receipt] | None, bool]:
         """The attempt that is in a block of the chain, with its receipt; and whether one is in any block at all."""
         somewhere = False
         for attempt in attempts:
-            receipt = self._reader.receipt(attempt.txid or "")
-            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+            receipt = self._answers.receipt(attempt.txid or "")
+            if receipt is not None and self._answers.in_chain(receipt, scanned):
                 return (attempt, receipt), True
             somewhere = somewhere or receipt is not None
         return None, somewhere
@@ -89,6 +94,20 @@ class CoinAttempts:
         """
         denied = [name for name, found in zip(needed, self._payer.unspent(needed), strict=True) if found is None]
         return bool(denied) and None in self._payer.unspent(denied, mempool=False)
+
+    def out(self, work: Work, record: Bundle | CoinMove, needed: Sequence[str], overdue: bool) -> Out:
+        """How a record that is signed is sorted; `needed` are the coins that each of its attempts spends."""
+        newest = record.newest
+        asks = record.renew or record.doubtful_since is not None or self._given_ups.decided(record.id)
+        return Out(
+            work,
+            by_inputs(record.txids, needed),
+            record.created_at,
+            0 if newest is None else newest.signed_at,
+            asks=asks or newest is None or newest.raw is None,
+            undone=record.round > 0,
+            overdue=overdue,
+        )
 
     def fate(self, record: R, needed: Sequence[str], scanned: Scanned) -> tuple[Fate, R]:
         """What can become of a record none of whose attempts is in a block by the nodes' word; and the record, with when it was
@@ -116,7 +135,7 @@ class CoinAttempts:
     def watched_enough(self, record: Bundle | CoinMove, scanned: Scanned) -> bool:
         """Whether a dead record needs no more looks: as many blocks again as a reorganisation is followed have passed. One that the
         chain has after all is told of once, with what an operator needs: what was given back is gone then."""
-        found, _ = self.mined(record.signed)
+        found, _ = self.mined(record.signed, scanned)
         if found is None:
             since = record.doubtful_since
             return since is None or scanned.height - since >= 2 * self._network.reorg_depth

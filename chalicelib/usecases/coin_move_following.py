@@ -33,6 +33,7 @@ from chalicelib.domain.given_up import GivenUp
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.renewals import RenewalRules
+from chalicelib.domain.work import Work, WorkKind
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.coin_attempts import CoinAttempts
 from chalicelib.usecases.coin_move_approval import Consolidations, sent
@@ -58,6 +59,10 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.transactions.answers import Answers
+from chalicelib.usecases.transactions.asking import Asking
+from chalicelib.usecases.transactions.notes import Notes
+from chalicelib.usecases.transactions.sorting import Out, Sorted
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 
@@ -84,27 +89,50 @@ class CoinMoveFollowing:
         renewals: RenewalRules,
         verdicts: Verdicts,
     ) -> None:
-        self._network, self._reader, self._payer, self._store = network, reader, payer, store
+        self._network, self._payer, self._store = network, payer, store
         self._rules, self._clock, self._renewals, self._verdicts = rules, clock, renewals, verdicts
         self._shown = Consolidations(store, rules, network)
-        self._attempts = CoinAttempts(network, reader, payer, store, clock, verdicts, payer.broadcast)
+        self._answers = Answers(reader)
+        self._attempts = CoinAttempts(network, reader, payer, store, clock, verdicts, payer.broadcast, self._answers)
         self.waits_for_scan = False
         """As in `Settlement`."""
 
     def follow(self, more: Callable[[], bool]) -> int:
-        """Look at every coin move that is not at its end; how many. Stops when `more` says so. Raises Unavailable, Failures."""
-        looked, scanned = 0, None
+        """Look at the coin moves that are due, and at some of the others (`transactions.sorting`); how many.
+
+        Stops when `more` says so. Raises Unavailable, Failures.
+        """
         self.waits_for_scan = False
+        looked = 0
         with Each(f"{self._network.id}: coin moves") as each:
-            for kind, look in (("coinmoved", self._watch), ("coinmove", self._look)):
-                for works in pages_of(self._store, kind, self._network.id):  # type: ignore[arg-type]
-                    scanned = scanned or self._verdicts.scanned()
-                    for work in works:
-                        if not more():
-                            return looked
-                        each.take(work.id, partial(until_settled, partial(look, work.id, scanned)))
-                        looked += 1
+            looked += self._go("coinmoved", self._watch, more, each)
+            looked += self._go("coinmove", self._look, more, each)
         return looked
+
+    def _go(self, kind: WorkKind, look: Callable[[str, Scanned], None], more: Callable[[], bool], each: Each) -> int:
+        found, scanned, now = Sorted(), None, self._clock.now_ms()
+        for works in pages_of(self._store, kind, self._network.id):
+            scanned = scanned or self._verdicts.scanned()
+            moves = self._store.get_many([(CoinMove, {"network": self._network.id, "id": work.id}) for work in works])
+            outs = [self._out(work, move, scanned, now) for work, move in zip(works, moves, strict=True)]
+            found.add([out for out in outs if out is not None], Notes(self._network, self._store, scanned), now)
+        if scanned is None:
+            return 0
+        self.waits_for_scan |= found.ripens
+        due, quiet = found.ended()
+        at = scanned
+        asking = Asking(self._network, self._store, self._clock, kind)
+        return asking.take(due, quiet, more, lambda work: each.take(work.id, partial(until_settled, partial(look, work.id, at))))
+
+    def _out(self, work: Work, move: CoinMove | None, scanned: Scanned, now: int) -> Out | None:
+        """None for one that is settled, watched, and still in the chain."""
+        if move is not None and move.state == "settled" and move.block_number is not None:
+            stands = self._answers.hash_at(move.block_number, scanned) == move.block_hash
+            if stands and move.block_number > scanned.height - self._network.reorg_depth:
+                return None
+        if move is None or move.state != "signed" or move.booked < len(move.inputs):
+            return Out(work, asks=True)
+        return self._attempts.out(work, move, move.outpoints, overdue=self._overdue(move, now))
 
     def _look(self, move_id: str, scanned: Scanned) -> None:
         move = self._read(move_id)
@@ -179,7 +207,7 @@ class CoinMoveFollowing:
     # In the chain, or not
 
     def _await(self, move: CoinMove, scanned: Scanned) -> None:
-        found, somewhere = self._attempts.mined(move.signed)
+        found, somewhere = self._attempts.mined(move.signed, scanned)
         if found is not None:
             self._count(move, *found, scanned)
             return
@@ -202,12 +230,16 @@ class CoinMoveFollowing:
             self._ask(move)  # at every poll until it is done: a command may be lost
             return
         replaced = len(move.earlier)
-        if now - max(newest.signed_at, move.updated_at) < self._renewals.patience("low", self._network.block_time, replaced):
+        if not self._overdue(move, now):
             return
         if self._renewals.worn_out(replaced):
             log.error("ALARM %s: %s was replaced %d times and is in no block", self._network.id, move.id, replaced)
             return
         self._ask(move, Save(replace(move, renew=True).next(now)))
+
+    def _overdue(self, move: CoinMove, now: int) -> bool:
+        waited = now - max(0 if move.newest is None else move.newest.signed_at, move.updated_at)
+        return waited >= self._renewals.patience("low", self._network.block_time, len(move.earlier))
 
     # Settled
 
@@ -261,7 +293,7 @@ class CoinMoveFollowing:
         number = move.block_number
         if move.state != "settled" or number is None:
             return  # undone between two reads
-        found = self._reader.block_hash(number)
+        found = self._answers.hash_at(number, scanned)
         if found is None:
             return  # the node is behind, or a shorter branch has won for a moment
         if found != move.block_hash:

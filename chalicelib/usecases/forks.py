@@ -48,7 +48,10 @@ class Forks:
             raise Unavailable(f"the node of {self._network.id} does not have block {number}")
         at, recent = headers[-1], {str(header.number): header.hash for header in headers}
         now = self._clock.now_ms()
-        return Cursor(self._network.id, at.number, at.hash, at.time, tip, now, recent=recent, noted_from=at.number + 1)
+        noted_from = at.number + 1
+        return Cursor(
+            self._network.id, at.number, at.hash, at.time, tip, now, recent=recent, noted_from=noted_from, noted_at=now
+        )  # fmt: skip
 
     def resume(self, cursor: Cursor, from_block: int | None) -> Cursor:
         """Take a halted network up again, by an operator's decision: everything that the cursor remembers is orphaned, and what

@@ -35,15 +35,22 @@ class GivenUps:
 
         With an alarm, since the caller carries it out. Raises Unavailable.
         """
-        if self._open is None:
-            self._open = {decision.id: decision for decision in open_decisions(self._store, self._network)}
-        decision = self._open.get(id)
+        decision = self._decisions().get(id)
         if decision is None or scanned.unsure:
             return None
         if self._losses.mined(ours, scanned) is not None or not self._verdicts.untold(ours.txids):
             return None
         log.error("ALARM %s: %s is given up, as %s decided: %s", self._network.id, id, decision.by, decision.reason)
         return decision
+
+    def decided(self, id: str) -> bool:
+        """Whether there is a decision about it that is not carried out, or watched. Raises Unavailable."""
+        return id in self._decisions()
+
+    def _decisions(self) -> dict[str, GivenUp]:
+        if self._open is None:
+            self._open = {decision.id: decision for decision in open_decisions(self._store, self._network)}
+        return self._open
 
 
 def open_decisions(store: Store, network: Network) -> list[GivenUp]:

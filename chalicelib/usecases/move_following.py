@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,11 +15,12 @@ from chalicelib.domain.sightings import Ours
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Change, Save, Still
 from chalicelib.usecases.given_up import GivenUps
-from chalicelib.usecases.losses import Losses
+from chalicelib.usecases.losses import Losses, has_nonces
 from chalicelib.usecases.move_booking import MoveBooking
 from chalicelib.usecases.move_planning import planned
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
+from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
@@ -27,6 +28,11 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.stuck import Stuck
 from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.switch import put_back
+from chalicelib.usecases.traces import traces_of
+from chalicelib.usecases.transactions.answers import Answers
+from chalicelib.usecases.transactions.asking import Asking
+from chalicelib.usecases.transactions.notes import Notes
+from chalicelib.usecases.transactions.sorting import Out, Sorted
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 
@@ -51,30 +57,55 @@ class MoveFollowing:
         verdicts: Verdicts,
         stuck: Stuck,
         booking: MoveBooking,
+        rules: AddressRules,
         loans: Mapping[MoveKind, Stuck] | None = None,
     ) -> None:
         """`loans`: what knows when a loan is stuck, by its kind, where the network has any."""
         self._network, self._reader, self._payer, self._verdicts = network, reader, payer, verdicts
         self._store, self._clock, self._stuck, self._booking = store, clock, stuck, booking
+        self._answers, self._rules = Answers(reader), rules
         self._loans, self._losses = loans or {}, Losses(network, reader, store)
         self._given_ups = GivenUps(network, store, self._losses, verdicts)
         self.waits_for_scan = False
         """Whether something was met that is deep enough by the node's height and not by what was scanned yet."""
 
     def follow(self, more: Callable[[], bool]) -> None:
-        """Look at every open move, oldest first: ask for signatures, send again what the chain lost, settle what is final.
+        """Look at the open moves that are due, and at some of the others: ask for signatures, send again what the chain lost,
+        settle what is final (`transactions.sorting`).
 
         Stops when `more` says that the time is over. Raises Unavailable, Failures.
         """
-        scanned: Scanned | None = None
         self.waits_for_scan = False
+        found, scanned, now = Sorted(), None, self._clock.now_ms()
         with Each(f"{self._network.id}: moves") as each:
             for works in pages_of(self._store, "move", self._network.id):
                 scanned = scanned or self._verdicts.scanned()
-                for work in works:
-                    if not more():
-                        return
-                    each.take(work.id, partial(until_settled, partial(self._look, work, scanned)))
+                found.add(self._out(works, now), Notes(self._network, self._store, scanned), now)
+            if scanned is None:
+                return
+            self.waits_for_scan, at = found.ripens, scanned
+            due, quiet = found.ended()
+            asking = Asking(self._network, self._store, self._clock, "move")
+            asking.take(due, quiet, more, lambda work: each.take(work.id, partial(until_settled, partial(self._look, work, at))))
+
+    def _out(self, works: Sequence[Work], now: int) -> list[Out]:
+        wanted = [(Move, {"network": self._network.id, "id": work.id}) for work in works]
+        moves: list[Move | None] = self._store.get_many(wanted)
+        return [self._sorted_by(work, move, now) for work, move in zip(works, moves, strict=True)]
+
+    def _sorted_by(self, work: Work, move: Move | None, now: int) -> Out:
+        if move is None or move.at_rest or not move.attempts:
+            return Out(work, asks=True)  # no node is asked about it
+        return Out(
+            work,
+            traces_of(self._network, self._rules, move),
+            move.created_at,
+            move.signed_at,
+            asks=move.renew or move.usurped is not None or self._given_ups.decided(move.id),
+            undone=move.round > 0,
+            overdue=self._stuck_of(move).overdue(move, "normal", move.updated_at, now),
+            line=(move.source, move.nonce) if has_nonces(self._network) and move.nonce is not None else None,
+        )
 
     def watch(self, more: Callable[[], bool]) -> None:
         """Undo settled moves whose block fell out of the chain. Raises Unavailable, Failures."""
@@ -93,10 +124,10 @@ class MoveFollowing:
             return
         mined = False
         for attempt in move.attempts:
-            receipt = self._reader.receipt(attempt.txid)
-            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+            receipt = self._answers.receipt(attempt.txid)
+            if receipt is not None and self._answers.in_chain(receipt, scanned):
                 self.waits_for_scan |= self._booking.ripen(move, attempt, receipt, scanned)
-                self._alone(move, attempt.txid)
+                self._alone(move, attempt.txid, scanned)
                 return
             mined = mined or receipt is not None
         if mined:
@@ -126,11 +157,11 @@ class MoveFollowing:
         news.command(move_command(move))
         self._store.commit([Save(replace(move, updated_at=news.at, version=move.version + 1)), *news.emit()])
 
-    def _alone(self, move: Move, mined: str) -> None:
+    def _alone(self, move: Move, mined: str, scanned: Scanned) -> None:
         """Nonces and expiries forbid that two attempts are mined. Should it happen, somebody has to know."""
         for txid in move.txids:
-            receipt = None if txid == mined else self._reader.receipt(txid)
-            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+            receipt = None if txid == mined else self._answers.receipt(txid)
+            if receipt is not None and self._answers.in_chain(receipt, scanned):
                 log.error("ALARM %s: %s and %s are both in the chain for %s", self._network.id, mined, txid, move.id)
 
     def _send_again(self, move: Move) -> None:

@@ -38,6 +38,10 @@ class Sent(Protocol):
         Nothing where it is not due. Safe to call at every poll. Raises Unavailable."""
         ...
 
+    def overdue(self, withdrawal: Withdrawal, order: PaymentOrder, now: int) -> bool:
+        """Whether it has waited too long for a block, so that its replacement may be due. No node is asked."""
+        ...
+
     def ours(self, order: PaymentOrder) -> Ours:
         """The transactions of `order` by what they are met in blocks. Raises Unavailable."""
         ...
@@ -93,6 +97,9 @@ class SentAlone:
         # Asked for at every poll until it is done: a command may be lost.
         news.command(payout_command(withdrawal))
         return [] if order.renew else [Save(replace(order, renew=True, version=order.version + 1))]
+
+    def overdue(self, withdrawal: Withdrawal, order: PaymentOrder, now: int) -> bool:
+        return self._stuck.overdue(order, withdrawal.priority, withdrawal.updated_at, now)
 
     def lost(self, order: PaymentOrder, scanned: Scanned) -> bool:
         return self._stuck.lost(self.ours(order), scanned)

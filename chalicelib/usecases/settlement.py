@@ -33,6 +33,8 @@ from chalicelib.usecases.sent import Sent
 from chalicelib.usecases.sweeping import is_open, pages_of
 from chalicelib.usecases.switch import put_back, stopped
 from chalicelib.usecases.traces import traces_of
+from chalicelib.usecases.transactions.answers import Answers
+from chalicelib.usecases.transactions.payments import PaymentsOut
 from chalicelib.usecases.trying import Each, until_settled
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 from chalicelib.usecases.watching import Watch
@@ -69,7 +71,10 @@ class Settlement:
         clock: Clock,
         verdicts: Verdicts,
         rates_of: RatesOf,
+        answers: Answers | None = None,
     ) -> None:
+        """`answers` are shared with whoever follows the same transactions in this run."""
+        self._answers = answers or Answers(reader)
         self._rates_of = rates_of
         self._network, self._reader, self._sent, self._verdicts = network, reader, sent, verdicts
         self.waits_for_scan = False
@@ -79,21 +84,23 @@ class Settlement:
         self._given_ups = GivenUps(network, store, self._losses, verdicts)
 
     def follow(self, more: Callable[[], bool]) -> int:
-        """Look at every payment that is out, oldest first: send again what the chain lost, settle what is final; how many.
+        """Look at the payments that are out and due, and at some of the others: send again what the chain lost, settle what is
+        final; how many (`transactions.sorting`, `transactions.asking`).
 
         Stops when `more` says that the time is over. Raises Unavailable, Failures.
         """
-        looked, scanned = 0, None
         self.waits_for_scan = False
+        out: PaymentsOut | None = None
         with Each(f"{self._network.id}: payments") as each:
             for works in pages_of(self._store, "sent", self._network.id):
-                scanned = scanned or self._verdicts.scanned()
-                for work in works:
-                    if not more():
-                        return looked
-                    each.take(work.id, partial(until_settled, partial(self._look, work, scanned)))
-                    looked += 1
-        return looked
+                if out is None:
+                    scanned = self._verdicts.scanned()
+                    out = PaymentsOut(self._network, self._store, self._clock, self._sent, self._given_ups, scanned)
+                out.add(works)
+            if out is None:
+                return 0
+            self.waits_for_scan = out.ripens
+            return out.take(more, lambda work: each.take(work.id, partial(until_settled, partial(self._look, work, scanned))), each)
 
     def _look(self, work: Work, scanned: Scanned) -> None:
         tenant, withdrawal_id = payout_parts(work)
@@ -106,10 +113,10 @@ class Settlement:
             raise LookupError(f"{withdrawal.id} is {withdrawal.status} without signed bytes")
         mined = False
         for attempt in attempts:
-            receipt = self._reader.receipt(attempt.txid)
-            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+            receipt = self._answers.receipt(attempt.txid)
+            if receipt is not None and self._answers.in_chain(receipt, scanned):
                 self._count(withdrawal, order, attempt, receipt, scanned)
-                self._alone(order, attempt, attempts)
+                self._alone(order, attempt, attempts, scanned)
                 return
             mined = mined or receipt is not None
         ours = self._sent.ours(order)
@@ -151,11 +158,11 @@ class Settlement:
         if counted != withdrawal:
             self._store.commit([Save(replace(counted, version=withdrawal.version + 1))])
 
-    def _alone(self, order: PaymentOrder, paid: Attempt, attempts: tuple[Attempt, ...]) -> None:
+    def _alone(self, order: PaymentOrder, paid: Attempt, attempts: tuple[Attempt, ...], scanned: Scanned) -> None:
         """Nonces, inputs and expiries forbid that two attempts are mined. Should it happen, somebody has to know."""
         for other in attempts:
-            receipt = None if other.txid == paid.txid else self._reader.receipt(other.txid)
-            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
+            receipt = None if other.txid == paid.txid else self._answers.receipt(other.txid)
+            if receipt is not None and self._answers.in_chain(receipt, scanned):
                 log.error("ALARM %s: %s and %s are both in the chain for %s", self._network.id, paid.txid, other.txid, order.id)
 
     def _send_again(self, withdrawal: Withdrawal, order: PaymentOrder, attempts: tuple[Attempt, ...]) -> Withdrawal:

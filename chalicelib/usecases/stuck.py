@@ -70,7 +70,7 @@ class Stuck:
         milliseconds. `stake` is what would be paid twice if nodes lied: a coin and its units. Raises Unavailable.
         """
         as_it_was, txids = Standing(False, signed.usurped), ours.txids
-        if not txids or not self._rules.stuck(signed, priority, since, self._network.block_time, now):
+        if not txids or not self.overdue(signed, priority, since, now):
             return as_it_was
         nonce = self._payer.explain(unsigned).nonce
         if nonce is not None:
@@ -113,6 +113,10 @@ class Stuck:
             return Standing(False, signed.usurped)  # or mined since it was looked at
         self._alarm("%s: a transaction that is not ours used the nonce %d of %s", name, nonce, wallet)
         return Standing(False, Usurped(scanned.tip, scanned.epoch, following))
+
+    def overdue(self, signed: Signed, priority: Priority, since: int, now: int) -> bool:
+        """Whether it has waited too long for a block. No node is asked."""
+        return self._rules.stuck(signed, priority, since, self._network.block_time, now)
 
     def affordable(self, signed: Signed, fee: int) -> bool:
         """Whether a replacement may cost `fee`."""

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from chalicelib.domain.catalogue import AGREEMENT_USD, Network
 from chalicelib.domain.chain import Cursor, Receipt
@@ -25,6 +26,7 @@ from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.sightings import Ours, Seen, Sighting
 from chalicelib.usecases.large_payments import worth_more
 from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, Jury
 from chalicelib.usecases.ports.store import Store
 
@@ -34,8 +36,9 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Scanned:
     """How far a network is scanned: `height`, never above what the node has; `recent` are the hashes of the last blocks, `epoch`
-    counts the reorganisations that were followed, `noted_from` is the block that sightings are complete from
-    (`Cursor`). `unsure`: the network is halted, or a reorganisation is being followed: what the chain is, is not decided."""
+    counts the reorganisations that were followed, `noted_from` is the block that sightings are complete from, and no block before
+    it is younger than `noted_at` (`Cursor`). `unsure`: the network is halted, or a reorganisation is being followed: what the
+    chain is, is not decided."""
 
     height: int
     tip: int
@@ -43,6 +46,7 @@ class Scanned:
     epoch: int = 0
     noted_from: int | None = None
     unsure: bool = False
+    noted_at: int | None = None
 
     def depth(self, number: int) -> int:
         """Blocks from `number` to the last one scanned, both counted."""
@@ -61,7 +65,7 @@ def scanned_so_far(network: Network, reader: ChainReader, store: Store) -> Scann
         return Scanned(-1, tip, {})
     stands = cursor.number if cursor.rewind_to is None else min(cursor.number, cursor.rewind_to)
     unsure = cursor.halted is not None or cursor.rewind_to is not None
-    return Scanned(min(stands, tip), tip, cursor.recent, cursor.epoch, cursor.noted_from, unsure)
+    return Scanned(min(stands, tip), tip, cursor.recent, cursor.epoch, cursor.noted_from, unsure, cursor.noted_at)
 
 
 class Verdicts:
@@ -70,6 +74,7 @@ class Verdicts:
     def __init__(self, network: Network, reader: ChainReader, store: Store, rates: RatesOf, clock: Clock) -> None:
         self._network, self._reader, self._store = network, reader, store
         self._rates, self._clock = rates, clock
+        self._told: dict[str, tuple[list[Receipt | None], Iterator[Receipt | None]]] = {}
 
     def scanned(self) -> Scanned:
         """As of now. Raises Unavailable."""
@@ -95,7 +100,7 @@ class Verdicts:
         if not isinstance(self._reader, Jury) or (paid(said) and not self._large(asset, units)):
             return said
         told: list[Receipt | None] = []
-        for receipt in self._reader.testimonies(said.txid):
+        for receipt in self._testimonies(said.txid, self._reader):
             told.append(receipt)
             if receipt is None or not paid(receipt) or not scanned.holds(receipt):
                 continue
@@ -117,6 +122,20 @@ class Verdicts:
             *(self._network.id, said.txid, len(told), self._reader.members, words),
         )
         return None
+
+    def _testimonies(self, txid: str, jury: Jury) -> Iterator[Receipt | None]:
+        """Of each node that answers, asked when the next is taken: once, however many payments share the transaction."""
+        told, rest = self._told.setdefault(txid, ([], jury.testimonies(txid)))
+        for place in count():
+            if place == len(told):
+                try:
+                    told.append(next(rest))
+                except StopIteration:
+                    return
+                except Unavailable:
+                    del self._told[txid]
+                    raise
+            yield told[place]
 
     def _met(self, ours: Ours | None, said: Receipt) -> bool:
         """Whether the scanner met the transaction of a receipt in the very block that it names."""

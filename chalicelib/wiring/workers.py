@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.staking import Staker
     from chalicelib.usecases.stray_returns import StrayReturns
     from chalicelib.usecases.stuck import Stuck
+    from chalicelib.usecases.transactions.answers import Answers
     from chalicelib.usecases.turns import Turns
     from chalicelib.usecases.verdicts import Verdicts
 
@@ -203,14 +204,20 @@ class WorkerServices(CoinMoveServices):
         losses, verdicts = self.losses(network), self.verdicts(network)
         return GivenUpWatching(network, self.store, self.rules, clock, losses, verdicts, self.rates, payer)
 
-    def settlement(self, network: Network) -> Settlement:
+    def answers(self, network: Network) -> Answers:
+        """What nodes tell, for those who follow the same transactions in one run."""
+        from chalicelib.usecases.transactions.answers import Answers
+
+        return Answers(self.reader(network))
+
+    def settlement(self, network: Network, answers: Answers | None = None) -> Settlement:
         from chalicelib.usecases.settlement import Settlement
 
         clock = self.clock_of(network.realm)
-        verdicts = self.verdicts(network)
-        return Settlement(network, self.reader(network), self.sent(network), self.store, self.rules, clock, verdicts, self.rates)
+        reader, verdicts, sent = self.reader(network), self.verdicts(network), self.sent(network)
+        return Settlement(network, reader, sent, self.store, self.rules, clock, verdicts, self.rates, answers)
 
-    def bundle_settlement(self, network: Network) -> BundleSettlement:
+    def bundle_settlement(self, network: Network, answers: Answers | None = None) -> BundleSettlement:
         """For networks of coins."""
         from chalicelib.usecases.bundle_sent import SentTogether
         from chalicelib.usecases.bundle_settlement import BundleSettlement
@@ -218,7 +225,9 @@ class WorkerServices(CoinMoveServices):
         payer, clock = self.coin_payer(network), self.clock_of(network.realm)
         sent = SentTogether(self.store, payer)
         reader, verdicts = self.reader(network), self.verdicts(network)
-        return BundleSettlement(network, reader, payer, sent, self.store, self.rules, clock, self.renewals, verdicts, self.rates)
+        return BundleSettlement(
+            network, reader, payer, sent, self.store, self.rules, clock, self.renewals, verdicts, self.rates, answers
+        )  # fmt: skip
 
     def moves(self, network: Network) -> MoveFollowing:
         """For a network of accounts."""
@@ -229,7 +238,7 @@ class WorkerServices(CoinMoveServices):
         booking = MoveBooking(network, reader, self.store, self.rules, clock, verdicts)
         return MoveFollowing(
             network, reader, self.payer(network), self.store, clock, verdicts, self.stuck(network), booking,
-            self._stuck_loans(network),
+            self.rules, self._stuck_loans(network),
         )  # fmt: skip
 
     def move_fees(self, network: Network) -> MoveFees:

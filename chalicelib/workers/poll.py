@@ -1,7 +1,8 @@
 """Once a minute per network: scan new blocks, confirm deposits, then follow what is out. Both realms, one after the other.
 
 Crediting comes first and has a deadline of its own, in every realm: however much is out and however slowly nodes answer, it costs
-no payer a poll. What is out has the time that is left, in shares.
+no payer a poll. What is out has the time that is left, in shares: whatever was not reached comes first in the next poll
+(`usecases.transactions.asking`).
 
 Blocks are read before what is out is looked at: what becomes of a transaction is decided by the blocks that it was met in, or was
 not (money rule 13). Before the blocks only what fell out of the chain is undone: the cursor must not stand on a new branch while
@@ -214,9 +215,11 @@ def _let_rest(network: Network, each: Each, more: Callable[[], bool]) -> None:
 def _followed(network: Network) -> dict[str, Settlement | BundleSettlement | CoinMoveFollowing | MoveFollowing]:
     """Whatever was signed and is not final, by what it is called."""
     wired = services()
-    payments = {"settle payments": wired.settlement(network)}
+    answers = wired.answers(network)
+    payments = {"settle payments": wired.settlement(network, answers)}
     if pays_from_coins(network):
-        return {**payments, "bundles": wired.bundle_settlement(network), "coin moves": wired.coin_moves(network)}
+        bundles = wired.bundle_settlement(network, answers)
+        return {**payments, "bundles": bundles, "coin moves": wired.coin_moves(network)}
     return {**payments, "moves": wired.moves(network)}
 
 

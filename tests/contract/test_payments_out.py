@@ -7,17 +7,21 @@ from dataclasses import replace
 
 import pytest
 
+from chalicelib.domain.asking import FIRST_MS, ROUND_MS
+from chalicelib.domain.chain import Cursor
+from chalicelib.domain.sightings import Sighting, nonce_subject
 from chalicelib.usecases.changes import Change, Open, Save
 from chalicelib.usecases.withdrawal_steps import order_of, sent_work
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, Shop
-from tests.support.slow_nodes import slowed
+from tests.support.slow_nodes import Slowness, slowed
 from tests.support.stack import Stack
 
 ANSWER = 0.1
 """Seconds that a node takes for one answer."""
 SETTLED_IN = 100
 """Seconds after which what was signed is no longer asked about in every poll, and did not wait too long for a block yet."""
+assert FIRST_MS < SETTLED_IN * 1000 < 180_000
 
 
 @pytest.fixture
@@ -54,6 +58,14 @@ def poll(shop: Shop) -> None:
     shop.stack.drain(only=(f"poll_{shop.network}",), rounds=1)
 
 
+def asked(shop: Shop, slowness: Slowness, later: int = 60) -> list[str]:
+    """Whose receipts the next poll, so many seconds later, asks for."""
+    shop.wait(later)
+    slowness.receipts.clear()
+    poll(shop)
+    return list(slowness.receipts)
+
+
 @pytest.mark.parametrize("count", [0, 500])
 @pytest.mark.parametrize("since", [SETTLED_IN, 600])
 def test_deposits_are_credited_in_the_same_poll_however_much_is_out(
@@ -73,3 +85,88 @@ def test_deposits_are_credited_in_the_same_poll_however_much_is_out(
     poll(shop)
     assert shop.status(invoice) == "completed"
     assert slowness.now - begun < 31
+
+
+def test_what_was_not_noted_is_asked_about_once_in_a_round(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, txids = out(shop, 20)
+    shop.wait(SETTLED_IN - 60)
+    slowness = slowed(shop, monkeypatch, ANSWER)
+    assert sorted(asked(shop, slowness)) == sorted(txids)
+    assert asked(shop, slowness) == [], "nothing was noted, and nothing is due"
+    assert slowness.asked["broadcast"] == 20
+    later = [asked(shop, slowness) for _ in range(ROUND_MS // 60_000 - 1)]
+    assert all(each in ([], txids[:1]) for each in later[:-1]), "the first has waited too long: it is looked at in every poll"
+    assert sorted(later[-1]) == sorted(txids), "in the next round all again"
+
+
+def test_what_was_noted_is_asked_about_at_once_and_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    withdrawal, (first, *_) = out(shop, 20)
+    shop.wait(SETTLED_IN - 60)
+    slowness = slowed(shop, monkeypatch, ANSWER)
+    asked(shop, slowness)
+    assert asked(shop, slowness) == []
+    shop.chain().settle(first, "confirm")
+    assert asked(shop, slowness) == [first]
+    assert shop.withdrawal(withdrawal)["status"] == "confirmed"
+
+
+def test_what_was_noted_and_is_not_deep_enough_is_counted_without_a_question(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    withdrawal = shop.withdraw("0.01")
+    shop.turn()
+    shop.wait(SETTLED_IN)
+    slowness = slowed(shop, monkeypatch, ANSWER)
+    for depth in range(2, CONFIRMATIONS):
+        shop.mine(1)
+        assert asked(shop, slowness) == []
+        shown = shop.withdrawal(withdrawal)
+        assert (shown["status"], shown["confirmations"]) == ("confirming", depth)
+    shop.mine(1)
+    assert len(asked(shop, slowness)) == 1
+    assert shop.withdrawal(withdrawal)["status"] == "confirmed"
+
+
+def test_all_have_their_turn_however_little_time_there_is(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place is stored: each poll is a process of its own."""
+    _, txids = out(shop, 100)
+    shop.wait(SETTLED_IN)
+    slowness = slowed(shop, monkeypatch, 3 * ANSWER)
+    polls: list[list[str]] = []
+    while len(set().union(*polls)) < len(txids):
+        polls.append(asked(shop, slowness, later=1))
+        assert len(polls) < 10, "they starve"
+    assert len(polls) > 2
+    assert sorted(txid for poll in polls for txid in poll) == sorted(txids), "each once"
+
+
+def test_no_note_ends_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is mined and was not noted is found by the round, by its receipt (money rule 13)."""
+    withdrawal, (first,) = out(shop, 1)
+    shop.wait(SETTLED_IN - 60)
+    slowness = slowed(shop, monkeypatch, ANSWER)
+    asked(shop, slowness)
+    shop.chain().settle(first, "confirm")
+    shop.wait(60)
+    network, order = shop.realm_network(), shop.order(withdrawal)
+    monkeypatch.setattr("chalicelib.usecases.sightings.Noting.note", lambda *_: None)
+    begun = services().clock.now_ms()
+    while shop.withdrawal(withdrawal)["status"] != "confirmed":
+        asked(shop, slowness)
+        assert services().clock.now_ms() - begun < ROUND_MS + 61_000
+    subject = nonce_subject(services().rules.storage_form(network.slug, order.wallet), order.nonce)
+    assert services().store.get(Sighting, network=network.id, subject=subject) is None
+
+
+def test_where_blocks_may_have_it_that_are_not_noted_it_is_asked_about_in_every_poll(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, (first,) = out(shop, 1)
+    shop.wait(SETTLED_IN - 60)
+    slowness = slowed(shop, monkeypatch, ANSWER)
+    asked(shop, slowness)
+    assert asked(shop, slowness) == []
+    at = services().store.get(Cursor, network=shop.realm_network().id)
+    assert at is not None
+    services().store.commit([Save(replace(at, noted_from=None, noted_at=None, version=at.version + 1))])
+    assert asked(shop, slowness) == [first], "as after an upgrade"
+    shop.mine(1)
+    assert asked(shop, slowness) == [first], "notes of later blocks say nothing of those before"

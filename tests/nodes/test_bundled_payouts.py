@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from urllib3.util import parse_url
 
 from chalicelib import wiring
 from chalicelib.domain.addresses import Wallet
@@ -15,10 +18,12 @@ from chalicelib.domain.ids import network_id
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.audit import audit
 from chalicelib.wiring import services
+from chalicelib.workers import deadlines
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
-from infra.local.nodes import Bcoin, UtxoNode
+from infra.local.nodes import Bcoin, Litecoin, UtxoNode
 from infra.local.utxo import units_of
+from tests.support.node_proxy import NodeProxy
 from tests.support.stack import Stack, first_stack
 
 pytestmark = pytest.mark.nodes
@@ -175,3 +180,51 @@ def _kept_when_its_coin_is_spent_twice(shop: Shop) -> None:
         shop.node.mine(64)
         shop.run()
     assert (shop.status(withdrawal), shop.available()) == ("confirming", reserved)
+
+
+TOGETHER = 100
+
+
+def test_deposits_are_credited_while_two_hundred_payments_are_out(
+    aws: LocalAws, litecoin: Litecoin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the poll's clock the node takes 50 ms for each answer. Once the payments are deep enough, each of their transactions is
+    asked for once."""
+    monkeypatch.setenv("LIVE_CHAINS", "litecoin=regtest")
+    wiring.forget()
+    with NodeProxy(litecoin.url) as proxy:
+        login = parse_url(litecoin.url).auth
+        shop = Shop(first_stack(aws, {"litecoin": NodeInfo(proxy.url.replace("//", f"//{login}@"))}), litecoin)
+        shop.fund()
+        for _ in range(2):
+            outputs = [{"to_address": shop.node.new_address(), "amount": "0.001"} for _ in range(TOGETHER)]
+            shop.post("/v1/withdrawals", batch_withdrawal={"network": "litecoin", "coin": "ltc", "outputs": outputs})
+            shop.run()
+        assert [(len(bundle.payouts), bundle.state) for bundle in shop.bundles()] == [(TOGETHER, "signed")] * 2
+        invoice = shop.post("/v1/invoices", currency="ltc", amount="1", network="litecoin")
+        paid = shop.node.send(invoice["address"], COIN)
+        shop.node.mine_block([shop.node.raw(paid)])
+        for _ in range(CONFIRMATIONS - 3):
+            shop.node.mine_block()
+        shop.node.mine(2)  # the payments are in a block, and not deep enough
+
+        def poll() -> Counter[str]:
+            before = len(proxy.asked)
+            shop.minutes += 1
+            services().clock.shift_ms = shop.minutes * 60_000
+            shop.stack.drain(only=("poll_litecoin",), rounds=1)
+            return Counter(proxy.asked[before:])
+
+        monkeypatch.setattr(deadlines, "time", SimpleNamespace(monotonic=lambda: 0.05 * len(proxy.asked)))
+        asked = poll()
+        assert shop.stack.call("GET", "/v1/invoices", shop.key, query={"id": invoice["id"]}).json["status"] == "completed"
+        assert asked["getrawtransaction"] <= 1, "the deposit's alone"
+        shop.node.mine(CONFIRMATIONS - 2)
+        asked = poll()
+        assert (asked["getrawtransaction"], asked["getblockheader"]) == (2, 2), asked
+        assert asked["getblockhash"] < 40
+        print("ASKED", asked)
+    assert {w.status for w in services().store.every(Withdrawal)} == {"confirmed"}
+    assert {bundle.state for bundle in shop.bundles()} == {"settled"}
+    assert audit(services().store) == []
+    wiring.forget()

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from chalicelib.domain.addresses import Address, Wallet, Watched
+from chalicelib.domain.asking import AskingRound
 from chalicelib.domain.balance_bookings import Reconciled
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.claims import LogClaim
@@ -29,6 +30,7 @@ from chalicelib.domain.merchants import Tally
 from chalicelib.domain.moves import Move
 from chalicelib.domain.node_silence import NodeSilence
 from chalicelib.domain.redelivery import LatestRedelivery, RedeliveryJob
+from chalicelib.domain.sightings import Sighting
 from chalicelib.domain.turns import SweepCursor, Turn
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
@@ -44,6 +46,8 @@ KEYS: dict[type, tuple[str, ...]] = {
     LatestRedelivery: ("tenant", "endpoint_id"),
     SweepCursor: ("id",),
     NodeSilence: ("network",),
+    AskingRound: ("network", "kind"),
+    Sighting: ("network", "subject"),
     EventRecord: ("tenant", "id"),
     OutboxRow: ("id",),
     Tally: ("tenant", "of"),

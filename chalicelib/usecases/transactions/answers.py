@@ -36,8 +36,10 @@ class Answers:
         return self._asked(number)
 
     def in_chain(self, receipt: Receipt, scanned: Scanned) -> bool:
-        """Whether its block is one of the chain."""
-        return self.hash_at(receipt.block_number, scanned) == receipt.block_hash
+        """Whether its block is one of the chain by the node's own word: where the scan remembers another one there, the node is
+        asked, and what follows from that is decided by whoever compares the two (`Verdicts.believed`)."""
+        number, hash_ = receipt.block_number, receipt.block_hash
+        return self.hash_at(number, scanned) == hash_ or self._asked(number) == hash_
 
     def _stands(self, scanned: Scanned) -> int:
         """The highest remembered block that the chain still has; -1 where it has none of them."""

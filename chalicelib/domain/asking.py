@@ -1,0 +1,57 @@
+"""When nodes are asked about a transaction of ours that is out: at once where something was noted of it, else now and then. Pure.
+
+The scanner notes our transactions in the blocks that it passes (`domain.sightings`). A note is a hint that it is worth asking. No
+note ends nothing (money rule 13): all that is out is asked about again in rounds. Times in milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.work import Work, WorkKind
+
+ROUND_MS = 300_000
+"""A round begins so long after the one before: what nodes forgot is sent again, what was mined and not noted is found."""
+FIRST_MS = 90_000
+"""What was signed so lately is asked about in each poll: who signed it may have died before sending it."""
+SLACK_MS = 10_000
+"""How far the clocks of two functions may be apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskingRound:
+    """How far a network has come in asking about what is out of one kind of open work.
+
+    `after` is the place in the round that began at `began_at`, None where that is complete. `cut` is where the last run ran out of
+    time among what is due in every poll, empty where it did not.
+    """
+
+    network: NetworkId
+    kind: WorkKind
+    began_at: int = 0
+    after: str | None = None
+    cut: str = ""
+    version: int = 0
+
+    def at(self, now: int) -> AskingRound:
+        """This round, or the next one where that is due. A clock that was set back makes it due."""
+        if self.after is None and not 0 <= now - self.began_at < ROUND_MS:
+            return replace(self, began_at=now, after="")
+        return self
+
+
+def place_of(work: Work) -> str:
+    """Where it stands among its like: as the store sorts them."""
+    return f"{work.order}#{work.id}"
+
+
+def turned(works: list[Work], cut: str) -> list[Work]:
+    """`works` beginning behind `cut`, the ones before it last."""
+    return [work for work in works if place_of(work) > cut] + [work for work in works if place_of(work) <= cut]
+
+
+def covered(created_at: int, noted_at: int | None) -> bool:
+    """Whether all blocks that can have what was created then are noted, as far as they are scanned: none of those without notes is
+    younger than `noted_at` (`Cursor`)."""
+    return noted_at is not None and created_at >= noted_at + SLACK_MS
