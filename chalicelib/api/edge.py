@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from chalice.app import Request, Response
 
-from chalicelib.api import auth, body, errors, idempotency, resources
+from chalicelib.api import auth, body, errors, fault_metric, idempotency, resources
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.idempotency import Replay
 from chalicelib.api.rendering import to_json
@@ -41,17 +41,27 @@ _JSON = {"Content-Type": "application/json"}
 
 
 def middleware(request: Request, get_response: Callable[[Request], Response]) -> Response:
-    """Chalice's HTTP middleware: the request by thread, and our shape also where Chalice itself refuses."""
+    """Chalice's HTTP middleware: the request by thread, our shape also where Chalice itself refuses, and every 500 counted."""
     token = _request.set(request)
     try:
-        response = get_response(request)
-        if response.status_code == 405:
-            return _refused(request, NotFound(f"There is no {request.method} here", {"path": request.path}))
+        response = _answered(request, get_response)
+        if response.status_code >= 500:
+            fault_metric.count(str(request.context.get("resourcePath") or ""), request_id_of(request))
         return response
-    except Exception as error:  # noqa: BLE001 - the last fence: what is behind it is the caller
-        return _refused(request, _unexpected(error, request_id_of(request), request.path))
     finally:
         _request.reset(token)
+
+
+def _answered(request: Request, get_response: Callable[[Request], Response]) -> Response:
+    try:
+        response = get_response(request)
+    except Exception as error:  # noqa: BLE001 - the last fence: what is behind it is the caller
+        return _refused(request, _unexpected(error, request_id_of(request), request.path))
+    if response.status_code == 405:
+        return _refused(request, NotFound(f"There is no {request.method} here", {"path": request.path}))
+    if response.status_code >= 500 and not isinstance(response.body, str):
+        return _refused(request, errors.INTERNAL)  # Chalice's own, which it has logged: `handle` answers in text
+    return response
 
 
 def view(route: Route) -> Callable[..., Response]:
@@ -222,10 +232,18 @@ def _refused(request: Request, error: ServiceError) -> Response:
     """An answer where no route's own code has run: in the shape of the path's family."""
     import time
 
-    if not _FAMILY_OF:
-        resources.load()
-        _FAMILY_OF.update({route.path: route.family for route in ROUTES})
-    family = _FAMILY_OF.get(request.path.removeprefix("/v1"), "object")
+    family = _family_of(request.path)
     request_id = request_id_of(request)
     text = to_json(errors.shaped(error, family, time.time_ns() // 1_000_000, request_id))
     return Response(text, headers={"X-Request-Id": request_id, **_JSON}, status_code=errors.STATUS[error.code])
+
+
+def _family_of(path: str) -> errors.Family:
+    """The shape of errors at a path; the object where no one can tell, since a part of the API can not be imported."""
+    try:
+        if not _FAMILY_OF:
+            resources.load()
+            _FAMILY_OF.update({route.path: route.family for route in ROUTES})
+    except Exception:
+        log.exception("the routes could not be loaded")
+    return _FAMILY_OF.get(path.removeprefix("/v1"), "object")

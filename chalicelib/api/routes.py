@@ -34,6 +34,7 @@ class Route:
     `errors` are codes that it answers beyond those which every route of its kind does (`api.openapi.errors.codes`).
     `shows` are fields of the answer's example that are other than the record's own example has them.
     `media` is the content type of a success; what is not JSON is a page, or its file, and not in the document.
+    `failure` names the record that it answers with 500 by itself, beside INTERNAL_ERROR.
     """
 
     method: Method
@@ -54,6 +55,7 @@ class Route:
     errors: tuple[str, ...] = ()
     shows: Mapping[str, Any] = field(default_factory=dict)
     media: str = "application/json"
+    failure: str | None = None
 
     @property
     def query(self) -> type[Any] | None:
@@ -83,6 +85,7 @@ def endpoint(
     errors: tuple[str, ...] = (),
     shows: Mapping[str, Any] | None = None,
     media: str = "application/json",
+    failure: str | None = None,
 ) -> Callable[[H], H]:
     """Put the decorated function in the table. `envelope` follows the family where it is not given.
 
@@ -117,6 +120,7 @@ def endpoint(
                 errors=errors,
                 shows=shows or {},
                 media=media,
+                failure=failure,
             )
         )
         return handler

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.expansion import Expansion
     from chalicelib.usecases.glimpses import Looks
     from chalicelib.usecases.grey_list import GreyList
+    from chalicelib.usecases.health import StoreHealth
     from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
     from chalicelib.usecases.invoices import Invoices
     from chalicelib.usecases.merchant_settings import MerchantSettingsDesk
@@ -132,6 +133,17 @@ class Services(WorkerServices):
 
         client, table = self.store.models.connection.client, self.settings.table("tenants")
         return Access(client, table, self.settings.realms, by_source=self.settings.stage == "demo")
+
+    @cached_property
+    def health(self) -> StoreHealth:
+        import botocore.session
+
+        from chalicelib.store.probe import QUICK, TABLES, DynamoProbe
+        from chalicelib.usecases.health import StoreHealth
+
+        with self._lock:
+            client = botocore.session.get_session().create_client("dynamodb", region_name=self.region, config=QUICK)
+        return StoreHealth(DynamoProbe(client, [self.settings.table(name) for name in TABLES]))
 
     @cached_property
     def api_keys(self) -> ApiKeys:

@@ -164,6 +164,18 @@ def test_every_answer_has_an_example_that_fits(made: dict[str, Any]) -> None:
         assert problem is None, f"{method} {path}: {problem}"
 
 
+def test_every_answer_500_of_an_endpoints_own_has_an_example_that_fits(made: dict[str, Any]) -> None:
+    own = [route for route in document.documented() if route.failure is not None]
+    assert [route.path for route in own] == ["/health"]
+    for route in own:
+        content = made["paths"]["/v1" + route.path][route.method.lower()]["responses"]["500"]["content"]["application/json"]
+        validator = jsonschema_rs.Draft202012Validator({**content["schema"], "components": made["components"]})
+        assert set(content["examples"]) == {"known", "INTERNAL_ERROR"}
+        for example in content["examples"].values():
+            validator.validate(example["value"])
+        assert not validator.is_valid({"status": "ok"})
+
+
 def test_every_event_has_its_payload(made: dict[str, Any]) -> None:
     assert tuple(made["webhooks"]) == (*EVENT_NAMES, TEST_EVENT)
 

@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from chalicelib.api import fault_metric
 from chalicelib.custody.native import key_policy
 from chalicelib.settings import DEAD_DELIVERIES, QUEUES, STAGES, TABLES, Settings
 from infra.cli import main
@@ -364,7 +365,44 @@ def test_every_dead_letter_queue_and_function_has_an_alarm(resources: dict[str, 
     dead = {json.dumps({"Fn::GetAtt": f"{name}.QueueName"}) for name in resources if name.endswith("DeadQueue")}
     functions = {json.dumps({"Fn::Sub": name}) for name in function_names("prod").values()}
     assert len(dead) == len(QUEUES)
-    assert sorted(watched) == sorted(dead | functions | {json.dumps({"Fn::Sub": "gateway-prod-demo_reset"})})
+    of_the_api = [json.dumps({"Fn::Sub": "gateway-prod"}), json.dumps({"Ref": "Stage"})]  # Throttles, and its answers
+    assert sorted(watched) == sorted([*dead, *functions, json.dumps({"Fn::Sub": "gateway-prod-demo_reset"}), *of_the_api])
+
+
+def test_one_answer_500_of_the_api_rings(
+    resources: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The alarm is on the metric that the line of the log makes, at its first datum; and the function may write its log.
+
+    An answered 500 is no error of the function, and API Gateway's own metric is by the name of the API, which all stages share.
+    """
+    monkeypatch.setenv("STAGE", "prod")
+    fault_metric.count("/v1/coins", "id")
+    line = json.loads(capsys.readouterr().out)
+    (directive,) = line["_aws"]["CloudWatchMetrics"]
+    alarms = {r["Properties"]["AlarmName"]["Fn::Sub"]: r for r in resources.values() if r["Type"] == "AWS::CloudWatch::Alarm"}
+    alarm = alarms["gateway-${Stage}-api-500"]
+    watched = alarm["Properties"]
+    assert alarm["Condition"] == "Deployed"
+    assert watched["Namespace"] == {"Fn::Sub": directive["Namespace"].replace("prod", "${Stage}")}
+    assert directive["Metrics"] == [{"Name": watched["MetricName"], "Unit": "Count"}]
+    assert directive["Dimensions"] == [[d["Name"] for d in watched["Dimensions"]]]
+    assert [d["Value"] for d in watched["Dimensions"]] == [{"Ref": "Stage"}]
+    assert line["stage"] == "prod"
+    (written,) = [
+        s
+        for s in json.loads((TEMPLATE.parents[1] / ".chalice/policy-api-prod.json").read_text())["Statement"]
+        if s["Sid"] == "Logs"
+    ]
+    assert "logs:PutLogEvents" in written["Action"]
+    for name in ("api-500", "api-errors", "api-throttled"):
+        of_one = alarms[f"gateway-${{Stage}}-{name}"]["Properties"]
+        how = [of_one[key] for key in ("Statistic", "Period", "EvaluationPeriods", "Threshold", "ComparisonOperator")]
+        assert how == ["Sum", 60, 1, 0, "GreaterThanThreshold"], name
+
+
+def test_no_alarm_is_on_what_the_stages_share(resources: dict[str, Any]) -> None:
+    assert not [name for name, r in resources.items() if "Alarm" in r["Type"] and "ApiGateway" in json.dumps(r)]
 
 
 def test_every_function_has_a_log_group_that_is_listened_to(resources: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from chalicelib.api import records
 from chalicelib.api.openapi import errors, webhooks, words
 from chalicelib.api.openapi.operations import answer_type, header_components, operation
 from chalicelib.api.openapi.parameters import IDEMPOTENCY_KEY
@@ -86,4 +87,6 @@ def _models(routes: list[Route]) -> list[type[BaseModel]]:
         answer = answer_type(route)
         if answer is not None:
             found.append(model_of(answer))
+        if route.failure is not None:
+            found.append(model_of(records.find(route.failure)))
     return list(dict.fromkeys(found))

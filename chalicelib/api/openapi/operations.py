@@ -70,7 +70,7 @@ def operation(route: Route, schemas: Schema, responses: Schema, taken: set[str])
             "required": bool({"required", "minProperties"} & schemas[route.body.__name__].keys()),
             "content": {"application/json": {"schema": schema, "example": example(schema, schemas)}},
         }
-    made["responses"] = {str(route.status): _success(route, schemas), **_failures(route, responses)}
+    made["responses"] = {str(route.status): _success(route, schemas), **_failures(route, responses, schemas)}
     made["x-level"] = route.level
     if route.level != "public":
         made |= {"x-permission": route.permission, "x-rate-class": route.rate_class, "x-realm": route.realm or "both"}
@@ -121,7 +121,7 @@ def _success(route: Route, schemas: Schema) -> Schema:
     }
 
 
-def _failures(route: Route, responses: Schema) -> Schema:
+def _failures(route: Route, responses: Schema, schemas: Schema) -> Schema:
     found: Schema = {}
     for status, several in errors.codes(route).items():
         name = errors.name_of(route.family, status, several) + ("_without_a_key" if route.level == "public" else "")
@@ -132,4 +132,14 @@ def _failures(route: Route, responses: Schema) -> Schema:
             names = ("X-Request-Id", *keyed, *(("Retry-After",) if status == 429 else ()))
             responses[name] = errors.response(route.family, status, several, _headers(*names))
         found[str(status)] = {"$ref": f"#/components/responses/{name}"}
+    if route.failure is not None:
+        found["500"] = _failing(responses[found["500"]["$ref"].rsplit("/", 1)[1]], records.find(route.failure), schemas)
     return found
+
+
+def _failing(usual: Schema, record: Any, schemas: Schema) -> Schema:
+    """The response 500 of an endpoint that answers with a record of its own where it knows what failed."""
+    known, media = of_answer(record), usual["content"]["application/json"]
+    examples = {"known": {"summary": inspect.getdoc(record), "value": example(known, schemas)}, **media["examples"]}
+    content = {"application/json": {"schema": {"anyOf": [known, media["schema"]]}, "examples": examples}}
+    return {**usual, "content": content}

@@ -10,10 +10,16 @@ from chalicelib.api.records.base import Record, Time
 
 
 class Health(Record):
-    """The service answers."""
+    """The service answers, and so does its store."""
 
     status: Literal["ok"] = Field(description="It is up.")
     timestamp: Annotated[Time, Field(description="The service's clock.")]
+
+
+class Unwell(Record):
+    """The store does not answer."""
+
+    status: Literal["error"] = Field(description="The service answers, and can do nothing.")
 
 
 class Limits(Record):
