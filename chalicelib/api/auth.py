@@ -11,11 +11,14 @@ from chalice.app import Request
 
 from chalicelib.api.errors import ExpiredApiKey, InsufficientPermissions, InvalidApiKey, IpNotWhitelisted, RateLimitExceeded
 from chalicelib.api.routes import Route
+from chalicelib.domain.errors import ServiceError
 from chalicelib.domain.ids import Realm
 from chalicelib.domain.merchants import ApiKey
 from chalicelib.usecases.access import PREFIX_LENGTH, Admission, Asked, Gate, Usage, hash_key, may_come_from, well_formed
+from chalicelib.usecases.source_limits import LookUp, SourceLimits
 
 _SHOWN_OF_MALFORMED = 8
+_KEYLESS = " without a valid API key from one address"
 
 
 def header_values(request: Request, name: str) -> list[str]:
@@ -45,26 +48,36 @@ def key_of(request: Request) -> str:
     return sent[0]
 
 
-def let_in(request: Request, route: Route, gate: Gate, now_ms: int, headers: dict[str, str]) -> tuple[ApiKey, Usage]:
+def let_in(
+    request: Request, route: Route, gate: Gate, limits: SourceLimits, now_ms: int, headers: dict[str, str]
+) -> tuple[ApiKey, Usage]:
     """The caller's key, counted; who is refused is not. Puts the rate limit headers in `headers`, also where it refuses.
 
-    Raises InvalidApiKey, ExpiredApiKey, RateLimitExceeded, IpNotWhitelisted, InsufficientPermissions, Unavailable.
+    A key that is none, is not known, revoked, expired or used from a foreign address counts as no key (`count_keyless`), and no
+    more such keys of one source and minute than `limits` allows are looked up. Raises InvalidApiKey, ExpiredApiKey,
+    RateLimitExceeded, IpNotWhitelisted, InsufficientPermissions, Unavailable.
     """
-    plain = key_of(request)
-    realm: Realm = "test" if plain.startswith("sk_test_") else "live"
     client = source_ip(request)
+    try:
+        plain = key_of(request)
+    except InvalidApiKey:
+        count_keyless(client, limits, now_ms, headers)
+        raise
+    look_up = limits.look_up(hash_key(plain), client, now_ms)
+    if look_up.exhausted is not None:
+        raise _too_many(look_up.exhausted, now_ms, headers, _KEYLESS)
+    realm: Realm = "test" if plain.startswith("sk_test_") else "live"
     asked = Asked(client, "admin" if route.level == "admin" else None, route.realm, route.permission)
-    admission = gate.admit(hash_key(plain), realm, route.rate_class, now_ms, asked)
+    # Where the store does not answer, the look-up stays counted: nothing has shown the key to be valid.
+    admission = gate.admit(look_up.key_hash, realm, route.rate_class, now_ms, asked)
     if admission is None:
-        raise InvalidApiKey("This API key is not valid", plain[:PREFIX_LENGTH])
+        raise _as_keyless(InvalidApiKey("This API key is not valid", plain[:PREFIX_LENGTH]), look_up, limits, now_ms, headers)
     key = admission.key
     headers.update(usage_headers(admission.usage))
-    if key.revoked_at is not None:
-        raise InvalidApiKey("This API key was revoked", key.prefix)
-    if key.expires_at is not None and key.expires_at <= now_ms:
-        raise ExpiredApiKey(key.expires_at)
-    if not may_come_from(key.ip_whitelist, client):
-        raise IpNotWhitelisted(client, key.ip_whitelist)
+    refusal = _refusal(key, client, now_ms)
+    if refusal is not None:
+        raise _as_keyless(refusal, look_up, limits, now_ms, headers)
+    limits.valid(look_up, now_ms)
     _check_rights(key, route)
     _demand_room(admission, now_ms, headers)
     return key, admission.usage
@@ -86,9 +99,38 @@ def charged(key: ApiKey, client: str, gate: Gate, now_ms: int, headers: dict[str
 
 def _demand_room(admission: Admission, now_ms: int, headers: dict[str, str]) -> None:
     if admission.exhausted is not None:
-        headers.update(usage_headers(admission.exhausted))
-        headers["Retry-After"] = str(max(1, -(-(admission.exhausted.reset_at * 1000 - now_ms) // 1000)))
-        raise RateLimitExceeded(admission.exhausted)
+        raise _too_many(admission.exhausted, now_ms, headers)
+
+
+def count_keyless(client: str, limits: SourceLimits, now_ms: int, headers: dict[str, str]) -> None:
+    """Count a request without a valid key, whatever it asks for. Raises RateLimitExceeded where its source has had too many."""
+    exhausted = limits.keyless(client, now_ms)
+    if exhausted is not None:
+        raise _too_many(exhausted, now_ms, headers, _KEYLESS)
+
+
+def _too_many(window: Usage, now_ms: int, headers: dict[str, str], which: str = "") -> RateLimitExceeded:
+    """The refusal by a window, whose headers go into `headers`."""
+    headers.update(usage_headers(window))
+    headers["Retry-After"] = str(max(1, -(-(window.reset_at * 1000 - now_ms) // 1000)))
+    return RateLimitExceeded(window, which)
+
+
+def _as_keyless(refusal: ServiceError, look_up: LookUp, limits: SourceLimits, now_ms: int, headers: dict[str, str]) -> ServiceError:
+    """What to raise where the store has told that a key is not valid: `refusal`, or that its source has had too many."""
+    exhausted = limits.invalid(look_up, now_ms)
+    return refusal if exhausted is None else _too_many(exhausted, now_ms, headers, _KEYLESS)
+
+
+def _refusal(key: ApiKey, client: str, now_ms: int) -> ServiceError | None:
+    """Why the key is not valid now and from there."""
+    if key.revoked_at is not None:
+        return InvalidApiKey("This API key was revoked", key.prefix)
+    if key.expires_at is not None and key.expires_at <= now_ms:
+        return ExpiredApiKey(key.expires_at)
+    if not may_come_from(key.ip_whitelist, client):
+        return IpNotWhitelisted(client, key.ip_whitelist)
+    return None
 
 
 def usage_headers(usage: Usage) -> dict[str, str]:

@@ -120,8 +120,10 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
 
 def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]) -> Answer:
     route = ctx.route
-    if route.level != "public":
-        ctx.caller, ctx.usage = auth.let_in(request, route, wired.gate, ctx.now_ms, headers)
+    if route.level == "public":
+        auth.count_keyless(ctx.source_ip, wired.source_limits, ctx.now_ms, headers)
+    else:
+        ctx.caller, ctx.usage = auth.let_in(request, route, wired.gate, wired.source_limits, ctx.now_ms, headers)
         if route.method != "GET" and wired.settings.stage == "demo":
             wired.demo_resets.demand_rest()
     if any(body.has_bad_character(value) for value in ctx.path.values()):

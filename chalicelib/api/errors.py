@@ -62,9 +62,10 @@ class IpNotWhitelisted(ServiceError):
 class RateLimitExceeded(ServiceError):
     code = "RATE_LIMIT_EXCEEDED"
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, usage: Usage, which: str = "") -> None:
+        """`which` requests the window is for, such as " without a valid API key"; empty: those of the key."""
         details = {"limit": usage.window.limit, "window": usage.window.seconds, "reset_at": iso(usage.reset_at * 1000)}
-        super().__init__(f"At most {usage.window.limit} requests in {usage.window.seconds} seconds", details)
+        super().__init__(f"At most {usage.window.limit} requests{which} in {usage.window.seconds} seconds", details)
         self.usage = usage
 
 

@@ -12,7 +12,7 @@ import string
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Literal, Protocol
 
 from chalicelib.domain.ids import MerchantId, Realm, new_id
@@ -153,17 +153,23 @@ SOURCES = 64
 """How many callers of one key are told apart on the demo: all their counters lie in the key's own item, so they are bounded."""
 
 
-def source_number(source: str, now_ms: int) -> int:
-    """Which of `SOURCES` callers an address is, for a day: of an IPv6 address the first 64 bits, which one customer has. Two that
-    share a number share its limits, and on the next day it is another two."""
+def source_of(address: str) -> str:
+    """The caller behind an address: an IPv4 address itself, also as an IPv4-mapped IPv6 address (::ffff:192.0.2.1, RFC 4291 section
+    2.5.5.2); of an IPv6 address the first 64 bits, which one customer has (RFC 6177). All text that is no address is one caller."""
     try:
-        address = ip_address(source)
+        found = ip_address(address)
     except ValueError:
-        who = "unknown"
-    else:
-        mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-        who = (mapped or address).exploded if mapped or isinstance(address, IPv4Address) else address.exploded[:19]
-    digest = hashlib.sha256(f"{now_ms // 86_400_000} {who}".encode()).digest()
+        return "unknown"
+    if isinstance(found, IPv6Address):
+        mapped = found.ipv4_mapped
+        return f"{int(found) >> 64:016x}" if mapped is None else str(mapped)
+    return str(found)
+
+
+def source_number(source: str, now_ms: int) -> int:
+    """Which of `SOURCES` callers an address is, for a day. Two that share a number share its limits, and on the next day it is
+    another two."""
+    digest = hashlib.sha256(f"{now_ms // 86_400_000} {source_of(source)}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % SOURCES
 
 

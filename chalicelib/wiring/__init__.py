@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.releases import Releases
     from chalicelib.usecases.rescan import Rescans
     from chalicelib.usecases.sandbox import Sandbox
+    from chalicelib.usecases.source_limits import SourceLimits
     from chalicelib.usecases.staking import Staking
     from chalicelib.usecases.stray_payments import StrayPayments
     from chalicelib.usecases.switch import Switches
@@ -144,6 +145,12 @@ class Services(WorkerServices):
         with self._lock:
             client = botocore.session.get_session().create_client("dynamodb", region_name=self.region, config=QUICK)
         return StoreHealth(DynamoProbe(client, [self.settings.table(name) for name in TABLES]))
+
+    @cached_property
+    def source_limits(self) -> SourceLimits:
+        from chalicelib.usecases.source_limits import SourceLimits
+
+        return SourceLimits()
 
     @cached_property
     def api_keys(self) -> ApiKeys:

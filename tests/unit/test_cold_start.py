@@ -50,7 +50,8 @@ def test_the_edge_and_the_store_load_no_use_case_and_no_record_of_what_was_not_a
     program = (
         "import sys, app; from chalicelib import wiring\n"
         "wired = wiring.services(); wired.gate, wired.store\n"
-        "kept = ('access', 'changes', 'idempotency', 'ports', 'ports.store', 'ports.failures', 'ports.clock', 'realm_time')\n"
+        "kept = ('access', 'changes', 'idempotency', 'ports', 'ports.store', 'ports.failures', 'ports.clock', 'realm_time', "
+        "'source_limits')\n"
         "loaded = {name.removeprefix('chalicelib.usecases.') for name in sys.modules if name.startswith('chalicelib.usecases.')}\n"
         "assert loaded <= set(kept), loaded - set(kept)\n"
         "money = {'invoices', 'withdrawals', 'approvals', 'deposits', 'ledger', 'rates', 'chain'}\n"

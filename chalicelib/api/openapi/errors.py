@@ -56,16 +56,16 @@ _WORDS = {
     401: "No API key, or one that is unknown, revoked or expired",
     403: "The API key may not do this, or not from this address",
     404: "There is no such thing, or it is another merchant's: both look the same",
-    429: "Too many requests in one of the windows; the refused request is not counted",
+    429: "Too many requests in one of the key's windows, which do not count the refused one, or too many without a valid key",
     500: "Something went wrong on our side; the request id helps to find it",
 }
 
 
 def codes(route: Route) -> dict[int, tuple[str, ...]]:
     """Every code that `route` can answer, by status."""
-    found = ["INTERNAL_ERROR", *route.errors]
+    found = ["INTERNAL_ERROR", "RATE_LIMIT_EXCEEDED", *route.errors]
     if route.level != "public":
-        found += ["INVALID_API_KEY", "EXPIRED_API_KEY", "INSUFFICIENT_PERMISSIONS", "IP_NOT_WHITELISTED", "RATE_LIMIT_EXCEEDED"]
+        found += ["INVALID_API_KEY", "EXPIRED_API_KEY", "INSUFFICIENT_PERMISSIONS", "IP_NOT_WHITELISTED"]
     if "{" in route.path:
         found.append("NOT_FOUND")
     if "{" in route.path or route.body is not None or route.query is not None or route.creates:

@@ -126,7 +126,7 @@ def _failures(route: Route, responses: Schema, schemas: Schema) -> Schema:
     for status, several in errors.codes(route).items():
         name = errors.name_of(route.family, status, several) + ("_without_a_key" if route.level == "public" else "")
         if name not in responses:
-            keyed: tuple[str, ...] = () if status == 500 or route.level == "public" else _KEYED
+            keyed: tuple[str, ...] = () if status == 500 or (route.level == "public" and status != 429) else _KEYED
             if status == 401:
                 keyed = tuple(name + _IF_KNOWN for name in keyed)
             names = ("X-Request-Id", *keyed, *(("Retry-After",) if status == 429 else ()))

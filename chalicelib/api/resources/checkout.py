@@ -13,7 +13,7 @@ from chalicelib.usecases.checkout import INVOICE_ID
 
 _PLACE = re.compile(r"(?P<root>[A-Za-z0-9/_.-]*?(?:/v1)?)/pay/.*", re.ASCII | re.DOTALL)
 _SECONDS = 2
-"""How long an answer may be kept on its way: there is no key, and so no limit, to what one payer's neighbours ask."""
+"""How long an answer may be kept on its way: the limit without a key is for all payers behind one address."""
 _FRESH_MS = 60_000
 
 
