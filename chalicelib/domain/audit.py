@@ -28,6 +28,7 @@ from chalicelib.domain.invoices import SUMS, Invoice
 from chalicelib.domain.ledger import BURNT, FEES, OUTSIDE, Balance, Book, JournalEntry, WalletBalance, in_flight, totals
 from chalicelib.domain.ledger import wallet as wallet_account
 from chalicelib.domain.moves import Move, moved_work
+from chalicelib.domain.payout_line import payout_work
 from chalicelib.domain.ranges import ScanRange
 from chalicelib.domain.rescans import Rescan
 from chalicelib.domain.stakes import Stake, staked_work
@@ -366,7 +367,7 @@ def _obligations(books: Books) -> Iterable[str]:
         "range": {r.name for r in books.ranges},
         "batch": set(_unmade(books)),
         "approval": {f"{w.tenant}|{w.id}" for w in unpaid if w.waits_for_approval},
-        "payout": {f"{w.tenant}|{w.id}" for w in unpaid if not w.waits_for_approval},
+        "payout": {payout_work(w).id for w in unpaid if not w.waits_for_approval},
         "sent": {f"{w.tenant}|{w.id}" for w in books.withdrawals if w.status in ("broadcasting", "confirming")},
         "outbox": set(books.outbox),
         "rescan": {r.id for r in books.rescans if not r.done},
@@ -388,6 +389,8 @@ def _obligations(books: Books) -> Iterable[str]:
             yield f"{kind} {missing} is unfinished and nobody will look at it again"
         for leftover in sorted(open_ids[kind] - ids):
             yield f"{kind} {leftover} is finished and still open"
+    for misplaced in sorted({payout_work(w).id for w in unpaid if payout_work(w) not in books.work} & open_ids["payout"]):
+        yield f"payout {misplaced} stands elsewhere in line than its withdrawal says"
     for invoice in books.invoices:
         waits = not invoice.expired and invoice.manual_status is None
         if waits and f"{invoice.tenant}|{invoice.id}" not in open_ids["expiry"]:

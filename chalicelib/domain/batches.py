@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from chalicelib.domain.approvals import Approval, ApprovalReason, Signer
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, group_of, member_id
+from chalicelib.domain.payout_line import ready_order
 from chalicelib.domain.withdrawals import Priority, Withdrawal
 from chalicelib.domain.work import Work
 
@@ -90,6 +91,7 @@ class WithdrawalBatch:
             charge=self._charge(output),
             charge_rate=self.charge_rate if self._charge(output) else None,
             charge_fixed=output.fixed,
+            line=ready_order(self.tenant, self.created_at),
         )
 
 

@@ -77,6 +77,7 @@ class Withdrawal:
     no fee of this payment and is debited whole, and `debited` what was debited of it: None until the chain has decided.
     `fee_wait` is there once it has waited with the reason `fees`. `borne` is what of its fee counts towards the merchant's fee
     budget, `uncharged` what collecting costs, in units of `fee_asset`, where its address was known as ours only when it began.
+    `line` is where its open payout stands (`domain.payout_line`); None in records from before there was a line.
     """
 
     id: str
@@ -113,6 +114,7 @@ class Withdrawal:
     fee_wait: FeeWait | None = None
     borne: Borne | None = None
     uncharged: int = 0
+    line: str | None = None
     version: int = 1
 
     @property

@@ -286,6 +286,7 @@ RECORDS: dict[str, Kind] = {
     "SandboxClock": Kind("chain", lambda r: f"clock#{r.id}"),
     "Xpub": Kind("chain", lambda r: f"xpub#{r.realm}", lambda r: r.pool),
     "NonceCounter": Kind("payouts", lambda r: f"nonce#{r.network}#{r.wallet}"),
+    "PayoutLine": Kind("payouts", lambda r: f"payline#{r.network}"),
     "NonceUse": Kind("payouts", lambda r: f"nonceuse#{r.owner}"),
     "PaymentOrder": Kind("payouts", lambda r: f"order#{r.id}"),
     "Bundle": Kind("payouts", lambda r: f"bundle#{r.id}"),

@@ -29,6 +29,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.moves import WHOLE_TRANSACTION, Move, MoveKind, move_id, move_work
+from chalicelib.domain.payout_line import payout_work
 from chalicelib.domain.put_back import Stray, Trace, stray_booked, stray_entry_id
 from chalicelib.domain.stakes import Stake
 from chalicelib.domain.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
@@ -50,7 +51,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sightings import Noting
 from chalicelib.usecases.verdicts import Scanned
 from chalicelib.usecases.wallet_lookup import ROLES, retired_wallets
-from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_work, sent_work, stepped, waited_for
+from chalicelib.usecases.withdrawal_steps import catalogue_views, sent_work, stepped, waited_for
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from chalicelib.domain.approvals import Approval, ApprovalRequest, ApprovalSignature, Signer, rejection_text
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, network_parts, tenant_parts
+from chalicelib.domain.payout_line import payout_work, ready_order
 from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.encoding.ed25519 import read_bytes, verify
@@ -29,9 +30,9 @@ from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,
     fees_request_id,
     given_back,
-    payout_command,
+    line_command,
+    moved_in_line,
     payout_parts,
-    payout_work,
     purse_of,
     waited_for,
 )
@@ -107,10 +108,10 @@ class Approvals:
                 after = replace(after, pending_reason=agreed.waits_for)
                 self._store.commit([Save(after)])
                 return after
-            after = replace(after, pending_reason=None)
-            news = News(now)
-            news.command(payout_command(after))
-            self._store.commit([Save(after), *waited_for(before), Open(payout_work(after)), *news.emit()])
+            after = replace(after, pending_reason=None, line=ready_order(before.tenant, now))
+            news, work = News(now), payout_work(after)
+            news.command(line_command(work))
+            self._store.commit([Save(after), *waited_for(before), Open(work), *news.emit()])
             return after
 
         return until_settled(decide)
@@ -157,8 +158,9 @@ class Approvals:
         news = News(self._clock.now_ms())
         accepted = replace(before.fee_wait, accepted_by=approver.key_id)
         after = replace(before, fee_wait=accepted, pending_reason=None, updated_at=news.at, version=before.version + 1)
-        news.command(payout_command(after))
-        self._store.commit([Save(after), *news.emit()])
+        after = replace(after, line=ready_order(before.tenant, news.at))
+        news.command(line_command(payout_work(after)))
+        self._store.commit([*moved_in_line(before, after), *news.emit()])
         return after
 
     def _given_back(self, before: Withdrawal, why: str) -> Withdrawal:

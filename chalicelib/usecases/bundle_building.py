@@ -11,6 +11,7 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.coins_held import MOST_INPUTS, MOST_RATE, HeldCoins
+from chalicelib.domain.payout_line import RETRY_MS, waiting_order
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.usecases.bundle_parts import members, most_urgent, same_place, spelled
 from chalicelib.usecases.changes import Conflict, Save
@@ -24,7 +25,7 @@ from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.withdrawal_steps import waiting_for_fees
+from chalicelib.usecases.withdrawal_steps import moved_in_line, waiting_for_fees
 
 log = logging.getLogger(__name__)
 
@@ -159,8 +160,9 @@ class BundleBuilding:
             urgent = most_urgent([priorities[payout.withdrawal] for payout in left]) if left else "low"
             bundle = replace(bundle, payouts=left, priority=urgent).next(now)
             alone = replace(order, bundle=None, version=order.version + 1)
-            short = replace(withdrawal, pending_reason="liquidity", updated_at=now, version=withdrawal.version + 1)
-            waits = [Save(short)] if reason == "liquidity" else waiting_for_fees(withdrawal, now, now)
+            due = waiting_order(withdrawal.tenant, now + RETRY_MS)
+            short = replace(withdrawal, pending_reason="liquidity", updated_at=now, line=due, version=withdrawal.version + 1)
+            waits = moved_in_line(withdrawal, short) if reason == "liquidity" else waiting_for_fees(withdrawal, now, now)
             self._store.commit([Save(bundle), Save(alone), *waits])
         return bundle
 

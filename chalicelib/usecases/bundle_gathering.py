@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.bundles import MOST_PAYOUTS, Bundle, BundledPayout
@@ -22,17 +23,19 @@ from chalicelib.usecases.hot_coins import coins_of
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.payout_checks import PayoutChecks
 from chalicelib.usecases.payout_fees import Denied, PayoutFees
+from chalicelib.usecases.payout_line import in_turns
 from chalicelib.usecases.payouts import order_id
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, Output
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_parts, stepped
 
 log = logging.getLogger(__name__)
 
+MOST_CONSIDERED = 3 * MOST_PAYOUTS
+"""Open payouts that are read for one bundle, merchants by turns."""
 MOST_SHORT = 10
 """Withdrawals that there is too little for, after which no others are tried at once."""
 
@@ -115,13 +118,12 @@ class BundleGathering:
             found.append(withdrawal)
 
         consider(first)
-        for works in pages_of(self._store, "payout", network.id):
+        line = islice(in_turns(self._store, network.id, first.tenant), MOST_CONSIDERED)
+        while len(found) < room and (works := list(islice(line, room - len(found)))):
             for withdrawal in self._store.get_many(
                 [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
             ):
                 consider(withdrawal)
-            if len(found) >= room:
-                break
         return found
 
     def _afforded(self, network: Network, withdrawal: Withdrawal, fee: int, own: bool) -> Counted | None:

@@ -24,6 +24,7 @@ from chalicelib.domain.bundles import Bundle
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.money import Amount
+from chalicelib.domain.payout_line import payout_work
 from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawals import FINAL, PaymentOrder, Withdrawal
@@ -47,7 +48,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.risk import Risk
 from chalicelib.usecases.switch import stopped
 from chalicelib.usecases.wallet_lookup import wallet_at
-from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_work, sent_work, stepped
+from chalicelib.usecases.withdrawal_steps import catalogue_views, sent_work, stepped
 
 log = logging.getLogger(__name__)
 

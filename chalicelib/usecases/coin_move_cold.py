@@ -27,20 +27,18 @@ from chalicelib.domain.collecting import fee_share_exceeds, hot_part
 from chalicelib.domain.ids import new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.bundle_parts import same_place
 from chalicelib.usecases.changes import Change, Open, Save
 from chalicelib.usecases.coin_move_parts import attempt_of, open_moves, unspent_of
 from chalicelib.usecases.hot_coins import coins_of
+from chalicelib.usecases.open_payouts import needed_by_payouts
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
 from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.withdrawal_steps import payout_parts
 
 log = logging.getLogger(__name__)
 
@@ -95,9 +93,12 @@ class ColdCoins:
         except NoFreshRate as reason:
             log.warning("%s: nothing goes to the cold wallet: %s", network.id, reason)
             return None
-        free, awaited = sum(c.amount for c in held.free), self._awaited()
-        excess = min(booked - ceiling, free - awaited - floor)
-        if excess < least:
+        free = sum(c.amount for c in held.free)
+        if min(booked - ceiling, free - floor) < least:
+            return None
+        awaited = self._awaited(free)
+        excess = 0 if awaited is None else min(booked - ceiling, free - awaited - floor)
+        if awaited is None or excess < least:
             return None
         coins = self._known(hot, held)
         plan = self._to_cold(hot.address, cold.address, coins, excess)
@@ -156,13 +157,11 @@ class ColdCoins:
             return together if ceiling is None else ceiling
         return hot_part(together, str(coin.settings[PERCENTAGE]))
 
-    def _awaited(self) -> int:
-        """What withdrawals that are not signed yet pay, with what paying each by itself would cost."""
-        units, fee = 0, self._payer.fee_rate("urgent") * PAYOUT_VSIZE // 1000
-        for works in pages_of(self._store, "payout", self._network.id):
-            keys = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
-            units += sum(w.amount + fee for w in self._store.get_many(keys) if w is not None)
-        return units
+    def _awaited(self, enough: int) -> int | None:
+        """What withdrawals that are not signed yet pay, with what paying each by itself would cost; counted up to `enough`. None:
+        nobody can tell in one look."""
+        fee = self._payer.fee_rate("urgent") * PAYOUT_VSIZE // 1000
+        return needed_by_payouts(self._store, self._network.id, lambda taken: taken.units + fee, enough)
 
     def _known(self, wallet: Wallet, held: HeldCoins) -> list[MovedCoin]:
         """The largest free coins that the node knows too, in a block."""

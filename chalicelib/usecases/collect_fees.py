@@ -24,13 +24,12 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import pages_of
 
 LAST_KNOWN_MS = 24 * 3_600_000
 UNPRICED_FEE = {"evm": Decimal("0.01"), "tron": Decimal(60)}
 """The most that collecting a coin may cost, top-up included, whose share nobody can tell, in native coins: several times what it
 takes on a usual day."""
-MOST_OPEN = 300
-"""More open payments and moves are not added up in one look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +137,14 @@ class MoveFees:
             raise NoFreshRate(coin, "collectThreshold")
         return rate.decimal, rates.fresh(coin.slug, now) is None
 
-    def spoken_for(self, hot: Wallet, coin: Coin) -> int | None:
-        """Units of `coin` that moves which are not signed yet will take from the hot wallet; None: too many to count."""
-        works = self._store.open_work("move", self._network.id, limit=MOST_OPEN)
-        if len(works) >= MOST_OPEN:
-            return None
-        wanted = [(Move, {"network": self._network.id, "id": work.id}) for work in works]
-        moves: list[Move | None] = self._store.get_many(wanted) if wanted else []
-        mine = [m for m in moves if m is not None and m.state in ("planned", "built") and m.source == hot.address]
-        return sum(move.units for move in mine if move.asset == coin.asset)
+    def spoken_for(self, hot: Wallet, coin: Coin) -> int:
+        """Units of `coin` that moves which are not signed yet will take from the hot wallet. How many moves there are is bounded
+        where they are planned (`collect_run.MOST_UNDER_WAY`)."""
+        units = 0
+        for works in pages_of(self._store, "move", self._network.id):
+            moves: list[Move | None] = self._store.get_many(
+                [(Move, {"network": self._network.id, "id": work.id}) for work in works]
+            )
+            mine = [m for m in moves if m is not None and m.state in ("planned", "built") and m.source == hot.address]
+            units += sum(move.units for move in mine if move.asset == coin.asset)
+        return units

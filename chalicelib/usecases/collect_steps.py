@@ -229,7 +229,7 @@ class CollectSteps:
         except NoFreshRate as error:
             return self._wait(before, "no_rate", str(error))
         taken = self._fees.spoken_for(hot, native)
-        if taken is None or self._fees.booked(hot.address, native).units - taken - floor < fees.topup + fees.topup_fee:
+        if self._fees.booked(hot.address, native).units - taken - floor < fees.topup + fees.topup_fee:
             return self._wait(before, "liquidity", f"a top-up of {fees.topup} units of {native.slug}")
         news = News(self._clock.now_ms())
         move = Move(

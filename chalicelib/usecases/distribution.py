@@ -13,16 +13,17 @@ from functools import partial
 from typing import Any
 
 from chalicelib.domain.addresses import Role, Wallet
-from chalicelib.domain.batches import WithdrawalBatch
 from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.coin_settings import PERCENTAGE, NoFreshRate, collects, distributes
 from chalicelib.domain.collecting import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.moves import Move, MoveKind, move_id
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.payout_line import Taken
 from chalicelib.usecases.changes import Change, Save
-from chalicelib.usecases.collect_fees import MOST_OPEN, MoveFees
+from chalicelib.usecases.collect_fees import MoveFees
 from chalicelib.usecases.move_planning import planned
+from chalicelib.usecases.open_payouts import MOST_ADDED_UP, needed_by_payouts
 from chalicelib.usecases.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
@@ -138,11 +139,12 @@ class Distributor:
         if held.cold is None:
             self._say(record, "no_wallet: no cold wallet is registered")
             return True
-        needed, taken = self._needed(coin), self._fees.spoken_for(held.hot, coin)
-        if needed is None or taken is None:
-            self._say(record, f"liquidity: {MOST_OPEN} withdrawals or moves are open, or more")
-            return True
         floor = self._fees.limit(coin, "hotFloor") or 0  # withdrawals leave it
+        taken = self._fees.spoken_for(held.hot, coin)
+        needed = self._needed(coin, units - taken - floor)
+        if needed is None:
+            self._say(record, f"liquidity: more than {MOST_ADDED_UP} withdrawals are open")
+            return True
         above = units - taken - max(ceiling, needed + floor)
         if coin.contract is None and above > 0:
             above -= self._fees.cost(coin, held.hot.address, held.cold.address, above)
@@ -160,25 +162,17 @@ class Distributor:
             return ceiling
         return hot_part(held.units["hot"] + held.units["cold"], str(coin.settings[PERCENTAGE]))
 
-    def _needed(self, coin: Coin) -> int | None:
-        """Units that open withdrawals of the network will take from the hot wallet, fees included; None: too many to count.
+    def _needed(self, coin: Coin, enough: int) -> int | None:
+        """Units that open withdrawals of the network will take from the hot wallet, fees included, counted up to `enough`; None:
+        nobody can tell in one look."""
+        quote = self._store.get(FeeQuote, network=self._network.id) if coin.contract is None else None
+        fees = {} if quote is None else quote.fees
 
-        What waits for an approval is found by its merchant alone and is not counted: once it is given, it may wait for liquidity.
-        """
-        network = self._network.id
-        works = self._store.open_work("payout", network, limit=MOST_OPEN)
-        batches = self._store.open_work("batch", network, limit=MOST_OPEN)
-        if len(works) >= MOST_OPEN or len(batches) >= MOST_OPEN:
-            return None
-        keys = [work.id.rsplit("|", 1) for work in works]
-        unmade = [work.id.rsplit("|", 1) for work in batches]
-        wanted = [(Withdrawal, {"tenant": tenant, "id": id}) for tenant, id in keys]
-        wanted_too = [(WithdrawalBatch, {"tenant": tenant, "id": id}) for tenant, id in unmade]
-        found: list[Withdrawal | None] = self._store.get_many(wanted) if wanted else []
-        groups: list[WithdrawalBatch | None] = self._store.get_many(wanted_too) if wanted_too else []
-        # Members that are made already count twice for a moment: too much rather than too little.
-        every = [w for w in found if w is not None] + [m for group in groups if group is not None for m in group.members()]
-        return sum((w.amount if w.asset == coin.asset else 0) + (w.fee if w.fee_asset == coin.asset else 0) for w in every)
+        def measure(taken: Taken) -> int:
+            amount = taken.units if taken.slug == coin.slug else 0
+            return amount + (taken.fee(fees.get(taken.slug, 0)) if coin.contract is None else 0)
+
+        return needed_by_payouts(self._store, self._network.id, measure, enough)
 
     def _plan(self, record: Distribution, coin: Coin, source: Wallet, hot: Wallet, legs: Sequence[Leg], *, worth_it: bool) -> None:
         """Plan a lot of moves; a top-up of the collector in its place where that can not pay for them. `worth_it`: only where the

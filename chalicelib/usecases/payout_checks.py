@@ -10,10 +10,10 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import Balance
+from chalicelib.domain.payout_line import RETRY_MS, waiting_order
 from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.domain.withdrawals import FEES_WAIT_MS, PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
-from chalicelib.usecases.changes import Save
 from chalicelib.usecases.fee_budget import corrected
 from chalicelib.usecases.grey_list import grey_listed
 from chalicelib.usecases.payout_fees import Denied
@@ -23,7 +23,14 @@ from chalicelib.usecases.ports.failures import Refused, TooMuchGas
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.risk import Judged, Risk
 from chalicelib.usecases.views import Views
-from chalicelib.usecases.withdrawal_steps import catalogue_views, given_back, purse_of, sent_back, waiting_for_fees
+from chalicelib.usecases.withdrawal_steps import (
+    catalogue_views,
+    given_back,
+    moved_in_line,
+    purse_of,
+    sent_back,
+    waiting_for_fees,
+)
 
 log = logging.getLogger(__name__)
 
@@ -114,14 +121,18 @@ class PayoutChecks:
         if before.status != "pending" or before.waits_for_approval or before.pending_reason == "halted":
             return
         log.info("%s: %s waits: outgoing payments are stopped", network.id, before.id)
-        halted = replace(before, pending_reason="halted", updated_at=self._clock.now_ms(), version=before.version + 1)
-        self._store.commit([Save(halted)])
+        # As soon as payments go on, the oldest first.
+        due, now = waiting_order(before.tenant, before.created_at), self._clock.now_ms()
+        halted = replace(before, pending_reason="halted", updated_at=now, line=due, version=before.version + 1)
+        self._store.commit(moved_in_line(before, halted))
 
     def _wait(self, network: Network, before: Withdrawal, reason: PendingReason, what: str) -> None:
         if before.pending_reason != reason:
             log.warning("ALARM %s: %s waits %s", network.id, before.id, what)
-        waiting = replace(before, pending_reason=reason, updated_at=self._clock.now_ms(), version=before.version + 1)
-        self._store.commit([Save(waiting)])
+        now = self._clock.now_ms()
+        due = waiting_order(before.tenant, now + RETRY_MS)
+        waiting = replace(before, pending_reason=reason, updated_at=now, line=due, version=before.version + 1)
+        self._store.commit(moved_in_line(before, waiting))
 
     def fail(self, before: Withdrawal, why: str) -> Withdrawal:
         """Failed before anything was signed: the money is available again."""

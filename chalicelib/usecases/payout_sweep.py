@@ -1,54 +1,101 @@
-"""Withdrawals that nobody is working on: asked for again. Needs no key, so that the clock may do it."""
+"""Payouts that nobody is working on: put in line again, and asked for. Needs no key, so that the clock may do it.
+
+What a run reads is bounded, whatever waits: up to `ASKED_AT_ONCE` merchants with as many rows each, on from where the run before
+stopped, for `SECONDS` at the most; the withdrawals of what it puts in line; one page of the line itself.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+
 from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.payout_line import BEFORE_LINES, IDLE_MS, READY, WAITING, behind, payout_work, ready_order, time_in
+from chalicelib.domain.turns import SweepCursor
 from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.work import Work
+from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.crowds import in_turn
+from chalicelib.usecases.payout_line import parts
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.sweeping import PAGE
 from chalicelib.usecases.switch import stopped
-from chalicelib.usecases.withdrawal_steps import payout_command, payout_parts
+from chalicelib.usecases.withdrawal_steps import line_command, moved_in_line, payout_parts
 
-IDLE_SECONDS = 30
-"""A withdrawal that stood still this long is asked for again."""
-LIQUIDITY_SECONDS = 120
-"""The same for one that waits for liquidity, for lower fees, or for its merchant's balance to be no longer negative."""
+log = logging.getLogger(__name__)
+
 ASKED_AT_ONCE = 50
+SECONDS = 5.0
+"""How long a run looks at a network's merchants."""
 
 
 class PayoutSweep:
-    """Finds withdrawals that nobody is working on, and asks for them again. Needs no key."""
+    """Finds payouts that nobody is working on, and asks for them again. Needs no key."""
 
-    def __init__(self, store: Store, queues: Queues, clock: Clock) -> None:
-        self._store, self._queues, self._clock = store, queues, clock
+    def __init__(self, store: Store, queues: Queues, clock: Clock, watch: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._queues, self._clock, self._watch = store, queues, clock, watch
 
     def sweep(self, network: NetworkId) -> int:
-        """Queue again what has stood still, a bounded number a time: the longest of each merchant first, then the next of each, so
-        that one who lets thousands wait keeps no other waiting; how many. Raises Unavailable.
+        """Put in line what has waited for long enough, a bounded number a time: the longest of each merchant first, then the next
+        of each, so that one who lets thousands wait keeps no other waiting. Then ask for that, and for what is in line and whose
+        message was lost; how many messages were sent. Raises Unavailable.
 
-        What waits for money is tried less often: each try moves its `updated_at`, so that all have their turn. What waits because
-        payments were stopped is asked for as soon as they go on, oldest first; while they are stopped nothing is.
+        What waits because payments were stopped is asked for as soon as they go on; while they are stopped nothing is.
         """
         if stopped(self._store, network_parts(network)[0]):
             return 0
         now = self._clock.now_ms()
-        idle: list[Withdrawal] = []
-        for works in pages_of(self._store, "payout", network):
-            wanted = [(Withdrawal, dict(zip(("tenant", "id"), payout_parts(work), strict=True))) for work in works]
-            idle += [w for w in self._store.get_many(wanted) if w is not None and _stood_still(w, now)]
-        idle.sort(key=lambda w: w.created_at if w.pending_reason == "halted" else w.updated_at)
-        for withdrawal in in_turn(idle, lambda w: w.tenant)[:ASKED_AT_ONCE]:
-            self._queues.send(payout_command(withdrawal))
-        return min(len(idle), ASKED_AT_ONCE)
+        old = self._store.open_work("payout", network, upto=BEFORE_LINES, limit=ASKED_AT_ONCE)
+        due = in_turn([*self._due(network, now), *old], lambda work: payout_parts(work)[0])[:ASKED_AT_ONCE]
+        asked = [ready for work in due if (ready := self._put_in_line(work, now)) is not None]
+        if len(asked) < ASKED_AT_ONCE:
+            first = Work("payout", network, READY, "")
+            there = self._store.open_work("payout", network, after=first, upto=behind(READY, "~"), limit=PAGE)
+            asked += [work for work in there if now - time_in(work) >= IDLE_MS and work not in asked]
+        for work in asked[:ASKED_AT_ONCE]:
+            self._queues.send(line_command(work))
+        return min(len(asked), ASKED_AT_ONCE)
 
+    def _due(self, network: NetworkId, now: int) -> list[Work]:
+        """What has waited for long enough, of the merchants behind the one that the run before came to."""
+        cursor = f"payouts|{network}"
+        before = self._store.get(SweepCursor, id=cursor) or SweepCursor(cursor, ("",), version=0)
+        (place,), until = before.places, self._watch() + SECONDS
+        look = partial(parts, self._store, network, WAITING, limit=ASKED_AT_ONCE)
+        found: list[Work] = []
+        merchants, last = 0, ""
+        for each in chain(look(place), look(upto=place) if place else ()):
+            due = [work for work in each.rows if time_in(work) <= now]
+            found += due
+            merchants += bool(due)
+            if merchants >= ASKED_AT_ONCE or self._watch() >= until:
+                last = each.tenant
+                break
+        if last != place:
+            self._remember(replace(before, places=(last,), version=before.version + 1))
+        return found
 
-def _stood_still(withdrawal: Withdrawal, now: int) -> bool:
-    if withdrawal.status not in ("pending", "processing") or withdrawal.waits_for_approval:
-        return False
-    if withdrawal.pending_reason == "halted":
-        return True
-    seconds = LIQUIDITY_SECONDS if withdrawal.pending_reason in ("liquidity", "risk", "fees") else IDLE_SECONDS
-    return now - withdrawal.updated_at >= seconds * 1000
+    def _remember(self, cursor: SweepCursor) -> None:
+        try:
+            self._store.commit([Save(cursor)])
+        except Conflict:
+            log.info("%s: another run of the sweep was first", cursor.id)
+
+    def _put_in_line(self, work: Work, now: int) -> Work | None:
+        """Its place in line; None where it went on meanwhile."""
+        tenant, withdrawal_id = payout_parts(work)
+        before = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        if before is None or payout_work(before) != work:
+            return None
+        after = replace(before, line=ready_order(tenant, now), version=before.version + 1)
+        try:
+            self._store.commit(moved_in_line(before, after))
+        except Conflict:
+            return None  # somebody is at work on it, or has ended it
+        return payout_work(after)

@@ -29,6 +29,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
+from chalicelib.domain.payout_line import payout_work
 from chalicelib.domain.rates import RatesOf
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.domain.withdrawal_fees import bears_fee
@@ -58,7 +59,6 @@ from chalicelib.usecases.wallet_lookup import wallet_at
 from chalicelib.usecases.withdrawal_steps import (
     catalogue_views,
     order_of,
-    payout_work,
     sent_work,
     stepped,
 )

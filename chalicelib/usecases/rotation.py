@@ -301,9 +301,9 @@ class Drains:
     def _topup(self, old: RetiredWallet, native: Coin, units: int, costs: Costs) -> list[Move]:
         """Native coins from the hot wallet, for the fee of a token that shall leave; nothing while that has too few."""
         hot, fees = self._store.get(Wallet, network=self._network.id, role="hot"), self._fees()
-        taken = None if hot is None else fees.spoken_for(hot, native)
-        if hot is None or taken is None:
+        if hot is None:
             return []
+        taken = fees.spoken_for(hot, native)
         free = min(fees.booked(hot.address, native).units, self._reader.balance(hot.address)) - taken
         if free < units or free < units + fees.cost(native, hot.address, old.address, units):
             costs.refused = f"the hot wallet has {free} of {units} units for the fee of its tokens"

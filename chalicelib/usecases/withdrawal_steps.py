@@ -13,10 +13,11 @@ from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_pa
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.limits import Paid, PayeeSpent, Spent, without_payment
 from chalicelib.domain.money import Amount
+from chalicelib.domain.payout_line import RETRY_MS, payout_work, waiting_order
 from chalicelib.domain.rates import RatesOf, no_rates
 from chalicelib.domain.risk import Assessment
 from chalicelib.domain.withdrawals import FeeWait, PaymentOrder, Withdrawal, may_follow
-from chalicelib.domain.work import Command, Work
+from chalicelib.domain.work import Command, Work, time_order
 from chalicelib.usecases.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.fee_budget import Counted, corrected
 from chalicelib.usecases.outbox import News
@@ -27,15 +28,10 @@ from chalicelib.usecases.views import Views, views_now
 _SEPARATOR = "|"
 
 
-def payout_work(withdrawal: Withdrawal) -> Work:
-    """The obligation to bring a withdrawal to its end, in the lane of its network."""
-    tail = f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}"
-    return Work("payout", withdrawal.network, f"{withdrawal.created_at:015d}", tail)
-
-
 def sent_work(withdrawal: Withdrawal) -> Work:
     """The obligation to settle a payment that is signed: in a lane of its own, so that those who wait hold nobody up."""
-    return replace(payout_work(withdrawal), kind="sent")
+    tail = f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}"
+    return Work("sent", withdrawal.network, time_order(withdrawal.created_at), tail)
 
 
 def settled_work(withdrawal: Withdrawal, block_number: int, block_hash: str) -> Work:
@@ -60,8 +56,21 @@ def order_of(tenant: TenantId, withdrawal_id: str) -> str:
 
 
 def payout_command(withdrawal: Withdrawal) -> Command:
-    """Ask for it to be paid now. One group per wallet that pays, so that one at a time takes a nonce."""
-    return Command("payouts", f"{withdrawal.network}", {"tenant": withdrawal.tenant, "id": withdrawal.id})
+    """Ask for this withdrawal to be gone on with now, whosever turn it is: its nonce or inputs hold up those behind it. One group
+    per wallet that pays, so that one at a time takes a nonce."""
+    return Command("payouts", withdrawal.network, {"tenant": withdrawal.tenant, "id": withdrawal.id})
+
+
+def line_command(work: Work) -> Command:
+    """Ask for one more payout in the line of `work`'s network: whichever has its turn when the message is handled."""
+    tenant, withdrawal_id = payout_parts(work)
+    return Command("payouts", work.lane, {"line": work.lane, "tenant": tenant, "id": withdrawal_id})
+
+
+def moved_in_line(before: Withdrawal, after: Withdrawal) -> list[Change]:
+    """What saves `after`, whose payout is open still, and moves that to where `after` says that it stands in line."""
+    old, new = payout_work(before), payout_work(after)
+    return [Save(after)] if old == new else [Save(after), Close(old), Open(new)]
 
 
 def moved(news: News, views: Views, balance: Balance, entry: JournalEntry) -> list[Change]:
@@ -93,8 +102,9 @@ def begun(news: News, views: Views, withdrawal: Withdrawal) -> list[Change]:
     news.tell(withdrawal.tenant, "withdrawal.created", withdrawal.id, 1, views.withdrawal(withdrawal))
     if withdrawal.waits_for_approval:
         return [Save(withdrawal), Open(approval_work(withdrawal)), Save(_request(withdrawal, open=True))]
-    news.command(payout_command(withdrawal))
-    return [Save(withdrawal), Open(payout_work(withdrawal))]
+    work = payout_work(withdrawal)
+    news.command(line_command(work))
+    return [Save(withdrawal), Open(work)]
 
 
 def waited_for(withdrawal: Withdrawal) -> list[Change]:
@@ -141,9 +151,10 @@ def waiting_for_fees(before: Withdrawal, now: int, since: int | None) -> list[Ch
     """What stores that it waits with the reason `fees`; `since` is when its own fee became too high, in milliseconds since 1970."""
     known = before.fee_wait
     wait = FeeWait(since, None if known is None else known.accepted_by)
-    waiting = replace(before, pending_reason="fees", fee_wait=wait, updated_at=now, version=before.version + 1)
+    due = waiting_order(before.tenant, now + RETRY_MS)
+    waiting = replace(before, pending_reason="fees", fee_wait=wait, updated_at=now, line=due, version=before.version + 1)
     # So that an operator's key, which knows its id alone, finds it.
-    return [Save(waiting), *([Save(fees_request(before))] if known is None else [])]
+    return [*moved_in_line(before, waiting), *([Save(fees_request(before))] if known is None else [])]
 
 
 @dataclass(frozen=True, slots=True)

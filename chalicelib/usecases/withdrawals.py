@@ -12,6 +12,7 @@ from chalicelib.domain.catalogue import Coin
 from chalicelib.domain.errors import BusinessRule, InsufficientBalance, NotFound
 from chalicelib.domain.ids import TenantId, group_id, network_parts, new_id
 from chalicelib.domain.money import Amount
+from chalicelib.domain.payout_line import ready_order
 from chalicelib.domain.rates import RatesOf, no_rates
 from chalicelib.domain.withdrawals import Priority, Withdrawal
 from chalicelib.usecases.changes import Also, Conflict, Open, Save, nothing_more
@@ -93,6 +94,7 @@ class Withdrawals:
                 charge=ruling.charges[0].units,
                 charge_rate=ruling.charges[0].rate,
                 charge_fixed=ruling.charges[0].fixed,
+                line=ready_order(tenant, asked_at),
             )
             entry = ledger.withdrawal_reserved(withdrawal.id, now, tenant, Amount(coin.asset, withdrawal.reserved))
             views, news = views_now(catalogue, self._rates_of, now), News(now)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.move_signing import MoveSigning
     from chalicelib.usecases.node_votes import NodeVotes
     from chalicelib.usecases.observed import Observer
+    from chalicelib.usecases.payout_line import Line
     from chalicelib.usecases.payout_sweep import PayoutSweep
     from chalicelib.usecases.payouts import Payouts
     from chalicelib.usecases.ports.queues import RangeQueue
@@ -393,6 +394,12 @@ class WorkerServices(CoinMoveServices):
         from chalicelib.usecases.expired import Hearings
 
         return Hearings(self.node_votes, self.verdicts)
+
+    @cached_property
+    def payout_line(self) -> Line:
+        from chalicelib.usecases.payout_line import Line
+
+        return Line(self.store, self.realm_clock)
 
     @cached_property
     def payout_sweep(self) -> PayoutSweep:

@@ -1,15 +1,20 @@
-"""A message that a withdrawal wants to be paid, a stake to be signed, or coins of a service wallet to be moved."""
+"""A message that a withdrawal wants to be paid, a stake to be signed, or coins of a service wallet to be moved.
+
+One with `line` names a network: the payout that has its turn there is gone on with, which is another one than the message was made
+for where several merchants wait. One without names the withdrawal itself.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 
-from chalicelib.domain.ids import network_parts, tenant_parts
+from chalicelib.domain.ids import NetworkId, network_parts, tenant_parts
 from chalicelib.usecases.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.realm_time import in_realm
 from chalicelib.usecases.switch import put_back
+from chalicelib.usecases.withdrawal_steps import payout_parts
 from chalicelib.wiring import services
 
 log = logging.getLogger(__name__)
@@ -27,7 +32,8 @@ def handle(body: str) -> None:
         wired = services()
         if wired.settings.stage == "demo" and wired.demo_resets.busy():
             return  # its withdrawal is about to go; what is made after it is asked for again
-        realm = network_parts(message["network"])[0] if "network" in message else tenant_parts(message["tenant"])[1]
+        network = message.get("network") or message.get("line")
+        realm = network_parts(NetworkId(network))[0] if network else tenant_parts(message["tenant"])[1]
         if put_back(wired.store, realm) is not None:
             return  # what the wallet has paid is not known; the poll and housekeeping ask again
         if "stake" in message:
@@ -42,12 +48,31 @@ def handle(body: str) -> None:
             with in_realm(network_parts(message["network"])[0]):
                 services().wallet_coin_moves.advance(message["network"], message["coin_move"])
             return
-        with in_realm(tenant_parts(message["tenant"])[1]):
+        if "line" in message:
+            with in_realm(realm):
+                _next(NetworkId(message["line"]), message)
+            return
+        with in_realm(realm):
             services().payouts.pay(message["tenant"], message["id"])
     except (Unavailable, Conflict) as error:
         log.warning("%s is not paid yet: %s", _what(message), error)
     except Exception:
         log.exception("ALARM %s can not be paid as it stands", _what(message))
+
+
+def _next(network: NetworkId, message: dict[str, str]) -> None:
+    """One payout of the line of `network`, if any is ready; `message` names it from then on."""
+    line = services().payout_line
+    work = line.take(network)
+    if work is None:
+        return
+    message["tenant"], message["id"] = payout_parts(work)
+    try:
+        services().payouts.pay(*payout_parts(work))
+    except Exception:
+        line.leave(work)
+        raise
+    line.leave(work)
 
 
 def _what(message: dict[str, str]) -> str:

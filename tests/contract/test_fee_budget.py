@@ -14,6 +14,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.fee_budget import MICROS, FeesBorne
 from chalicelib.domain.ledger import Book, JournalEntry, operator, totals
 from chalicelib.domain.money import format_units
+from chalicelib.domain.payout_line import RETRY_MS
 from chalicelib.domain.rates import Rate, Rates
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.domain.work import Command
@@ -22,7 +23,7 @@ from chalicelib.usecases import payout_sweep
 from chalicelib.usecases.addresses import family_key
 from chalicelib.usecases.changes import Conflict, Save
 from chalicelib.usecases.fee_budget import FeeBudgets, corrected, set_budget
-from chalicelib.usecases.payout_sweep import LIQUIDITY_SECONDS, PayoutSweep
+from chalicelib.usecases.payout_sweep import PayoutSweep
 from chalicelib.usecases.realm_time import in_realm
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
@@ -302,7 +303,7 @@ def test_one_merchant_whose_budget_is_used_up_keeps_no_other_from_being_asked_fo
         def send(self, command: Command) -> None:
             asked.append(command)
 
-    shop.wait(LIQUIDITY_SECONDS)
+    shop.wait(RETRY_MS // 1000)
     monkeypatch.setattr(payout_sweep, "ASKED_AT_ONCE", 2)
     wired, network = services(), shop.realm_network()
     assert PayoutSweep(wired.store, cast(Any, Queue()), wired.clock_of("test")).sweep(network.id) == 2

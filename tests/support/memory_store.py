@@ -17,7 +17,8 @@ from typing import Any
 from chalicelib.domain.addresses import Address, Wallet, Watched
 from chalicelib.domain.asking import AskingRound
 from chalicelib.domain.balance_bookings import Reconciled
-from chalicelib.domain.chain import Cursor
+from chalicelib.domain.batches import WithdrawalBatch
+from chalicelib.domain.chain import Cursor, FeeQuote
 from chalicelib.domain.claims import LogClaim
 from chalicelib.domain.coin_moves import CoinMove
 from chalicelib.domain.collecting import Collecting, Collection, Distribution
@@ -29,10 +30,13 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants import Tally
 from chalicelib.domain.moves import Move
 from chalicelib.domain.node_silence import NodeSilence
+from chalicelib.domain.payout_line import PayoutLine
 from chalicelib.domain.redelivery import LatestRedelivery, RedeliveryJob
 from chalicelib.domain.sightings import Sighting
+from chalicelib.domain.switch import PaymentSwitch
 from chalicelib.domain.turns import SweepCursor, Turn
 from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
+from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
 from chalicelib.usecases.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
 from chalicelib.usecases.ports.failures import Unavailable
@@ -45,6 +49,11 @@ KEYS: dict[type, tuple[str, ...]] = {
     RedeliveryJob: ("tenant", "id"),
     LatestRedelivery: ("tenant", "endpoint_id"),
     SweepCursor: ("id",),
+    Withdrawal: ("tenant", "id"),
+    WithdrawalBatch: ("tenant", "id"),
+    PayoutLine: ("network",),
+    PaymentSwitch: ("realm",),
+    FeeQuote: ("network",),
     NodeSilence: ("network",),
     AskingRound: ("network", "kind"),
     Sighting: ("network", "subject"),

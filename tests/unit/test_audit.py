@@ -17,6 +17,7 @@ from chalicelib.domain.invoice_totals import InvoiceTotals, deltas, shard_key
 from chalicelib.domain.invoices import Invoice, Payment
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import Amount
+from chalicelib.domain.payout_line import payout_work
 from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
@@ -111,7 +112,7 @@ def _batch(*made: int) -> Callable[[Books], None]:
         for number in made:
             member = batch.members()[number]
             books.withdrawals.append(member)
-            books.work.append(Work("payout", NETWORK, "0", f"{SHOP}|{member.id}"))
+            books.work.append(payout_work(member))
             books.sequences[f"{SHOP} {member.id}"] = [1]
         if len(made) < 2:
             books.work.append(batch_work(batch))

@@ -1,0 +1,94 @@
+"""The line of payouts at one hot wallet: where each open payout stands in it, and which merchant was served last.
+
+Open work of the kind `payout` lies in the lane of its network. Its `order` is one of three, so that each part is read by itself:
+
+* `line<merchant>@<time>`: ready to be begun or gone on with. A page reads one merchant's, and the next merchant's is one more page.
+* `wait<merchant>@<time>`: nobody looks at it before that time, whatever the reason.
+* digits alone: from before there was a line. The sweep puts it in.
+
+Times are milliseconds since 1970. The id of such work tells what it takes, so that sums need no records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from chalicelib.domain.ids import NetworkId, TenantId
+from chalicelib.domain.withdrawals import Priority, Withdrawal, fee_at
+from chalicelib.domain.work import Work, time_order
+
+READY, WAITING = "line", "wait"
+BEFORE_LINES = "9~"
+"""Behind every `order` from before there was a line, and before all others."""
+IDLE_MS = 30_000
+"""A payment that was tried and did not go on, nobody knows why, is tried again after so long."""
+RETRY_MS = 120_000
+"""The same for one that waits for liquidity, for lower fees, or for its merchant's balance to be no longer negative."""
+_SEPARATOR = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class PayoutLine:
+    """Whose turn it was at the hot wallet of a network: the merchant that was served `last`, the payment in `hand` as `tenant|id`,
+    and how often that was taken up (`tries`): what a worker leaves there has died with it."""
+
+    network: NetworkId
+    last: str = ""
+    hand: str = ""
+    tries: int = 0
+    version: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What an open payout takes from the hot wallet: `units` of the coin `slug`, and a fee at `priority`."""
+
+    slug: str
+    units: int
+    priority: Priority
+
+    def fee(self, quoted: int) -> int:
+        """In units of the native coin, where a payment of the coin costs `quoted` at the priority normal."""
+        return fee_at(quoted, self.priority)
+
+
+def ready_order(tenant: TenantId, at: int) -> str:
+    """The place in line of a payout that may begin since `at`."""
+    return f"{READY}{tenant}@{time_order(at)}"
+
+
+def waiting_order(tenant: TenantId, due: int) -> str:
+    """The place of a payout that is looked at again from `due` on."""
+    return f"{WAITING}{tenant}@{time_order(due)}"
+
+
+def merchant_in(work: Work) -> str:
+    """Whose payout it is."""
+    return work.order[len(READY) :].rpartition("@")[0]
+
+
+def time_in(work: Work) -> int:
+    """Since when it is ready, or when it is looked at again."""
+    return int(work.order.rpartition("@")[2])
+
+
+def behind(part: str, tenant: str) -> str:
+    """An `order` behind all of one merchant's in a part of the line (READY or WAITING), before all others'."""
+    return f"{part}{tenant}~"
+
+
+def payout_work(withdrawal: Withdrawal) -> Work:
+    """The obligation to bring a withdrawal to its end, in the lane of its network, where it stands in line."""
+    tail = f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}"
+    if withdrawal.line is None:
+        return Work("payout", withdrawal.network, time_order(withdrawal.created_at), tail)
+    slug = withdrawal.asset.rsplit(":", 1)[1]
+    told = _SEPARATOR.join((tail, slug, str(withdrawal.amount), withdrawal.priority))
+    return Work("payout", withdrawal.network, withdrawal.line, told)
+
+
+def taken_by(work: Work) -> Taken | None:
+    """What an open payout takes; None for one from before there was a line, whose record has to be read."""
+    parts = work.id.split(_SEPARATOR)
+    return None if len(parts) < 5 else Taken(parts[2], int(parts[3]), cast(Priority, parts[4]))

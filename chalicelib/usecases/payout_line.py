@@ -1,0 +1,149 @@
+"""Whose payout goes on next at a hot wallet: merchants by turns, whatever any of them has waiting.
+
+A message says that there is one more payout to make, not which (`withdrawal_steps.line_command`). Whoever handles it takes the next
+merchant that has one ready, behind the merchant that was served last, and that merchant's oldest. So a batch of a hundred is
+a hundred turns, and another merchant's payment has the next one. Finding it is one page of open work, however much is open.
+
+What is tried and does not go on leaves the line: with a reason that is stored (`payout_checks`), or for half a minute. A payment
+that its worker died with is taken up first, since its nonce may hold up all others, but no more than `MOST_TRIES` times.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+
+from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.payout_line import IDLE_MS, READY, PayoutLine, behind, merchant_in, payout_work, waiting_order
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.work import Work
+from chalicelib.usecases.changes import Close, Conflict, Save
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.sweeping import PAGE, is_open
+from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.withdrawal_steps import moved_in_line, payout_parts
+
+log = logging.getLogger(__name__)
+
+FEW = 10
+"""Rows that the first look at a merchant's part of the line reads."""
+MOST_TRIES = 3
+"""How often in a row a payment is taken up that its workers die with."""
+
+
+@dataclass
+class Part:
+    """What one merchant has in a part of the line: the first `rows`, and whether there are `more`."""
+
+    tenant: str
+    rows: list[Work]
+    more: bool
+
+
+def parts(
+    store: Store, network: NetworkId, part: str, after: str = "", upto: str | None = None, limit: int = FEW
+) -> Iterator[Part]:
+    """Merchants in a part of the line (READY or WAITING) with their first rows, from behind the merchant `after` to `upto`, both
+    in the order of their ids. A merchant with many rows costs one page."""
+    place = Work("payout", network, behind(part, after) if after else part, "")
+    end = behind(part, "~" if upto is None else upto)
+    while True:
+        page = store.open_work("payout", network, after=place, upto=end, limit=limit)
+        found = [Part(tenant, list(rows), False) for tenant, rows in groupby(page, merchant_in)]
+        if found:
+            found[-1].more = len(page) == limit
+            yield from found
+        if len(page) < limit:
+            return
+        place = Work("payout", network, behind(part, found[-1].tenant), "")
+
+
+def in_turns(store: Store, network: NetworkId, last: str) -> Iterator[Work]:
+    """What is ready: the first of every merchant, beginning behind the merchant `last`, then the second of every one, and so on.
+    Reads as far as it is asked for."""
+    again: list[Part] = []
+    for each in chain(parts(store, network, READY, last), parts(store, network, READY, upto=last) if last else ()):
+        yield each.rows[0]
+        again.append(each)
+    place = 0
+    while again := [each for each in again if place + 1 < len(each.rows) or _more(store, network, each)]:
+        place += 1
+        for each in again:
+            yield each.rows[place]
+
+
+def _more(store: Store, network: NetworkId, part: Part) -> bool:
+    """Read the merchant's next page behind the rows that are known; whether there was anything."""
+    if not part.more:
+        return False
+    page = store.open_work("payout", network, after=part.rows[-1], upto=behind(READY, part.tenant), limit=PAGE)
+    part.rows, part.more = [*part.rows, *page], len(page) == PAGE
+    return bool(page)
+
+
+class Line:
+    """Needs no key; the function that signs asks it."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+
+    def take(self, network: NetworkId) -> Work | None:
+        """The payout that has its turn, None where none is ready; from then on the next merchant has it. Raises Unavailable, and
+        Conflict where another worker took a turn at the same time too often."""
+        return until_settled(lambda: self._take(network))
+
+    def _take(self, network: NetworkId) -> Work | None:
+        line = self._store.get(PayoutLine, network=network) or PayoutLine(network, version=0)
+        left = self._left_behind(line)
+        if left is not None and line.tries < MOST_TRIES:
+            self._store.commit([Save(replace(line, tries=line.tries + 1, version=line.version + 1))])
+            return left
+        if left is not None:
+            log.error("ALARM %s: %s was given up %d times by a worker that died: others go first", network, line.hand, line.tries)
+            self.leave(left)
+        work = next(in_turns(self._store, network, line.last), None)
+        if work is None:
+            return None
+        tenant, withdrawal_id = payout_parts(work)
+        taken = replace(line, last=tenant, hand=f"{tenant}|{withdrawal_id}", tries=1, version=line.version + 1)
+        self._store.commit([Save(taken)])
+        return work
+
+    def _left_behind(self, line: PayoutLine) -> Work | None:
+        """What was in hand last and is ready still: its worker has died, or is at work on it still, which does no harm."""
+        if not line.hand:
+            return None
+        tenant, _, withdrawal_id = line.hand.partition("|")
+        found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        work = None if found is None or not _open(found) else payout_work(found)
+        return work if work is not None and work.order.startswith(READY) else None
+
+    def leave(self, work: Work) -> None:
+        """After a payout was tried: where it did not go on and nothing says why, others go before it for half a minute.
+
+        Raises Conflict, Unavailable: then the next who takes a turn finds it in hand.
+        """
+        until_settled(lambda: self._leave(work))
+
+    def _leave(self, work: Work) -> None:
+        tenant, withdrawal_id = payout_parts(work)
+        found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+        if found is not None and _open(found) and payout_work(found) == work:
+            due = waiting_order(tenant, self._clock.now_ms() + IDLE_MS)
+            self._store.commit(moved_in_line(found, replace(found, line=due, version=found.version + 1)))
+        elif is_open(self._store, work):
+            # Read again, since it may have gone on between the two reads.
+            again = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
+            if again != found:
+                raise Conflict(None)
+            log.error("ALARM %s: the payout %s is open, and its withdrawal is not where it stands: taken out", work.lane, work.id)
+            same = [] if found is None else [Save(replace(found, version=found.version + 1))]
+            self._store.commit([Close(work), *same])
+
+
+def _open(withdrawal: Withdrawal) -> bool:
+    """Whether its payout is open."""
+    return withdrawal.status in ("pending", "processing") and not withdrawal.waits_for_approval
