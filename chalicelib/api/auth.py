@@ -131,6 +131,8 @@ def _refusal(key: ApiKey, client: str, now_ms: int) -> ServiceError | None:
     if not may_come_from(key.ip_whitelist, client):
         return IpNotWhitelisted(client, key.ip_whitelist)
     return None
+        headers.update(refusal_headers(admission.exhausted, now_ms))
+        raise RateLimitExceeded(admission.exhausted)
 
 
 def usage_headers(usage: Usage) -> dict[str, str]:
@@ -141,6 +143,11 @@ def usage_headers(usage: Usage) -> dict[str, str]:
         "X-RateLimit-Reset": str(usage.reset_at),
         "X-RateLimit-Window": str(usage.window.seconds),
     }
+
+
+def refusal_headers(usage: Usage, now_ms: int) -> dict[str, str]:
+    """The same of the window that a request found full, and when it starts anew."""
+    return usage_headers(usage) | {"Retry-After": str(max(1, -(-(usage.reset_at * 1000 - now_ms) // 1000)))}
 
 
 def source_ip(request: Request) -> str:

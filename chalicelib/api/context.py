@@ -97,6 +97,18 @@ class Ctx:
         if self.caller is not None:
             self.usage = charged(self.caller, self.source_ip, self.services.gate, self.now_ms, self.headers, requests)
 
+    def weigh(self, weight: int) -> None:
+        """Let this request count as `weight` in the minute window of a live key; for a test key it stays one. To be called before
+        anything is done. Raises RateLimitExceeded, Unavailable."""
+        if self.realm != "live" or weight <= 1:
+            return
+        weighed = self.services.gate.weigh(self.key, weight, self.now_ms)
+        self.usage = weighed.usage
+        if weighed.refused:
+            from chalicelib.api.errors import RateLimitExceeded
+
+            raise RateLimitExceeded(weighed.usage)
+
     def once(self, render: Callable[[Any], Any], *, secret: bool = False) -> Once:
         """For what a POST creates: hand `also` to the use case, and answer `answer`. `render` makes the public record.
 

@@ -100,6 +100,7 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
     request_id = request_id_of(request)
     headers = {"X-Request-Id": request_id, **_JSON}
     now_ms = 0
+    ctx: Ctx | None = None
     try:
         wired = services()
         now_ms = wired.clock.now_ms()
@@ -107,6 +108,7 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
         ctx.address, ctx.domain = str(request.context.get("path") or ""), str(request.context.get("domainName") or "")
         ctx.gateway_url = gateway_url(request.context, os.environ.get("AWS_REGION", ""))
         answer = _answer(ctx, request, wired, headers)
+        headers.update(_weighed(ctx))
         headers.update(answer.headers)
         text = ctx.text(answer) if answer.text is None else answer.text
         return Response(text, headers={**headers}, status_code=answer.status or route.status)
@@ -114,8 +116,16 @@ def handle(route: Route, request: Request, path: Mapping[str, str]) -> Response:
         known = error if error.code in errors.STATUS else _unexpected(error, request_id, route.path)
     except Exception as error:  # noqa: BLE001 - the caller gets a 500 that says nothing, the log gets everything
         known = _unexpected(error, request_id, route.path)
+    headers.update(_weighed(ctx))
+    if isinstance(known, errors.RateLimitExceeded):
+        headers.update(auth.refusal_headers(known.usage, now_ms))
     text = to_json(errors.shaped(known, route.family, now_ms, request_id))
     return Response(text, headers={**headers}, status_code=errors.STATUS[known.code])
+
+
+def _weighed(ctx: Ctx | None) -> dict[str, str]:
+    """How the caller's windows stand after a batch, which counts as many requests."""
+    return {} if ctx is None or ctx.usage is None else auth.usage_headers(ctx.usage)
 
 
 def _answer(ctx: Ctx, request: Request, wired: Services, headers: dict[str, str]) -> Answer:

@@ -37,6 +37,7 @@ from chalicelib.usecases.access import (
     Asked,
     RateClass,
     Usage,
+    Weighed,
     Window,
     alive,
     class_window,
@@ -137,6 +138,47 @@ class Access:
             self._tidy(key_hash, item, now_ms)
             return Admission(_key(item), _least(_usages(item, extra, now_ms, who)))
         raise Unavailable("the key is being changed by too many at once")
+
+    def weigh(self, key: ApiKey, weight: int, now_ms: int) -> Weighed:
+        """Count a request that `admit` let in at `now_ms` as `weight` requests in the minute window of its live key, and never as
+        more than the window holds: one more conditional update. Where it does not fit, a third takes back what `admit` counted.
+
+        Raises Unavailable.
+        """
+        minute = limits_of(key)[0]
+        extra = min(weight, minute.limit) - 1
+        counter = _counter(minute, now_ms, "")
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "Key": _place(key.hash),
+            "UpdateExpression": f"ADD {counter} :extra",
+            "ConditionExpression": f"attribute_exists(pk) AND {counter} <= :room",
+            "ExpressionAttributeValues": {":extra": _number(extra), ":room": _number(minute.limit - extra)},
+            "ReturnValues": "ALL_NEW",
+        }
+        try:
+            item: Item = self._update(request)["Attributes"]
+            return Weighed(_least(_usages(item, None, now_ms, "")))
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise Unavailable("the key store did not answer") from error
+        except BotoCoreError as error:
+            raise Unavailable("the key store did not answer") from error
+        counters = [_counter(window, now_ms, "") for window in _WINDOWS]
+        back = {
+            "TableName": self._table,
+            "Key": _place(key.hash),
+            "UpdateExpression": "ADD " + ", ".join(f"{each} :back" for each in counters),
+            "ConditionExpression": "attribute_exists(pk)",
+            "ExpressionAttributeValues": {":back": _number(-1)},
+            "ReturnValues": "ALL_NEW",
+        }
+        try:
+            item = self._update(back)["Attributes"]
+        except (ClientError, BotoCoreError) as error:
+            raise Unavailable("the key store did not answer") from error
+        usages = _usages(item, None, now_ms, "")
+        return Weighed(next(usage for usage in usages if usage.window.name == minute.name), refused=True)
 
     def _remember(self, key_hash: str, ranges: tuple[str, ...]) -> tuple[str, ...]:
         if len(self._lists) >= _MOST_LISTS:

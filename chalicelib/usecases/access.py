@@ -80,6 +80,14 @@ class Admission:
     exhausted: Usage | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """After a request was weighed: the window with the least left; the minute, where that had no room (`refused`)."""
+
+    usage: Usage
+    refused: bool = False
+
+
 class Gate(Protocol):
     """Where requests are let in and counted."""
 
@@ -92,6 +100,11 @@ class Gate(Protocol):
         On the demo, whose keys everybody has, each caller has the limits by himself. None: there is no such key. Raises
         Unavailable.
         """
+        ...
+
+    def weigh(self, key: ApiKey, weight: int, now_ms: int) -> Weighed:
+        """Count a request that was let in at `now_ms` as `weight` requests in the minute window of its live key, and never as more
+        than the window holds. One that does not fit is refused, and not counted in any window. Raises Unavailable."""
         ...
 
     def last_used(self, key_hashes: Sequence[str]) -> dict[str, int]:

@@ -328,3 +328,54 @@ def test_of_a_published_key_each_caller_has_the_limits(access):
     assert made == ["UpdateItem", "UpdateItem"]
     assert not [name for name in raw(access, key) if name.startswith("n_minute_") and name.endswith(f"_{NOON // MINUTE}")]
     assert shared.last_used([key.hash]) == {key.hash: later}
+
+
+def test_a_batch_counts_as_its_outputs_in_the_minute_and_as_one_request_elsewhere(access):
+    key, _ = stored(access, realm="live", rate_limit=150)
+    assert admit(access, key).exhausted is None
+    weighed = access.weigh(key, 100, NOON)
+    assert (weighed.refused, weighed.usage.window.name, weighed.usage.remaining) == (False, "minute", 50)
+    item = raw(access, key)
+    counts = {name.split("_")[1]: int(value["N"]) for name, value in item.items() if name.startswith("n_")}
+    assert counts == {"minute": 100, "hour": 1, "day": 1}
+
+
+def test_a_batch_that_does_not_fit_is_refused_and_not_counted(access):
+    key, _ = stored(access, realm="live", rate_limit=150)
+    for _ in range(60):
+        admit(access, key)
+    assert admit(access, key).exhausted is None
+    calls = counted(access)
+    weighed = access.weigh(key, 100, NOON)
+    assert (weighed.refused, weighed.usage.window.name, weighed.usage.remaining) == (True, "minute", 90)
+    assert weighed.usage.reset_at * 1000 == NOON + MINUTE
+    assert calls == ["UpdateItem", "UpdateItem"]
+    item = raw(access, key)
+    assert {int(value["N"]) for name, value in item.items() if name.startswith("n_")} == {60}
+    assert access.weigh(key, 90, NOON).refused is False
+
+
+def test_a_batch_counts_as_no_more_than_the_minute_holds(access):
+    key, _ = stored(access, realm="live", rate_limit=40)
+    assert admit(access, key).exhausted is None
+    weighed = access.weigh(key, 100, NOON)
+    assert (weighed.refused, weighed.usage.remaining) == (False, 0)
+    assert admit(access, key).exhausted is not None
+    admit(access, key, NOON + MINUTE)
+    assert admit(access, key, NOON + MINUTE).exhausted is None, "the next minute is a new one"
+    assert access.weigh(key, 100, NOON + MINUTE).refused, "two requests are in it already"
+
+
+def test_of_batches_at_once_as_many_fit_as_the_minute_holds(access):
+    key, _ = stored(access, realm="live", rate_limit=350)
+
+    def one(_: int) -> bool:
+        assert admit(access, key).exhausted is None
+        return access.weigh(key, 100, NOON).refused
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        refused = list(pool.map(one, range(8)))
+    assert refused.count(False) == 3
+    item = raw(access, key)
+    counts = {name.split("_")[1]: int(value["N"]) for name, value in item.items() if name.startswith("n_")}
+    assert counts == {"minute": 300, "hour": 3, "day": 3}

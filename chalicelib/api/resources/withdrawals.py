@@ -169,7 +169,10 @@ def create_one(
 def create_withdrawal(ctx: Ctx, body: WithdrawalCreate) -> Answer:
     """The amount is reserved (`frozen`) with the answer. A batch answers `{ batch_id, withdrawals: [...] }` instead of the record:
     all its outputs are accepted, or none; each then lives by itself. Limits and the balance are judged by the batch's total, and
-    per whitelist address by what goes there; multisig's `threshold_amount` by each output.
+    per whitelist address by what goes there; multisig's `threshold_amount` by each output. In the minute window of a live key a
+    batch counts as its outputs, and never as more than the window holds; a test key's windows, and the hour's and the day's, count
+    requests. A batch that is answered again by its Idempotency-Key counts as one request. Merchants are paid by turns: a batch
+    holds up no other merchant's payments.
 
     A withdrawal that needs an approval (multisig, grey list) answers `status: pending`, `pending_reason: approval` and what is
     needed in `approval`. Right before its payment begins it is judged for risk (amount against the merchant's history, new address,
@@ -197,6 +200,7 @@ def create_withdrawal(ctx: Ctx, body: WithdrawalCreate) -> Answer:
 
 
 def _create_batch(ctx: Ctx, asked: BatchRequest) -> Answer:
+    ctx.weigh(len(asked.outputs))
     coin = chosen_coin(ctx.catalogue, "batch_withdrawal.coin", asked.coin, asked.network)
     where = "batch_withdrawal.outputs"
     outputs = [
