@@ -104,7 +104,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class SweepCursor:
-    """How far the minute's schedule `id` has come with what is overdue: a place in each lane of time, "" for the beginning."""
+    """How far the minute's schedule `id` has come: with overdue deliveries, a place in each lane of time; with waiting payouts of a
+    network, the merchant that it looked at last. "" is the beginning."""
 
     id: str
     places: tuple[str, ...] = ("",) * LANES

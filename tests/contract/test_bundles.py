@@ -245,6 +245,23 @@ def test_the_floor_of_the_hot_wallet_stays_whatever_joins(shop: Shop) -> None:
     shop.whole()
 
 
+def test_merchants_take_turns_in_a_bundle(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundle has a bounded number of payments: one merchant's many leave room for another's few."""
+    monkeypatch.setattr(bundle_gathering, "MOST_PAYOUTS", 4)
+    other = Shop(shop.stack, shop.chain)
+    other.key = shop.stack.keys["admin_live"]
+    made = other.post("/v1/invoices", currency="ltc", amount="2", network="litecoin")
+    shop.chain.pay(made["address"], 2 * COIN)
+    shop.confirm()
+    many = [shop.withdraw("0.1", 0) for _ in range(9)]
+    few = [other.withdraw("0.2", 1), other.withdraw("0.2", 2)]
+    shop.drain()
+    first = shop.bundles()[0]
+    assert {payout.withdrawal for payout in first.payouts} == {*many[:2], *few}
+    assert {shop.status(i) for i in many} | {other.status(i) for i in few} == {"confirming"}
+    shop.whole()
+
+
 def test_change_is_no_deposit(shop: Shop) -> None:
     from chalicelib.domain.deposits import Deposit
 

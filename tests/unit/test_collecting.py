@@ -12,11 +12,13 @@ import pytest
 from chalicelib.domain.collecting import MOST_TOPUPS, MOST_TRIES, Distribution, ParkReason, WaitReason
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.loans import TO_ACTIVATE, Lendable
+from chalicelib.domain.payout_line import payout_work, ready_order
 from chalicelib.domain.rates import Rates
-from chalicelib.usecases.changes import Delete
+from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.usecases.changes import Delete, Open, Save
 from chalicelib.usecases.collect_decisions import CollectDecisions
 from chalicelib.usecases.ports.failures import Unavailable
-from tests.support.collecting import COLD, ETHER, FEE, HOT, USDT, USER, Stake, Treasury
+from tests.support.collecting import COLD, ETHER, FEE, HOT, MERCHANT, NETWORK, USDT, USER, Stake, Treasury
 
 Cause = Callable[[Treasury], Callable[[Treasury], object]]
 """Brings a collection to where it stands; what is answered takes the cause away."""
@@ -437,3 +439,23 @@ def test_what_a_service_wallet_waits_for_is_said_as_long_as_it_waits() -> None:
     world.settle_for("eth", useUsdLimits=False)
     world.distribute()
     assert said() == "None" and [m.amount for m in world.moves("cold")] == [10 * ETHER - FEE]
+
+
+def test_three_hundred_open_withdrawals_do_not_stop_what_goes_to_the_cold_wallet() -> None:
+    """They are added up, however many there are, and what they need stays."""
+    world = Treasury()
+    world.settle_for("eth", hotCeiling="90")
+    world.wallet("cold", COLD)
+    asset = world.store.coins["eth"].asset
+    for n in range(700):
+        made = Withdrawal(f"wd_{n:03d}", MERCHANT, NETWORK, asset, ETHER // 100, USER, asset, n, n)
+        opened = replace(made, line=ready_order(MERCHANT, n)) if n % 2 else made  # and such as were opened before there was a line
+        world.store.commit([Save(opened), Open(payout_work(opened))])
+    world.distribute()
+    (move,) = world.moves("cold")
+    assert move.amount == 10 * ETHER - FEE
+    world.settle(move)
+    world.distribute()
+    world.settle_for("eth", hotCeiling="1")
+    world.distribute()
+    assert sorted(m.amount for m in world.moves("cold")) == [10 * ETHER - FEE, 83 * ETHER - FEE]
