@@ -88,6 +88,24 @@ def test_many_functions_at_one_nonce(on_dynamodb: Stack) -> None:
     assert shop.paid(coin="ftm") == 4 * ETHER // 100
 
 
+def test_many_functions_at_one_line(on_dynamodb: Stack) -> None:
+    """Two merchants' messages at once, more of them than payments: each is begun once, and the nonces have no gap."""
+    one, other = crowd(on_dynamodb, "bsc", "bnb"), crowd(on_dynamodb, "bsc", "bnb")
+    before = len(orders(one))
+    made = [ask(each, each.key, "0.01", "bnb").json["id"] for each in (one, one, one, other, other)]
+    line = one.realm_network().id
+    at_once([partial(one.message, "payout", line=line, tenant="whoever", id="whatever")] * 10)
+    for withdrawal in made:
+        one.pay_out(withdrawal)  # what gave up is asked for again
+    assert [order.nonce for order in orders(one)] == list(range(before + 5))
+    assert {order.withdrawal_id for order in orders(one)} >= set(made)
+    assert {order.state for order in orders(one)} == {"signed"}
+    one.mine()
+    one.turn()
+    assert {one.withdrawal(withdrawal)["status"] for withdrawal in made[:3]} == {"confirmed"}
+    assert {other.withdrawal(withdrawal)["status"] for withdrawal in made[3:]} == {"confirmed"}
+
+
 def test_polls_at_once_credit_a_deposit_once(on_dynamodb: Stack) -> None:
     shop = Crowd(on_dynamodb, "bsc")
     shop.turn()

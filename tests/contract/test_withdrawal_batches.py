@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
+from chalicelib.api.context import Ctx
 from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.batches import MOST_OUTPUTS
 from chalicelib.domain.chain import FeeQuote
@@ -125,6 +126,35 @@ def test_a_full_batch(edge: Edge) -> None:
     assert ids == sorted(set(ids))
     assert works(edge) == {"payout": 100}
     assert edge.call("GET", "/withdrawals?limit=1").json["meta"]["pagination"]["total"] == 100
+
+
+def test_in_the_minute_of_a_live_key_a_batch_counts_as_its_outputs(edge: Edge) -> None:
+    sent = body(*[(PAYEE, "0.01")] * 100)
+    assert edge.call("GET", "/balances", key="live").headers["x-ratelimit-remaining"] == "999"
+    for number in range(1, 10):
+        answer = edge.call("POST", "/v1/withdrawals", json=sent, key="live")
+        assert (answer.status, answer.json["error"]["code"]) == (400, "VALIDATION_ERROR"), "the network has no node"
+        assert answer.headers["x-ratelimit-remaining"] == str(999 - 100 * number)
+    refused = edge.call("POST", "/v1/withdrawals", json=sent, key="live")
+    assert (refused.status, refused.json["error"]["code"]) == (429, "RATE_LIMIT_EXCEEDED")
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert (refused.headers["x-ratelimit-limit"], refused.headers["x-ratelimit-remaining"]) == ("1000", "99")
+    # The refused one is not counted, and what fits goes on.
+    assert edge.call("GET", "/balances", key="live").headers["x-ratelimit-remaining"] == "98"
+
+
+def test_for_a_test_key_a_batch_is_one_request(edge: Edge) -> None:
+    for left in (49, 48):
+        made = post(edge, body(*[(PAYEE, "0.01")] * 100))
+        assert (made.status, made.headers["x-ratelimit-remaining"]) == (201, str(left))
+
+
+def test_a_batch_that_is_answered_again_counts_as_one(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed: list[int] = []
+    monkeypatch.setattr(Ctx, "weigh", lambda ctx, weight: weighed.append(weight))
+    for _ in range(2):
+        assert post(edge, body((PAYEE, "0.5"), (OTHER, "1")), "b-2").status == 201
+    assert weighed == [2]
 
 
 def test_each_output_needs_its_own_approval(edge: Edge) -> None:
