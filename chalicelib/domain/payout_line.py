@@ -1,10 +1,14 @@
 """The line of payouts at one hot wallet: where each open payout stands in it, and which merchant was served last.
 
-Open work of the kind `payout` lies in the lane of its network. Its `order` is one of three, so that each part is read by itself:
+Open work of the kind `payout` lies in the lane of its network. Its `order` is one of four, so that each part is read by itself:
 
 * `line<merchant>@<time>`: ready to be begun or gone on with. A page reads one merchant's, and the next merchant's is one more page.
 * `wait<merchant>@<time>`: nobody looks at it before that time, whatever the reason.
+* `work<merchant>@<time of creation>`: was begun, and did not go on. It is asked for by name: its nonce holds up all others.
 * digits alone: from before there was a line. The sweep puts it in.
+
+What was begun moves at most once, and to the last part: whoever reads the lane from its beginning to its end meets every payment
+that has a nonce, though others move meanwhile.
 
 Times are milliseconds since 1970. The id of such work tells what it takes, so that sums need no records.
 """
@@ -18,7 +22,7 @@ from chalicelib.domain.ids import NetworkId, TenantId
 from chalicelib.domain.withdrawals import Priority, Withdrawal, fee_at
 from chalicelib.domain.work import Work, time_order
 
-READY, WAITING = "line", "wait"
+READY, WAITING, BEGUN = "line", "wait", "work"  # in this order, and of one length
 BEFORE_LINES = "9~"
 """Behind every `order` from before there was a line, and before all others."""
 IDLE_MS = 30_000
@@ -63,6 +67,13 @@ def waiting_order(tenant: TenantId, due: int) -> str:
     return f"{WAITING}{tenant}@{time_order(due)}"
 
 
+def aside_order(withdrawal: Withdrawal, due: int) -> str:
+    """The place of a payout that does not go on now: of one that was begun for good, of any other until `due`."""
+    if withdrawal.status != "processing":
+        return waiting_order(withdrawal.tenant, due)
+    return f"{BEGUN}{withdrawal.tenant}@{time_order(withdrawal.created_at)}"
+
+
 def merchant_in(work: Work) -> str:
     """Whose payout it is."""
     return work.order[len(READY) :].rpartition("@")[0]
@@ -74,7 +85,7 @@ def time_in(work: Work) -> int:
 
 
 def behind(part: str, tenant: str) -> str:
-    """An `order` behind all of one merchant's in a part of the line (READY or WAITING), before all others'."""
+    """An `order` behind all of one merchant's in a part of the lane (READY, WAITING or BEGUN), before all others'."""
     return f"{part}{tenant}~"
 
 

@@ -11,7 +11,7 @@ from chalicelib.domain.addresses import Wallet
 from chalicelib.domain.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.coins_held import MOST_INPUTS, MOST_RATE, HeldCoins
-from chalicelib.domain.payout_line import RETRY_MS, waiting_order
+from chalicelib.domain.payout_line import RETRY_MS, aside_order
 from chalicelib.domain.renewals import RenewalRules
 from chalicelib.usecases.bundle_parts import members, most_urgent, same_place, spelled
 from chalicelib.usecases.changes import Conflict, Save
@@ -160,7 +160,7 @@ class BundleBuilding:
             urgent = most_urgent([priorities[payout.withdrawal] for payout in left]) if left else "low"
             bundle = replace(bundle, payouts=left, priority=urgent).next(now)
             alone = replace(order, bundle=None, version=order.version + 1)
-            due = waiting_order(withdrawal.tenant, now + RETRY_MS)
+            due = aside_order(withdrawal, now + RETRY_MS)
             short = replace(withdrawal, pending_reason="liquidity", updated_at=now, line=due, version=withdrawal.version + 1)
             waits = moved_in_line(withdrawal, short) if reason == "liquidity" else waiting_for_fees(withdrawal, now, now)
             self._store.commit([Save(bundle), Save(alone), *waits])

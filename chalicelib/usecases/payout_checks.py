@@ -10,7 +10,7 @@ from chalicelib.domain.catalogue import Coin, Network
 from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import Balance
-from chalicelib.domain.payout_line import RETRY_MS, waiting_order
+from chalicelib.domain.payout_line import RETRY_MS, aside_order, waiting_order
 from chalicelib.domain.rates import Rates, RatesOf
 from chalicelib.domain.withdrawals import FEES_WAIT_MS, PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
@@ -130,7 +130,7 @@ class PayoutChecks:
         if before.pending_reason != reason:
             log.warning("ALARM %s: %s waits %s", network.id, before.id, what)
         now = self._clock.now_ms()
-        due = waiting_order(before.tenant, now + RETRY_MS)
+        due = aside_order(before, now + RETRY_MS)
         waiting = replace(before, pending_reason=reason, updated_at=now, line=due, version=before.version + 1)
         self._store.commit(moved_in_line(before, waiting))
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.payout_line import IDLE_MS, READY, PayoutLine, behind, merchant_in, payout_work, waiting_order
+from chalicelib.domain.payout_line import IDLE_MS, READY, PayoutLine, aside_order, behind, merchant_in, payout_work
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.changes import Close, Conflict, Save
@@ -46,8 +46,8 @@ class Part:
 def parts(
     store: Store, network: NetworkId, part: str, after: str = "", upto: str | None = None, limit: int = FEW
 ) -> Iterator[Part]:
-    """Merchants in a part of the line (READY or WAITING) with their first rows, from behind the merchant `after` to `upto`, both
-    in the order of their ids. A merchant with many rows costs one page."""
+    """Merchants in a part of the lane (READY, WAITING or BEGUN) with their first rows, from behind the merchant `after` to `upto`,
+    both in the order of their ids. A merchant with many rows costs one page."""
     place = Work("payout", network, behind(part, after) if after else part, "")
     end = behind(part, "~" if upto is None else upto)
     while True:
@@ -132,7 +132,7 @@ class Line:
         tenant, withdrawal_id = payout_parts(work)
         found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if found is not None and _open(found) and payout_work(found) == work:
-            due = waiting_order(tenant, self._clock.now_ms() + IDLE_MS)
+            due = aside_order(found, self._clock.now_ms() + IDLE_MS)
             self._store.commit(moved_in_line(found, replace(found, line=due, version=found.version + 1)))
         elif is_open(self._store, work):
             # Read again, since it may have gone on between the two reads.

@@ -1,7 +1,8 @@
 """Payouts that nobody is working on: put in line again, and asked for. Needs no key, so that the clock may do it.
 
 What a run reads is bounded, whatever waits: up to `ASKED_AT_ONCE` merchants with as many rows each, on from where the run before
-stopped, for `SECONDS` at the most; the withdrawals of what it puts in line; one page of the line itself.
+stopped, for `SECONDS` at the most, of what waits and of what was begun and did not go on; the withdrawals of what it asks for; one
+page of the line itself.
 """
 
 from __future__ import annotations
@@ -9,12 +10,25 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from typing import Generic, TypeVar
 
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.payout_line import BEFORE_LINES, IDLE_MS, READY, WAITING, behind, payout_work, ready_order, time_in
+from chalicelib.domain.payout_line import (
+    BEFORE_LINES,
+    BEGUN,
+    IDLE_MS,
+    READY,
+    RETRY_MS,
+    WAITING,
+    aside_order,
+    behind,
+    payout_work,
+    ready_order,
+    time_in,
+)  # fmt: skip
 from chalicelib.domain.turns import SweepCursor
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
@@ -26,13 +40,24 @@ from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.sweeping import PAGE
 from chalicelib.usecases.switch import stopped
-from chalicelib.usecases.withdrawal_steps import line_command, moved_in_line, payout_parts
+from chalicelib.usecases.withdrawal_steps import line_command, moved_in_line, payout_command, payout_parts
 
 log = logging.getLogger(__name__)
 
 ASKED_AT_ONCE = 50
 SECONDS = 5.0
 """How long a run looks at a network's merchants."""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Look(Generic[T]):
+    """What was found, and the place of what was looked at last; "" at the end of a round."""
+
+    found: list[T]
+    place: str
 
 
 class PayoutSweep:
@@ -50,9 +75,14 @@ class PayoutSweep:
         """
         if stopped(self._store, network_parts(network)[0]):
             return 0
-        now = self._clock.now_ms()
+        now, place = self._clock.now_ms(), f"payouts|{network}"
+        before = self._store.get(SweepCursor, id=place) or SweepCursor(place, ("", ""), version=0)
+        waiting, begun = self._due(network, now, before.places[0]), self._idle(network, now, before.places[1])
+        self._remember(before, (waiting.place, begun.place))
+        for withdrawal in begun.found:
+            self._queues.send(payout_command(withdrawal))
         old = self._store.open_work("payout", network, upto=BEFORE_LINES, limit=ASKED_AT_ONCE)
-        due = in_turn([*self._due(network, now), *old], lambda work: payout_parts(work)[0])[:ASKED_AT_ONCE]
+        due = in_turn([*waiting.found, *old], lambda work: payout_parts(work)[0])[:ASKED_AT_ONCE]
         asked = [ready for work in due if (ready := self._put_in_line(work, now)) is not None]
         if len(asked) < ASKED_AT_ONCE:
             first = Work("payout", network, READY, "")
@@ -60,42 +90,56 @@ class PayoutSweep:
             asked += [work for work in there if now - time_in(work) >= IDLE_MS and work not in asked]
         for work in asked[:ASKED_AT_ONCE]:
             self._queues.send(line_command(work))
-        return min(len(asked), ASKED_AT_ONCE)
+        return min(len(asked), ASKED_AT_ONCE) + len(begun.found)
 
-    def _due(self, network: NetworkId, now: int) -> list[Work]:
-        """What has waited for long enough, of the merchants behind the one that the run before came to."""
-        cursor = f"payouts|{network}"
-        before = self._store.get(SweepCursor, id=cursor) or SweepCursor(cursor, ("",), version=0)
-        (place,), until = before.places, self._watch() + SECONDS
+    def _due(self, network: NetworkId, now: int, place: str) -> Look[Work]:
+        """What has waited for long enough: first rows of merchants, from behind the one that the run before came to, around to it
+        again, as far as time goes."""
+        until = self._watch() + SECONDS
         look = partial(parts, self._store, network, WAITING, limit=ASKED_AT_ONCE)
         found: list[Work] = []
-        merchants, last = 0, ""
+        merchants = 0
         for each in chain(look(place), look(upto=place) if place else ()):
             due = [work for work in each.rows if time_in(work) <= now]
             found += due
             merchants += bool(due)
             if merchants >= ASKED_AT_ONCE or self._watch() >= until:
-                last = each.tenant
-                break
-        if last != place:
-            self._remember(replace(before, places=(last,), version=before.version + 1))
-        return found
+                return Look(found, each.tenant)
+        return Look(found, "")
 
-    def _remember(self, cursor: SweepCursor) -> None:
+    def _idle(self, network: NetworkId, now: int, place: str) -> Look[Withdrawal]:
+        """What was begun and stands still: the next page of it. `place` is a row's order and id."""
+        order, _, id = (place or BEGUN).partition("#")
+        first = Work("payout", network, order, id)
+        page = self._store.open_work("payout", network, after=first, upto=behind(BEGUN, "~"), limit=ASKED_AT_ONCE)
+        keys = [dict(zip(("tenant", "id"), payout_parts(work), strict=True)) for work in page]
+        found: list[Withdrawal | None] = self._store.get_many([(Withdrawal, key) for key in keys]) if keys else []
+        last = f"{page[-1].order}#{page[-1].id}" if len(page) == ASKED_AT_ONCE else ""
+        return Look([w for w in found if w is not None and _stands_still(w, now)], last)
+
+    def _remember(self, cursor: SweepCursor, places: tuple[str, str]) -> None:
+        if places == cursor.places:
+            return
         try:
-            self._store.commit([Save(cursor)])
+            self._store.commit([Save(replace(cursor, places=places, version=cursor.version + 1))])
         except Conflict:
             log.info("%s: another run of the sweep was first", cursor.id)
 
     def _put_in_line(self, work: Work, now: int) -> Work | None:
-        """Its place in line; None where it went on meanwhile."""
+        """Its place in line; None where it went on meanwhile, or was begun: that is asked for by name."""
         tenant, withdrawal_id = payout_parts(work)
         before = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if before is None or payout_work(before) != work:
             return None
-        after = replace(before, line=ready_order(tenant, now), version=before.version + 1)
+        order = ready_order(tenant, now) if before.status == "pending" else aside_order(before, now)
+        after = replace(before, line=order, version=before.version + 1)
         try:
             self._store.commit(moved_in_line(before, after))
         except Conflict:
             return None  # somebody is at work on it, or has ended it
-        return payout_work(after)
+        return payout_work(after) if before.status == "pending" else None
+
+
+def _stands_still(withdrawal: Withdrawal, now: int) -> bool:
+    waits = withdrawal.pending_reason in ("liquidity", "risk", "fees")
+    return withdrawal.status == "processing" and now - withdrawal.updated_at >= (RETRY_MS if waits else IDLE_MS)

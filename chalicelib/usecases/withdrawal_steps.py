@@ -13,7 +13,7 @@ from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_pa
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.limits import Paid, PayeeSpent, Spent, without_payment
 from chalicelib.domain.money import Amount
-from chalicelib.domain.payout_line import RETRY_MS, payout_work, waiting_order
+from chalicelib.domain.payout_line import RETRY_MS, aside_order, payout_work
 from chalicelib.domain.rates import RatesOf, no_rates
 from chalicelib.domain.risk import Assessment
 from chalicelib.domain.withdrawals import FeeWait, PaymentOrder, Withdrawal, may_follow
@@ -151,7 +151,7 @@ def waiting_for_fees(before: Withdrawal, now: int, since: int | None) -> list[Ch
     """What stores that it waits with the reason `fees`; `since` is when its own fee became too high, in milliseconds since 1970."""
     known = before.fee_wait
     wait = FeeWait(since, None if known is None else known.accepted_by)
-    due = waiting_order(before.tenant, now + RETRY_MS)
+    due = aside_order(before, now + RETRY_MS)
     waiting = replace(before, pending_reason="fees", fee_wait=wait, updated_at=now, line=due, version=before.version + 1)
     # So that an operator's key, which knows its id alone, finds it.
     return [*moved_in_line(before, waiting), *([Save(fees_request(before))] if known is None else [])]

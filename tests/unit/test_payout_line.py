@@ -12,7 +12,20 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.ids import MerchantId, TenantId, asset_id, network_id, tenant_id
-from chalicelib.domain.payout_line import IDLE_MS, RETRY_MS, PayoutLine, payout_work, ready_order, taken_by, time_in, waiting_order
+from chalicelib.domain.payout_line import (
+    BEGUN,
+    IDLE_MS,
+    READY,
+    RETRY_MS,
+    WAITING,
+    PayoutLine,
+    aside_order,
+    payout_work,
+    ready_order,
+    taken_by,
+    time_in,
+    waiting_order,
+)  # fmt: skip
 from chalicelib.domain.switch import PaymentSwitch
 from chalicelib.domain.turns import SweepCursor
 from chalicelib.domain.withdrawals import Withdrawal
@@ -253,7 +266,7 @@ def test_a_sweep_ends_in_its_time_and_goes_on_there(world: World) -> None:
     assert world.sweep(lambda: next(seconds)) == SECONDS
     assert set(world.asked()) == {f"{n:03d}" for n in range(5)}
     cursor = world.store.get(SweepCursor, id=f"payouts|{NETWORK}")
-    assert cursor.places == (tenant("004"),)
+    assert cursor.places == (tenant("004"), "")
     world.sweep(lambda: next(seconds))
     assert set(world.asked()) == {f"{n:03d}" for n in range(5, 10)}
 
@@ -272,9 +285,59 @@ def test_what_was_open_before_there_was_a_line_is_put_in_it(world: World) -> Non
     old = [world.order("a", None, pending_reason="liquidity"), world.order("b", None, status="processing")]
     assert [work.order for work in map(payout_work, old)] == [f"{each.created_at:015d}" for each in old]
     assert world.next() is None
-    assert world.sweep() == 2
-    assert {world.next(), world.next()} == {each.id for each in old}
-    assert not world.store.work
+    assert world.sweep() == 1
+    assert (world.next(), world.next()) == (old[0].id, None)
+    world.queues.commands.clear()
+    world.clock.pass_ms(IDLE_MS)
+    assert world.sweep() == 1, "what was begun is asked for by name"
+    assert [command.body for command in world.queues.commands] == [{"tenant": old[1].tenant, "id": old[1].id}]
+
+
+def test_what_was_begun_moves_once_and_to_the_end(world: World) -> None:
+    """Whoever reads the lane page by page meets it, whenever it moves."""
+    made = world.order("a")
+    work = world.line.take(NETWORK)
+    assert work is not None
+    begun = replace(made, status="processing", version=2)
+    world.store.commit([Save(begun)])
+    world.line.leave(work)
+    left = payout_work(world.now(made))
+    assert left.order.startswith(BEGUN) and READY < WAITING < BEGUN and left in world.store.work
+    assert world.next() is None, "it is no turn of its merchant's"
+    waits = replace(world.now(made), pending_reason="liquidity")
+    assert aside_order(waits, world.clock.now + RETRY_MS) == left.order
+    assert world.sweep() == 0
+    world.clock.pass_ms(IDLE_MS)
+    for _ in range(3):
+        assert world.sweep() == 1
+        assert payout_work(world.now(made)) == left
+    assert {tuple(command.body) for command in world.queues.commands} == {("tenant", "id")}
+
+
+def test_what_was_begun_out_of_turn_goes_to_the_end_too(world: World) -> None:
+    made = world.waits("a", world.clock.now)
+    world.store.commit([Save(replace(made, status="processing", pending_reason=None, version=2))])
+    world.sweep()
+    assert payout_work(world.now(made)).order.startswith(BEGUN)
+
+
+@pytest.mark.parametrize("merchants", [1, 3 * ASKED_AT_ONCE])
+def test_many_that_were_begun_are_asked_for_page_by_page(world: World, merchants: int) -> None:
+    for n in range(3 * ASKED_AT_ONCE):
+        made = world.order(f"{n % merchants:03d}", status="processing")
+        aside = replace(made, line=aside_order(made, 0), version=2)
+        world.store.commit(moved_in_line(made, aside))
+    world.clock.pass_ms(IDLE_MS)
+    for _ in range(3):
+        assert world.sweep() == ASKED_AT_ONCE
+    assert len({command.body["id"] for command in world.queues.commands}) == 3 * ASKED_AT_ONCE
+
+
+def test_merchants_whose_time_has_not_come_delay_nobody(world: World) -> None:
+    for n in range(3 * ASKED_AT_ONCE):
+        world.waits(f"{n:03d}", world.clock.now + RETRY_MS)
+    due = world.waits("999", world.clock.now)
+    assert world.sweep() == 1 and world.queues.commands[0].body["id"] == due.id
 
 
 def test_nothing_is_asked_for_while_payments_are_stopped(world: World) -> None:
