@@ -34,8 +34,8 @@ _SEPARATOR = "|"
 
 @dataclass(frozen=True, slots=True)
 class PayoutLine:
-    """Whose turn it was at the hot wallet of a network: the merchant that was served `last`, the payment in `hand` as `tenant|id`,
-    and how often that was taken up (`tries`): what a worker leaves there has died with it."""
+    """Whose turn it was at the hot wallet of a network: the merchant that was served `last`, the payout in `hand` by its place and
+    id (`order#id`), and how often that was taken up there (`tries`): what a worker leaves there has died with it."""
 
     network: NetworkId
     last: str = ""

@@ -102,24 +102,25 @@ class Line:
             self._store.commit([Save(replace(line, tries=line.tries + 1, version=line.version + 1))])
             return left
         if left is not None:
-            log.error("ALARM %s: %s was given up %d times by a worker that died: others go first", network, line.hand, line.tries)
+            log.error("ALARM %s: %s was given up %d times by a worker that died: others go first", network, left.id, line.tries)
             self.leave(left)
         work = next(in_turns(self._store, network, line.last), None)
         if work is None:
             return None
-        tenant, withdrawal_id = payout_parts(work)
-        taken = replace(line, last=tenant, hand=f"{tenant}|{withdrawal_id}", tries=1, version=line.version + 1)
-        self._store.commit([Save(taken)])
+        hand = f"{work.order}#{work.id}"
+        self._store.commit([Save(replace(line, last=merchant_in(work), hand=hand, tries=1, version=line.version + 1))])
         return work
 
     def _left_behind(self, line: PayoutLine) -> Work | None:
-        """What was in hand last and is ready still: its worker has died, or is at work on it still, which does no harm."""
+        """What was in hand last and stands there still: its worker has died, or is at work on it still, which does no harm. What
+        left the line and came back stands elsewhere."""
         if not line.hand:
             return None
-        tenant, _, withdrawal_id = line.hand.partition("|")
+        order, _, id = line.hand.partition("#")
+        work = Work("payout", line.network, order, id)
+        tenant, withdrawal_id = payout_parts(work)
         found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
-        work = None if found is None or not _open(found) else payout_work(found)
-        return work if work is not None and work.order.startswith(READY) else None
+        return work if found is not None and _open(found) and payout_work(found) == work else None
 
     def leave(self, work: Work) -> None:
         """After a payout was tried: where it did not go on and nothing says why, others go before it for half a minute.

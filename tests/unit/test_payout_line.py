@@ -193,6 +193,18 @@ def test_what_its_worker_died_with_goes_on_first_and_holds_up_others_three_times
     assert world.next() is None
 
 
+def test_what_left_the_line_and_came_back_has_no_turn_before_others(world: World) -> None:
+    """It was the last in hand, and nobody died."""
+    first = world.order("a")
+    work = world.line.take(NETWORK)
+    assert work is not None
+    world.line.leave(work)
+    world.order("b")
+    world.clock.pass_ms(IDLE_MS)
+    world.sweep()
+    assert [world.next(), world.next()] == ["wd_b00001", first.id]
+
+
 def test_leaving_is_safe_whatever_came_of_it(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """Paid, told to wait, or taken by another worker meanwhile: nothing is opened again, and nothing is closed."""
     made = world.order("a")
