@@ -131,8 +131,6 @@ def _refusal(key: ApiKey, client: str, now_ms: int) -> ServiceError | None:
     if not may_come_from(key.ip_whitelist, client):
         return IpNotWhitelisted(client, key.ip_whitelist)
     return None
-        headers.update(refusal_headers(admission.exhausted, now_ms))
-        raise RateLimitExceeded(admission.exhausted)
 
 
 def usage_headers(usage: Usage) -> dict[str, str]:
