@@ -303,8 +303,11 @@ def _nonces(books: Books) -> Iterable[str]:
     # What was given up leaves its nonce to a filler: that both have it keeps the one from being mined beside the other.
     fillers = {(m.network, m.source, m.nonce) for m in books.moves if m.kind == "filler"}
     given_up = {g.id for g in books.given_up}
+    # The same of a filler over an open payment.
+    beside = {(m.over, m.network, m.source, m.nonce) for m in books.moves if m.over is not None}
     for order in books.orders:
-        if order.withdrawal_id in given_up and (order.network, order.wallet, order.nonce) in fillers:
+        place = (order.network, order.wallet, order.nonce)
+        if (order.id, *place) in beside or (order.withdrawal_id in given_up and place in fillers):
             continue
         if order.bundle is None and not order.unbundled:
             used[order.network, order.wallet].append(order.nonce)

@@ -49,6 +49,9 @@ class Move:
     `renew` asks for a replacement, which only the function that signs can make. `tried` counts the refusals before anything was
     signed, `reason` says the last. `mined` is the transaction that settled it; a failed move has none where others used its
     nonce (`usurped`). `round` counts how often a reorganisation undid its settlement.
+
+    `over` is there for a filler that an operator put on the nonce of an open payment: the order's id. One of the two is mined.
+    `decided` says who did that, and why.
     """
 
     id: str
@@ -82,6 +85,8 @@ class Move:
     mined: str | None = None
     usurped: Usurped | None = None
     round: int = 0
+    over: str | None = None
+    decided: str | None = None
     version: int = 1
 
     @property

@@ -28,6 +28,7 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.rivals import by_whom
 from chalicelib.usecases.sweeping import is_open
 from chalicelib.usecases.traces import traces_of
 from chalicelib.usecases.verdicts import Scanned, Verdicts
@@ -110,8 +111,8 @@ class MoveBooking:
             if used > counter.next:
                 self._store.commit([Save(counter.caught_up(used))])
         log.error(
-            "ALARM %s: %s can never be mined, its nonce %d was used by others: it has failed, and somebody has the key of %s",
-            *(self._network.id, before.id, before.nonce, before.source),
+            "ALARM %s: %s can never be mined, its nonce %d was used by %s",
+            *(self._network.id, before.id, before.nonce, by_whom(self._store, self._reader, self._network, before)),
         )
         usurped = before.usurped or Usurped(scanned.height, scanned.epoch, (before.nonce or 0) + 1)
         why = "another transaction used the nonce of its own: it can not be mined any more"

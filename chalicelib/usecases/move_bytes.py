@@ -13,6 +13,7 @@ from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.rivals import rival_bytes
 
 
 class MoveBytes:
@@ -28,7 +29,7 @@ class MoveBytes:
         have = min(self._booked(network, move, move.asset), reader.balance(move.source, move.contract))
         payment = Payment(
             sender=move.source, recipient=move.recipient, contract=move.contract, amount=1 if move.bare else move.amount,
-            nonce=nonce, reference=move.id,
+            nonce=nonce, reference=move.id, over=() if move.over is None else rival_bytes(self._store, payer, move.over),
         )  # fmt: skip
         if have < payment.amount:
             raise InsufficientFunds(f"{have} of {payment.amount}")

@@ -52,6 +52,8 @@ class MoveCures:
         nonce = move.nonce
         if counter is None or nonce is None or nonce >= counter.next:
             return []  # never allotted
+        if move.over is not None:
+            return []  # a payment has it, whose signed bytes can be mined
         counts = network.simulated or network.family != "tron"
         if not counts or nonce + 1 == counter.next or payer.next_nonce(source) > nonce:
             return [Save(counter.without(nonce))]

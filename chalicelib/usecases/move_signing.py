@@ -44,6 +44,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.rivals import settled
 from chalicelib.usecases.signed_bytes import unlike_signed
 from chalicelib.usecases.trying import until_settled
 from chalicelib.usecases.wallet_lookup import wallet_at
@@ -116,6 +117,9 @@ class MoveSigning:
             built = self._built(network, move)
             return None if built is None else self._signed(network, built)
         if move.state == "built":
+            if move.over is not None and settled(self._store, move.over):
+                self._cures.release(network, move, self._payer(network, move), "the payment that has its nonce was mined first")
+                return None
             whole = move if move.unsigned else self._rebuilt(network, move)
             return None if whole is None else self._signed(network, whole)
         return self._renewed(network, move) if move.renew else move
@@ -200,6 +204,8 @@ class MoveSigning:
         place = ledger.wallet(network.id, self._rules.storage_form(network.slug, move.source))
         entry = ledger.move_signed(move.id, now, place, Amount(move.asset, move.units))
         self._store.commit([Save(done), *self._ours(done, signed), Post(entry), *rests_on])
+        if move.over is not None:
+            log.error("ALARM %s: %s takes the nonce %d of %s, as %s", network.id, move.id, move.nonce or 0, move.over, move.decided)
         return done
 
     def _renewed(self, network: Network, before: Move) -> Move | None:

@@ -52,6 +52,7 @@ from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.replacement_fees import ReplacementFees
 from chalicelib.usecases.risk import Risk
+from chalicelib.usecases.rivals import outbid
 from chalicelib.usecases.signed_bytes import unlike_signed
 from chalicelib.usecases.switch import rests_on, stopped
 from chalicelib.usecases.trying import until_settled
@@ -350,6 +351,8 @@ class Payouts:
         """
         payer, reader = self._payer_of(network), self._reader_of(network)
         if order.txid is None or order.raw is None or before.status not in ("broadcasting", "confirming"):
+            return None
+        if outbid(self._store, order):
             return None
         unlike = unlike_signed(payer, self._rules, network, order.raw, order.txid, order.unsigned, wallet.address)
         if unlike:

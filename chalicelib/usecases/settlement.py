@@ -29,6 +29,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.rivals import by_whom, outbid
 from chalicelib.usecases.sent import Sent
 from chalicelib.usecases.sweeping import is_open, pages_of
 from chalicelib.usecases.switch import put_back, stopped
@@ -193,6 +194,8 @@ class Settlement:
 
     def _renew(self, withdrawal: Withdrawal, order: PaymentOrder, scanned: Scanned) -> None:
         """Ask for a replacement where it is due. The function that signs makes it."""
+        if outbid(self._store, order):
+            return
         news = News(self._clock.now_ms())
         changes = [*self._sent.renewal(withdrawal, order, news, scanned), *news.emit()]
         if changes:
@@ -212,8 +215,8 @@ class Settlement:
             if used > counter.next:
                 self._store.commit([Save(counter.caught_up(used))])
         log.error(
-            "ALARM %s: %s can never be mined, its nonce %d was used by others: it has failed, and somebody has the key of %s",
-            *(self._network.id, order.id, order.nonce, order.wallet),
+            "ALARM %s: %s can never be mined, its nonce %d was used by %s",
+            *(self._network.id, order.id, order.nonce, by_whom(self._store, self._reader, self._network, order)),
         )
         _, changes = bounced(
             self._store, self._rules, self._rates_of, self._network, withdrawal, order, self._clock.now_ms(),

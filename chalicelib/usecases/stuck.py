@@ -18,6 +18,7 @@ from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.rivals import mined_beside
 from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
@@ -111,7 +112,8 @@ class Stuck:
             self._gaps.close_since(signed.created_at, scanned, now)
         if known or any(self._reader.receipt(txid) is not None for txid in txids):
             return Standing(False, signed.usurped)  # or mined since it was looked at
-        self._alarm("%s: a transaction that is not ours used the nonce %d of %s", name, nonce, wallet)
+        if mined_beside(self._store, self._reader, self._network, signed) is None:
+            self._alarm("%s: a transaction that is not ours used the nonce %d of %s", name, nonce, wallet)
         return Standing(False, Usurped(scanned.tip, scanned.epoch, following))
 
     def overdue(self, signed: Signed, priority: Priority, since: int, now: int) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.distribution import Distributor
     from chalicelib.usecases.expired import Hearings
     from chalicelib.usecases.fee_budget import FeeBudgets
+    from chalicelib.usecases.filling_over import FillingOver
     from chalicelib.usecases.given_up_watching import GivenUpWatching
     from chalicelib.usecases.giving_up import GivingUp
     from chalicelib.usecases.glimpses import Glimpses
@@ -195,6 +196,13 @@ class WorkerServices(CoinMoveServices):
 
         clock, coins = self.clock_of(network.realm), self.coin_payer(network) if pays_from_coins(network) else None
         return GivingUp(network, self.store, self.rules, clock, self.losses(network), self.verdicts(network), coins)
+
+    def filling_over(self, network: Network) -> FillingOver:
+        """For an operator's transaction on the nonce of an open payment."""
+        from chalicelib.usecases.filling_over import FillingOver
+
+        clock, payer = self.clock_of(network.realm), self.payer(network)
+        return FillingOver(network, self.store, self.rules, clock, payer, self.losses(network), self.verdicts(network))
 
     def given_up_watching(self, network: Network) -> GivenUpWatching:
         from chalicelib.usecases.given_up_watching import GivenUpWatching

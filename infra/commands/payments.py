@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from chalicelib.domain.catalogue import NETWORK_ORDER
 from chalicelib.domain.errors import ServiceError
 from chalicelib.domain.ids import REALMS, Realm
 from infra.commands.common import CanNot, Command, network_of, services
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue import Network
+    from chalicelib.wiring import Services
 
 
 def add(command: Command) -> None:
@@ -28,7 +33,10 @@ def add(command: Command) -> None:
     parser = command(fill_nonces)
     parser.add_argument("--realm", choices=REALMS, default="live")
     parser.add_argument("--network", choices=NETWORK_ORDER, required=True)
-    parser.add_argument("--address", required=True, help="a service wallet, or a deposit address")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--address", help="a service wallet, or a deposit address")
+    where.add_argument("--over", metavar="ID", help="wd_...: the one payment, signed and in no block, whose nonce is used")
+    parser.add_argument("--reason", help="why, with --over; stays with the move and in the log")
     parser.add_argument("--accept", action="store_true", help="nothing of ours left it yet: begin where all nodes say")
 
 
@@ -96,7 +104,10 @@ def give_up(args: argparse.Namespace) -> int:
 
 
 def fill_nonces(args: argparse.Namespace) -> int:
-    """Use the nonces of an address that the chain waits for and no transaction of ours has. Ten at once; again for more."""
+    """Use the nonces of an address that the chain waits for and no transaction of ours has. Ten at once; again for more.
+
+    With --over: that of one open payment. Whichever of the two is mined, the payment is paid or given back.
+    """
     from chalicelib.usecases.hot_coins import pays_from_coins
     from chalicelib.usecases.nonce_filling import NonceFilling
     from chalicelib.usecases.realm_time import in_realm
@@ -105,6 +116,10 @@ def fill_nonces(args: argparse.Namespace) -> int:
     network = network_of(wired, args.realm, args.network)
     if pays_from_coins(network) or (network.family == "tron" and not network.simulated):
         raise CanNot(f"{args.network} has no nonces")
+    if args.over is not None:
+        return _fill_over(wired, network, args)
+    if args.reason is not None:
+        raise CanNot("--reason belongs to --over")
     filling = NonceFilling(network, wired.store, wired.rules, wired.clock_of(network.realm), wired.payer(network))
     try:
         with in_realm(network.realm):
@@ -115,4 +130,26 @@ def fill_nonces(args: argparse.Namespace) -> int:
     except (LookupError, ValueError) as error:
         raise CanNot(str(error)) from error
     print(f"{args.address}: nonces are filled: {', '.join(map(str, filled)) or 'none'}; missing still: {left}")
+    return 0
+
+
+def _fill_over(wired: Services, network: Network, args: argparse.Namespace) -> int:
+    import boto3
+
+    from chalicelib.usecases.filling_over import NotFilled
+    from chalicelib.usecases.realm_time import in_realm
+
+    if args.accept:
+        raise CanNot("--accept belongs to --address")
+    by = str(boto3.client("sts").get_caller_identity()["Arn"])
+    try:
+        with in_realm(network.realm):
+            wired.node_votes(network).know()
+            filler = wired.filling_over(network).plan(args.over, by, args.reason or "")
+    except (NotFilled, LookupError) as error:
+        raise CanNot(str(error)) from error
+    print(
+        f"{filler.id} is planned on the nonce {filler.nonce} of {args.over}: if it is mined, the payment is given back"
+        f" {network.reorg_depth} blocks later; if the payment is mined first, it is paid"
+    )
     return 0

@@ -240,7 +240,10 @@ class EvmPayer:
         if payment.contract is not None and payment.gas != "used":
             self._simulate_token(request, there)
         takes, gas = self._gas(payment, request)
-        plan = _Plan(to, value, call, gas, takes, self._fees(payment.priority, head))
+        fees = self._fees(payment.priority, head)
+        for rival in map(self._decoded, payment.over):
+            fees = replacing(Fees(rival.max_fee, rival.tip), fees)
+        plan = _Plan(to, value, call, gas, takes, fees)
         if not credible(self._network.slug, plan.fee):
             raise Garbled(f"the node asks for a fee of {plan.fee} wei, which no transfer costs")
         # eth_estimateGas does not look at who pays for the gas, and on some nodes not even at the value.

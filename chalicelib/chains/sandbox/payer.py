@@ -109,11 +109,12 @@ class SandboxPayer:
     def _filled(self, payment: Payment) -> Unsigned:
         form = self._chain.form
         network = self._network
+        least = fee_of(network.family, payment.contract is not None, payment.priority)
         does = Unsigned(
             amount=payment.amount,
             chain_id=network.chain_id,
             contract=None if payment.contract is None else form(payment.contract),
-            fee=fee_of(network.family, payment.contract is not None, payment.priority),
+            fee=max([least, *(-(-Unsigned.decode(rival, network).fee * 9 // 8) for rival in payment.over)]),
             network=network.id,
             nonce=payment.nonce,
             recipient=form(payment.recipient),

@@ -17,6 +17,8 @@ class Payment:
     `reference` is the withdrawal's id: simulated networks write it into the payment, so that an outcome can be planned for it.
     `gas`, where transactions have gas: how much of it may be signed for. `bounded`: no more than `ChainPayer.gas_bound` says.
     `used`: the same, and where it would take more, or fail, it gets just that: its nonce is allotted, and has to be used.
+    `over`: unsigned bytes with the same nonce, in whose place nodes have to take it, whichever of them they have: its fees are at
+    least what nodes ask of a replacement of each.
     """
 
     sender: str
@@ -27,6 +29,7 @@ class Payment:
     priority: Priority = "normal"
     reference: str | None = None
     gas: Literal["any", "bounded", "used"] = "any"
+    over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
