@@ -45,8 +45,8 @@ from chalicelib.usecases.withdrawal_steps import line_command, moved_in_line, pa
 log = logging.getLogger(__name__)
 
 ASKED_AT_ONCE = 50
-SECONDS = 5.0
-"""How long a run looks at a network's merchants."""
+SECONDS = 1.0
+"""How long a run looks at a network's merchants: sixteen networks of both realms are within housekeeping's minute."""
 
 
 T = TypeVar("T")

@@ -223,8 +223,7 @@ def test_a_transaction_is_asked_for_once_however_many_payments_it_has(
         shop.node.mine(CONFIRMATIONS - 2)
         asked = poll()
         assert (asked["getrawtransaction"], asked["getblockheader"]) == (2, 2), asked
-        assert asked["getblockhash"] < 40
-        print("ASKED", asked)
+        assert asked["getblockhash"] <= 12
     assert {w.status for w in services().store.every(Withdrawal)} == {"confirmed"}
     assert {bundle.state for bundle in shop.bundles()} == {"settled"}
     assert audit(services().store) == []

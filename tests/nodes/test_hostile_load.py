@@ -1,11 +1,12 @@
 """Everything that a stranger can do to the service at once, for ten minutes; an honest merchant is served all the same.
 
-The nodes are anvil and Litecoin Core, each behind a proxy that takes its time. Time is simulated: a node's answer moves the clocks by
-what it would take. In a simulated minute each function begins at its start, as functions run beside each other, and ends by itself;
-consumers of queues begin no message after the minute's end.
+The nodes are anvil and Litecoin Core, each behind a proxy that takes its time. Time is simulated: a node's answer moves the clocks
+by what it would take. In a simulated minute each function begins at its start, as functions run beside each other, and ends by
+itself; consumers of queues begin no message after the minute's end.
 
 At once: 500 payments of a hostile merchant are out, and it orders more each minute; every block has 9,000 transfers of nothing;
-20,000 transactions wait in the mempool; hundreds of its invoices end; and a stranger asks without a key.
+20,000 transactions wait in the mempool; hundreds of its invoices end; and a stranger asks without a key. That is `make sweep`; a
+check has a fifth of the payments, a seventh of the invoices, and half of the questions.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import pytest
 from chalicelib import wiring
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.invoices import Invoice
 from chalicelib.domain.withdrawals import Withdrawal
 from chalicelib.usecases.audit import audit
 from chalicelib.wiring import services
@@ -41,12 +43,12 @@ pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 
 WHOLE = os.environ.get("SWEEP") == "full"
 MINUTES = 10
-OUT, MORE = (500, 100) if WHOLE else (100, 20)
+OUT, MORE = (500, 100) if WHOLE else (100, 10)
 """Payments of the hostile merchant: out when it begins, and ordered each minute. A live key may order 100 in a minute."""
 LOGS = 9_000
 WAITING = 20_000
-KEYLESS = 1_500 if WHOLE else 700
-EXPIRING = 300 if WHOLE else 60
+KEYLESS = 1_500 if WHOLE else 650
+EXPIRING = 300 if WHOLE else 40
 BLOCKS = 2
 """That ethereum mines in a simulated minute; litecoin mines one."""
 CONFIRMATIONS = 6
@@ -137,7 +139,9 @@ class FloodedMempool(SlowNode):
         return BATCH if asked[0]["method"] == "getrawtransaction" else ANSWER
 
     def _answer(self, asked: Any, path: str, headers: dict[str, str], pool: Any) -> Any:
-        strange = [each for each in asked if each["params"][:1] and each["params"][0] in self._known] if isinstance(asked, list) else []
+        strange = (
+            [each for each in asked if each["params"][:1] and each["params"][0] in self._known] if isinstance(asked, list) else []
+        )
         if not strange:
             return super()._answer(asked, path, headers, pool)
         told = {each["id"]: self._stranger(each) for each in strange}
@@ -249,7 +253,9 @@ class Journey:
     def begin(self) -> None:
         self.begun = self.world.time.at
         for slug, coin, amount in (("ethereum", "eth", "0.5"), ("litecoin", "ltc", "0.5")):
-            made = self.world.call("honest", "POST", "/v1/invoices", 201, json={"currency": coin, "amount": amount, "network": slug})
+            made = self.world.call(
+                "honest", "POST", "/v1/invoices", 201, json={"currency": coin, "amount": amount, "network": slug}
+            )
             self.invoices[slug] = made
         self.world.evm.pay(self.invoices["ethereum"]["address"], 5 * 10**17)
         self.world.coins.pay(self.invoices["litecoin"]["address"], 5 * 10**7)
@@ -306,7 +312,7 @@ class Hostile:
     def invoices(self, count: int) -> None:
         """They end within the ten minutes, all at once. Made in the minutes before: a key may make 100 in one."""
         for _ in range(count):
-            body = {"currency": "eth", "amount": "1", "network": "ethereum", "expiresIn": 900}
+            body = {"currency": "eth", "amount": "1", "network": "ethereum", "expiresIn": 240}
             self.world.call("hostile", "POST", "/v1/invoices", 201, json=body)
 
     def ask(self, count: int) -> None:
@@ -329,7 +335,7 @@ def test_an_honest_merchant_is_served_in_time_whatever_strangers_do(world: World
     hostile.prepare()
     world.proxies[0].flood, world.proxies[1].flood = LOGS, WAITING
     # A new process knows nothing of what waits.
-    wiring_looks().clear()
+    services()._looks.clear()
     beside = Journey(world)
     beside.begin()
     while world.time.at < beside.begun + MINUTES * MINUTE:
@@ -337,17 +343,18 @@ def test_an_honest_merchant_is_served_in_time_whatever_strangers_do(world: World
         hostile.ask(KEYLESS)
         world.minute()
         beside.look()
-        print(len(world.failures), world.time.at - beside.begun, beside.done, statuses(), hostile.answers)
     assert beside.whole, beside.done
+    print(f"alone {alone.done}, beside {beside.done}; {statuses()}, {hostile.answers}, {world.failures}")
     late = {name: (seconds, alone.done[name]) for name, seconds in beside.done.items() if seconds > 2 * alone.done[name]}
     assert late == {}
     # The flood is refused, and everything comes to its end.
-    assert hostile.answers[429] >= MINUTES * (KEYLESS - 2 * 600)
+    assert hostile.answers[429] >= MINUTES * (KEYLESS - 600)
+    assert expired() == EXPIRING
     assert audit(services().store) == []
 
 
-def wiring_looks() -> dict[str, Any]:
-    return services()._looks
+def expired() -> int:
+    return sum(invoice.status == "expired" for invoice in services().store.every(Invoice))
 
 
 def statuses() -> Counter[str]:

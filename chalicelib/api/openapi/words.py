@@ -33,9 +33,10 @@ merchant answers exactly as what never was.
 enterprise 5,000, 50,000, 500,000. Beside them, per minute: webhook endpoints 100, admin endpoints 500; for test keys, per hour:
 address creation 100, withdrawals 50. The `X-RateLimit` headers show the window with the least left; a 429 has `Retry-After`. A list
 request that has to look through more than 1,000 entries (a filter that is not looked up, a sort) counts as 7 requests, from 4,001
-entries on as 31. A merchant can have 500,000 addresses made in a day (UTC), those of invoices too; more are `VALIDATION_ERROR`.
+entries on as 31. A merchant can have as many addresses made in a day (UTC) as the operator lets, by default 500,000, those of
+invoices too; more are `VALIDATION_ERROR`.
 Requests without a valid key, public pages included, count by where they come from (an IPv4 address, the first 64 bits of an IPv6
-address): after 600 in a minute they are answered 429. A valid key is not counted there.
+address): after 600 in a minute they are answered 429. A valid key is not counted where one is needed.
 
 **Idempotency.** Send an `Idempotency-Key` with every POST that creates. The same key and body within 24 hours answers the stored
 body with `Idempotency-Replayed: true` and does nothing more, also when both arrive at once. The same key with another body is

@@ -252,8 +252,7 @@ def create_coin(ctx: Ctx, body: CoinCreate) -> Answer:
     there, it does not answer, or answers what can not be shown or counted with: a symbol of more than 32 characters, more than
     36 decimals), the network is not active, or its node does not answer now; or the contract is the network's own coin under
     another face (Polygon's 0x…1010, or balances that follow the native ones), so that one payment would be credited twice. Other
-    processes of the service know the coin within half a minute. A movement of more than 10^34 of a coin's smallest units is set
-    aside and not credited.
+    processes of the service know the coin within half a minute.
 
     Rates are known by slug: a slug that a rate provider knows gets its rate.
     """

@@ -85,7 +85,7 @@ def senders(transactions: list[Any]) -> Sent:
         owners = [_owner(transaction) for transaction in transactions]
         if (strange := owners.count(EVERYBODY)) > MOST_STRANGE:
             raise Garbled(f"{strange} transactions of a block lack their contract") from None
-        _log.error("ALARM: transactions of a block lack their contract: they are taken for anybody's", extra={"strange": strange})
+        _log.error("ALARM tron: %d transactions of a block lack their contract: they are taken for anybody's", strange)
     try:
         # In lower case, as ids of ours are kept: one that is spelled otherwise would look as if it were in no block.
         return Sent(tuple(transaction["txID"].lower() for transaction in transactions), tuple(owners), (None,) * len(owners))
