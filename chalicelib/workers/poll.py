@@ -50,6 +50,8 @@ READING = 1 / 6
 LEAST = 1 / 10
 """The part of the run, once in crediting, once behind it, and half as much for rescans, that each realm has to itself, whatever the
 others take: also where a node that is slow has kept one of them beyond its time."""
+A_LITTLE = 1.0
+"""Seconds that ending a watch, and what comes behind collecting, have in each poll: much dust takes all that collecting has."""
 
 
 def run(slug: str) -> None:
@@ -114,7 +116,8 @@ class Poll:
             each.take("hear nodes", wired.node_votes(network).look)
             _undo(network, each, deadline)
             each.take("scan", partial(self._scan, deadline.part(SCANNING)))
-            each.take("confirm", partial(self._confirm, deadline))
+            # Whatever time a slow answer has taken: in each poll something is credited.
+            each.take("confirm", lambda: self._confirm(deadline.at_least(SECONDS * LEAST)))
 
     def read_mempool(self) -> None:
         """Tell what waits there, and end what is gone, with a time of its own."""
@@ -136,11 +139,11 @@ class Poll:
                 each.take("scan on", partial(self._pass_blocks, deadline.part(1 / 2)))
                 each.take("confirm", partial(self._confirm, deadline.part(1 / 2)))
                 self._follow(each, deadline)
-            _collect(network, each, deadline)
+            _let_rest(network, each, deadline.part(1 / 4).at_least(A_LITTLE))
+            _collect(network, each, deadline.part(1 / 2))
             each.take("drain replaced wallets", lambda: wired.drains(network).work(deadline))
             each.take("look at wallets", wired.observer(network).look)
-            _by_family(network, each, deadline)
-            _let_rest(network, each, deadline)
+            _by_family(network, each, deadline.at_least(A_LITTLE))
 
     def _follow_the_clock(self) -> None:
         # Whoever moved the sandbox's clock may have died before every chain had a block of the new time.

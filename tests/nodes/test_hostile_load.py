@@ -157,7 +157,7 @@ class FloodedMempool(SlowNode):
         txid = asked["params"][0]
         result = {
             "txid": txid, "vin": [{"txid": txid[::-1], "vout": 0, "sequence": 0xFFFFFFFF}],
-            "vout": [{"n": 0, "value": 0.001, "scriptPubKey": {"hex": "0014" + txid[:40], "type": "witness_v0_keyhash"}}],
+            "vout": [{"n": 0, "value": 0.001, "scriptPubKey": {"address": "rltc1" + txid[:40], "type": "witness_v0_keyhash"}}],
         }  # fmt: skip
         return {"jsonrpc": "2.0", "id": asked["id"], "result": result, "error": None}
 

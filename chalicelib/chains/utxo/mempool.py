@@ -35,7 +35,9 @@ class UtxoMempool:
     def waiting(self) -> frozenset[str]:
         """The ids of all transactions in the node's mempool."""
         try:
-            genesis, found = self._rpc.batch([("getblockhash", [0]), ("getrawmempool", [])])
+            genesis = self._rpc.call("getblockhash", [0])
+            # Alone: of a large mempool the ids are more than the answers to a batch may be together.
+            found = self._rpc.call("getrawmempool", [])
             if genesis not in self._genesis:
                 raise Garbled("the node is on another chain")
             if not isinstance(found, list):
@@ -62,9 +64,8 @@ class UtxoMempool:
         if not asked:
             return set()
         try:
-            *found, waiting = self._rpc.batch(
-                [*[("gettxout", [parent, int(index), True]) for _, parent, index in asked], ("getrawmempool", [])]
-            )
+            found = self._rpc.batch([("gettxout", [parent, int(index), True]) for _, parent, index in asked])
+            waiting = self._rpc.call("getrawmempool", [])
             if not isinstance(waiting, list):
                 raise Garbled("the mempool is no list")
             return {txid for (txid, *_), answer in zip(asked, found, strict=True) if answer is None} - set(waiting)
