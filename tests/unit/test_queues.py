@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
-from unittest.mock import Mock, call
+from unittest import mock
 
 import boto3
 import pytest
@@ -103,7 +103,7 @@ def test_a_message_says_how_many_of_its_chain_came_before_it(wire: Wire) -> None
 
 @pytest.mark.parametrize(("before", "sent"), [(0, 5), (MOST - 2, 5), (MOST - 1, 3), (MOST, 0), (MOST + 1, 0)])
 def test_a_chain_ends_and_leaves_room_for_what_the_relay_sends(before: int, sent: int) -> None:
-    inner = Mock(spec=SqsQueues)
+    inner = mock.Mock(spec=SqsQueues)
     queues = BoundedQueues(inner)
     with brought_by(before):
         queues.wake("mch_1:live", "wh_1", 5, failing=True, held=True)
@@ -113,4 +113,4 @@ def test_a_chain_ends_and_leaves_room_for_what_the_relay_sends(before: int, sent
         queues.redeliver("mch_1:live", "rd_1")
         queues.bury("dlv_1", "mch_1:live")  # nobody reads that one
     assert len(inner.method_calls) == sent + 1
-    assert not sent or inner.method_calls[0] == call.wake("mch_1:live", "wh_1", 5, failing=True, held=True)
+    assert not sent or inner.method_calls[0] == mock.call.wake("mch_1:live", "wh_1", 5, failing=True, held=True)
