@@ -113,14 +113,25 @@ class _Run:
             if not self._may_begin():
                 return False
             wanted: list[tuple[type[Any], dict[str, str]]] = [work_key(work) for work in some]
-            *found, cursor = self._store.get_many([*wanted, (Cursor, {"network": self._network})])
-            tip = None if cursor is None else cursor.tip
-            for work, invoice in zip(some, found, strict=True):
+            expire: list[Callable[[], None]]
+            try:
+                *found, cursor = self._store.get_many([*wanted, (Cursor, {"network": self._network})])
+                tip = None if cursor is None else cursor.tip
+                expire = [partial(self._expire, work, invoice, tip) for work, invoice in zip(some, found, strict=True)]
+            except (LookupError, ValueError, TypeError):
+                # One of them can not be read: it must not keep the others.
+                expire = [partial(self._expire_alone, work) for work in some]
+            for work, close in zip(some, expire, strict=True):
                 if not self._may_begin():
                     return False
                 self.tried.add(work.id)
-                self.each.take(work.id, partial(self._expire, work, invoice, tip))
+                self.each.take(work.id, close)
         return True
+
+    def _expire_alone(self, work: Work) -> None:
+        kind, key = work_key(work)
+        cursor = self._store.get(Cursor, network=self._network)
+        self._expire(work, self._store.get(kind, **key), None if cursor is None else cursor.tip)
 
     def _may_begin(self) -> bool:
         return len(self.tried) < AT_LEAST or self._more()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -73,7 +73,7 @@ def test_a_deposit_and_an_invoice_that_fail_hold_up_nobody(
     shop.wait(1801)
     shop.mine(1)
     real, first = Deposits.confirm, []
-    store, read = services().store, services().store.get
+    store, read, read_many = services().store, services().store.get, services().store.get_many
 
     def confirm(self: Deposits, network: Any, deposit: str, *more: Any) -> Any:
         first[:] = first or [deposit]
@@ -86,8 +86,14 @@ def test_a_deposit_and_an_invoice_that_fail_hold_up_nobody(
             raise KeyError("a record that lacks a field")
         return read(kind, **key)
 
+    def get_many(wanted: Sequence[tuple[type[Any], Mapping[str, str]]]) -> Any:
+        if any(kind is Invoice and key["id"] == late[0]["id"] for kind, key in wanted):
+            raise KeyError("a record that lacks a field")
+        return read_many(wanted)
+
     monkeypatch.setattr(Deposits, "confirm", confirm)
     monkeypatch.setattr(store, "get", get)
+    monkeypatch.setattr(store, "get_many", get_many)
     fails(lambda: poll.run("ethereum"), KeyError, KeyError)
     monkeypatch.undo()
     assert sorted(shop.status(invoice) for invoice in (bad, good)) == ["completed", "confirming"]
