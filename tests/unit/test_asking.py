@@ -67,6 +67,20 @@ def test_a_run_that_is_cut_short_is_continued_by_the_next() -> None:
     assert line.run(due, [], 3) == due[:3], "the oldest first, once all had their turn"
 
 
+def test_a_merchant_of_whom_hundreds_are_due_holds_up_no_other() -> None:
+    line = Line()
+    hog = [replace(work(number), id=f"mch_hog:test|wd_{number}") for number in range(300)]
+    other = replace(work(200), id="mch_other:test|wd_1")
+    due = sorted([*hog, other], key=lambda each: each.order)
+    for _ in range(3):
+        assert other in line.run(due, [], 4)
+    # And it takes nothing from those that are not settled by a look: all of them have their turn.
+    seen: set[Work] = set()
+    for _ in range(320):
+        seen |= set(line.run(due, [], 2))
+    assert seen == {*due}
+
+
 def test_a_round_looks_at_each_once_and_the_next_begins_after_its_time() -> None:
     line, quiet = Line(), [work(n) for n in range(10)]
     assert line.run([], quiet, 6) == quiet[:6]

@@ -1,7 +1,8 @@
 """Turns among what is out: what is due first, beside it a round over all the rest. Whatever was not reached comes first next time.
 
 A run has some seconds, and a node may take a tenth of one for each answer. So nothing is asked about in every poll without a reason
-(`domain.asking`), and a run that is cut short stores where: the next one goes on there, in a process of its own.
+(`domain.asking`), and a run that is cut short stores where: the next one goes on there, in a process of its own. Every other look
+at what is due is at the next merchant's first, so that one of whom hundreds are due holds up no other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from chalicelib.domain.asking import AskingRound, place_of, turned
 from chalicelib.domain.catalogue import Network
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.crowds import in_turn
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
@@ -40,13 +42,16 @@ class Asking:
         at = known.at(self._clock.now_ms()) if quiet else known
         left = [work for work in quiet if at.after is not None and place_of(work) > at.after]
         ends, looked = replace(at, cut="", after=None), 0
-        for work, is_due in _in_turn(turned(due, at.cut), left):
+        for work, moves in _in_turn(turned(due, at.cut), left):
             if not more():
                 ends = at
                 break
             look(work)
             looked += 1
-            at = replace(at, cut=place_of(work)) if is_due else replace(at, after=place_of(work))
+            if moves == "cut":
+                at = replace(at, cut=place_of(work))
+            elif moves == "after":
+                at = replace(at, after=place_of(work))
             if looked % _STORED_EACH == 0:
                 known = self._stored(known, at)
         self._stored(known, ends)
@@ -64,10 +69,25 @@ class Asking:
         return after
 
 
-def _in_turn(due: list[Work], quiet: list[Work]) -> Iterator[tuple[Work, bool]]:
-    """One of each, as long as there are both."""
-    for one, other in zip_longest(due, quiet):
+def _in_turn(due: list[Work], quiet: list[Work]) -> Iterator[tuple[Work, str]]:
+    """One of each, as long as there are both, and the field that keeps its place; none where it was taken before its place."""
+    for one, other in zip_longest(_by_merchants(due), quiet):
         if one is not None:
-            yield one, True
+            yield one
         if other is not None:
-            yield other, False
+            yield other, "after"
+
+
+def _by_merchants(due: list[Work]) -> Iterator[tuple[Work, str]]:
+    """The next by place, and the next merchant's first, one after the other: by place nothing starves, whoever it is of."""
+    taken: set[Work] = set()
+    for pair in zip(due, in_turn(due, _owner), strict=True):
+        for work, moves in zip(pair, ("cut", ""), strict=True):
+            if work not in taken:
+                taken.add(work)
+                yield work, moves
+
+
+def _owner(work: Work) -> str:
+    """A payment's tenant; another transaction, of which we are the owner, is by itself."""
+    return work.id.split("|")[0]
