@@ -26,7 +26,7 @@ test: lint
 # Every call of the main paths fails once in every way, and properties are tried on new examples: longer than a check has time for.
 sweep: $(STAMP)
 	SWEEP=full $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults tests/unit tests/nodes/test_treasury.py tests/nodes/test_hostile_load.py \
-		tests/contract/test_schemathesis.py tests/contract/test_renewed_payouts.py tests/contract/test_withdrawal_batches.py tests/contract/test_sandbox_properties.py
+		tests/contract/api/test_schemathesis.py tests/contract/payouts/test_renewed_payouts.py tests/contract/withdrawals/test_withdrawal_batches.py tests/contract/sandbox/test_sandbox_properties.py
 
 quick: $(STAMP)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not nodes and not browser"

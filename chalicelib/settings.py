@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-from chalicelib.domain.risk import RiskRules
+from chalicelib.domain.screening.risk import RiskRules
 
 APP = "gateway"
 USER_AGENT = APP
@@ -47,13 +47,13 @@ class Settings:
     https://pay.example/api; None: no link to a page of ours is given out. What a request says in its Host header would be the
     caller's choice. `merchant_pays_fees`: withdrawals debit the network fee, too.
     `renewal_seconds`, `renewals_most` and `renewal_fee_times` say when and how often a stuck payment is replaced, see
-    `domain.renewals.RenewalRules`. `reconcile_page` is how many rows each poll of a live EVM network reads on its way round all
-    watched addresses; 0: it does not go round. `wallet_custody`: keys of new service wallets are made in KMS and never leave it
-    (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the key made here.
-    `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any. `node_silence_minutes`: a node that has
-    not answered for so long has no vote about what became of a transaction of ours. `fee_budget_usd` is how much of the fees of one
-    merchant's withdrawals the operator bears on one network in a UTC day, in US dollars. `addresses_per_day` is how many addresses,
-    those of invoices too, one merchant may have made in a UTC day; 0: any number.
+    `domain.transactions.replacements.RenewalRules`. `reconcile_page` is how many rows each poll of a live EVM network reads on its
+    way round all watched addresses; 0: it does not go round. `wallet_custody`: keys of new service wallets are made in KMS and
+    never leave it (native), or here, and encrypted at once; `reveal_private_keys`: the answer that registers a wallet shows the
+    key made here. `collect_fee_percent` is how large a part of what is collected its fees may be; 0: any. `node_silence_minutes`:
+    a node that has not answered for so long has no vote about what became of a transaction of ours. `fee_budget_usd` is how much
+    of the fees of one merchant's withdrawals the operator bears on one network in a UTC day, in US dollars. `addresses_per_day` is
+    how many addresses, those of invoices too, one merchant may have made in a UTC day; 0: any number.
     """
 
     stage: str = "local"

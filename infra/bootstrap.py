@@ -16,15 +16,15 @@ from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, account_xpubs, create_seed, seal_seed, unlock_seed
 from chalicelib.custody.wallets import new_kms_wallet
 from chalicelib.domain import demo
-from chalicelib.domain.addresses import Wallet, Watched, Xpub
-from chalicelib.domain.catalogue import NETWORK_ORDER, Coin, Network, corrected, default_coins, default_networks
+from chalicelib.domain.addresses.addresses import Wallet, Watched, Xpub
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Coin, Network, corrected, default_coins, default_networks
 from chalicelib.domain.ids import MerchantId, Realm, network_id, new_id
-from chalicelib.domain.merchants import PRESETS, Level, Merchant
+from chalicelib.domain.merchants.merchants import PRESETS, Level, Merchant
 from chalicelib.settings import Settings
-from chalicelib.usecases.access import issue_key
-from chalicelib.usecases.addresses import family_key, watched_key
-from chalicelib.usecases.changes import Change, Conflict, Save
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.addresses.addresses import family_key, watched_key
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.merchants.access import issue_key
+from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.wiring import Services, services
 
 
@@ -115,8 +115,8 @@ def _make_xpubs(wired: Services, kms: Any) -> None:
 def restore_seed(wired: Services, kms: Any, seed: bytearray) -> None:
     """Put a seed into a store that never gave out an address, in the place of one that it may have already.
 
-    Every pool is shut first: no address is given out before those of before are found again (usecases/restoring.py). Running it
-    again goes on where it died. Raises BusinessRule where an address was given out; Unavailable, Conflict.
+    Every pool is shut first: no address is given out before those of before are found again (usecases/recovery/addresses.py).
+    Running it again goes on where it died. Raises BusinessRule where an address was given out; Unavailable, Conflict.
     """
     now, realms = wired.clock.now_ms(), wired.settings.realms
     for realm in realms:

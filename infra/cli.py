@@ -53,7 +53,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> int:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from chalicelib.usecases.changes import Conflict
+    from chalicelib.usecases.ports.changes import Conflict
     from chalicelib.usecases.ports.failures import Unavailable
 
     try:

@@ -13,9 +13,9 @@ from chalicelib.api.errors import ExpiredApiKey, InsufficientPermissions, Invali
 from chalicelib.api.routes import Route
 from chalicelib.domain.errors import ServiceError
 from chalicelib.domain.ids import Realm
-from chalicelib.domain.merchants import ApiKey
-from chalicelib.usecases.access import PREFIX_LENGTH, Admission, Asked, Gate, Usage, hash_key, may_come_from, well_formed
-from chalicelib.usecases.source_limits import LookUp, SourceLimits
+from chalicelib.domain.merchants.merchants import ApiKey
+from chalicelib.usecases.merchants.access import PREFIX_LENGTH, Admission, Asked, Gate, Usage, hash_key, may_come_from, well_formed
+from chalicelib.usecases.merchants.source_limits import LookUp, SourceLimits
 
 _SHOWN_OF_MALFORMED = 8
 _KEYLESS = " without a valid API key from one address"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.api.problems import MOST_SHOWN, shown
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.ids import network_id, network_parts
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from chalicelib.api.idempotency import Once, Replay
 from chalicelib.api.rendering import Answer, body_text
 from chalicelib.api.routes import Route
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import Realm, TenantId
-from chalicelib.domain.merchants import ApiKey
-from chalicelib.usecases.access import Usage
+from chalicelib.domain.merchants.merchants import ApiKey
+from chalicelib.usecases.merchants.access import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chalicelib.usecases.views import Views
+    from chalicelib.usecases.base.views import Views
     from chalicelib.wiring import Services
 
 MAX_PARAM = 200
@@ -75,7 +75,7 @@ class Ctx:
 
     @cached_property
     def views(self) -> Views:
-        from chalicelib.usecases.views import Views
+        from chalicelib.usecases.base.views import Views
 
         return Views(self.catalogue, lambda: self.services.rates(self.realm), self.now_ms)
 

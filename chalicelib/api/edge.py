@@ -23,11 +23,11 @@ from chalicelib.api.idempotency import Replay
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, ServiceError
-from chalicelib.usecases.changes import Conflict
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.ports.changes import Conflict
 
 if TYPE_CHECKING:
-    from chalicelib.domain.catalogue import Catalogue
+    from chalicelib.domain.catalogue.catalogue import Catalogue
     from chalicelib.wiring import Services
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from chalicelib.domain.errors import ServiceError
 from chalicelib.domain.times import iso
-from chalicelib.usecases.access import Usage
+from chalicelib.usecases.merchants.access import Usage
 
 Family = Literal["flat", "object", "envelope"]
 

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from chalicelib.api.numbers import JsonNumber
-from chalicelib.domain.catalogue import NETWORK_ORDER, Catalogue
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Catalogue
 from chalicelib.domain.money import NotAnAmount, parse_units
 
 MAX_METADATA = 8 * 1024

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from chalicelib.api import sealing
 from chalicelib.api.rendering import Answer
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
-from chalicelib.usecases.changes import Change, Conflict, Save
-from chalicelib.usecases.idempotency import KEPT_MS, StoredAnswer
+from chalicelib.usecases.base.idempotency import KEPT_MS, StoredAnswer
+from chalicelib.usecases.ports.changes import Change, Conflict, Save
 
 if TYPE_CHECKING:
     from chalicelib.api.context import Ctx

@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema
 from chalicelib.api.chosen import chosen_coin, coin_network
 from chalicelib.api.fields import amount_text
 from chalicelib.api.problems import shown
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.money import NotAnAmount, parse_units
 

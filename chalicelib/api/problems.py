@@ -14,7 +14,7 @@ from chalicelib.api.numbers import JsonNumber
 from chalicelib.domain.errors import FieldProblem
 
 if TYPE_CHECKING:
-    from chalicelib.domain.catalogue import Catalogue
+    from chalicelib.domain.catalogue.catalogue import Catalogue
 
 MOST_SHOWN = 100
 """Characters of a sent text that an error repeats."""

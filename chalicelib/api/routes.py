@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from chalicelib.api.errors import STATUS, Family
 from chalicelib.domain.ids import Realm
-from chalicelib.domain.merchants import PERMISSIONS
-from chalicelib.usecases.access import RateClass
+from chalicelib.domain.merchants.merchants import PERMISSIONS
+from chalicelib.usecases.merchants.access import RateClass
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 RouteLevel = Literal["public", "client", "admin"]

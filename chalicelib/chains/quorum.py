@@ -19,9 +19,9 @@ from typing import TypeVar
 
 from chalicelib.chains.held import full
 from chalicelib.chains.providers import Health, in_order
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
-from chalicelib.domain.restores import Usage
+from chalicelib.domain.recovery.addresses import Usage
 from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 from chalicelib.usecases.ports.readers import Balances, ChainReader, Contracts, Usages
 

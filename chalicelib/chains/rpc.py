@@ -16,7 +16,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit, urlunsplit
 import orjson
 import urllib3
 
-from chalicelib.chains.places import ForbiddenPlace, pools
+from chalicelib.chains.node_ips import ForbiddenPlace, pools
 from chalicelib.chains.rows import Rows, Thin, thinned
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 

@@ -17,7 +17,7 @@ from chalicelib.custody.aws import SecretUnusable, call
 from chalicelib.custody.records import EncryptedKey
 from chalicelib.custody.seed import wipe
 from chalicelib.custody.signatures import check_digest, sign_with
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.settings import Settings
 from chalicelib.usecases.ports.signing import Signature

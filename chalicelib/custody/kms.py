@@ -6,7 +6,7 @@ from typing import Any
 
 from chalicelib.custody.aws import call
 from chalicelib.custody.signatures import NotSigned, check_digest, finish, parse_der
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.signing import Signature
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from chalicelib.custody.aws import AlreadyThere, Denied, NotThere, call
 from chalicelib.custody.wallets import new_kms_wallet
-from chalicelib.domain.addresses import Role, Wallet
+from chalicelib.domain.addresses.addresses import Role, Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId
 from chalicelib.settings import APP, Settings

@@ -16,7 +16,7 @@ from chalicelib.custody.aws import SecretUnusable, call
 from chalicelib.custody.bip32 import ExtendedPrivateKey
 from chalicelib.custody.derive import POOLS, account_path
 from chalicelib.custody.records import EncryptedSeed
-from chalicelib.domain.addresses import Xpub
+from chalicelib.domain.addresses.addresses import Xpub
 from chalicelib.domain.ids import Realm
 from chalicelib.settings import Settings
 

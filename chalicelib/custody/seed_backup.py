@@ -22,7 +22,7 @@ from typing import Any
 from chalicelib.custody.aws import SecretUnusable, call
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_BYTES, account_xpubs, wipe
-from chalicelib.domain.addresses import Xpub
+from chalicelib.domain.addresses.addresses import Xpub
 from chalicelib.settings import Settings
 
 BACKUP, ESCROW = "gateway-seed-backup", "gateway-seed-escrow"

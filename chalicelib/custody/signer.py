@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.usecases.ports.signing import Signature, Signer
 
 

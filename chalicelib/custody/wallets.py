@@ -13,7 +13,7 @@ from typing import Any
 from chalicelib.custody.envelope import private_key, seal
 from chalicelib.custody.kms import describe_key
 from chalicelib.custody.records import EncryptedKey
-from chalicelib.domain.addresses import Role, Wallet
+from chalicelib.domain.addresses.addresses import Role, Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import UTXO_NETWORKS, Chain, address_of, slug_of, spelling

@@ -6,7 +6,7 @@ import queue
 import socket
 import threading
 
-from chalicelib.domain.webhook_urls import is_allowed
+from chalicelib.domain.webhooks.urls import is_allowed
 
 
 class NotAllowed(Exception):

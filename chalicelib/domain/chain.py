@@ -14,8 +14,8 @@ from chalicelib.domain.ids import NetworkId, TenantId
 class Transfer(NamedTuple):
     """One movement in a block that may be for us. Not yet proven: a native one may belong to a failed transaction.
 
-    `position` is "native" for a value transfer, "log:<n>" for the n-th log of the block (`domain.claims`), "out:<n>" for an output,
-    "trace:<recipient>:<n>" for the n-th time that a contract sent native coins to it in this transaction,
+    `position` is "native" for a value transfer, "log:<n>" for the n-th log of the block (`domain.deposits.claims`), "out:<n>" for
+    an output, "trace:<recipient>:<n>" for the n-th time that a contract sent native coins to it in this transaction,
     "balance:<block>:<address>" for what nobody saw coming, whose `txid` is the block's hash.
     On Tron "log:<n>" is the n-th log of the transaction, and "int:<n>" its n-th internal transaction: TRX that a contract sent.
     `contract` is None for the native coin. Addresses are in storage form (EVM: lower case). `amount` is in units.
@@ -121,8 +121,8 @@ class Cursor:
     the reorganisations followed; crediting checks that it has not moved. `rewind_to` is set while one is being followed:
     whoever finds it finishes the work. `halted` says why a network no longer credits. `tip` is the chain's height when
     last seen. `ranges_to` is the last block of a backlog that was cut into ranges, None while there is none. From block
-    `noted_from` on sightings of our transactions are complete (`domain.sightings`), None where they are not even of the block that
-    it stands at; no block before it is younger than `noted_at`. Times in milliseconds since 1970.
+    `noted_from` on sightings of our transactions are complete (`domain.transactions.sightings`), None where they are not even of
+    the block that it stands at; no block before it is younger than `noted_at`. Times in milliseconds since 1970.
     """
 
     network: NetworkId

@@ -351,7 +351,7 @@ class WalletBalance:
     Beside the money: `pending` has been seen there and is not credited yet, and `held` is the part of `units` that came from
     the grey list and is not released, `small` the part that came in deposits below the coin's minDepositAmount, which nobody
     brings anywhere. `aside` counts the deposits there that are set aside: their units are in none of these. No posting stands
-    behind these four (`usecases.changes.Beside`).
+    behind these four (`usecases.ports.changes.Beside`).
     """
 
     network: NetworkId

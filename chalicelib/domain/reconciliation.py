@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from chalicelib.domain.addresses import Role
+from chalicelib.domain.addresses.addresses import Role
 from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId
 
 EVERY_MS = 24 * 3600 * 1000

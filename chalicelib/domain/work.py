@@ -9,8 +9,8 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.webhooks.events import Event
 
 WorkKind = Literal[
     "outbox", "deposit", "batch", "approval", "payout", "sent", "settled", "expiry", "delivery", "rescan", "stake",
@@ -18,9 +18,9 @@ WorkKind = Literal[
     "loan", "redelivery", "unheld", "stray", "givenup",
 ]  # fmt: skip
 """`batch`: one whose withdrawals are not all stored yet; `approval`: a withdrawal that somebody has to agree to; `payout`: one
-that has to be signed (its order: `domain.payout_line`); `sent`: one that is signed and has to be settled; `settled`: one that
-is settled, and watched while a reorganisation could still undo it; `rescan`: blocks that have to be looked at again; `stake`:
-TRX that have to be staked; `staked`: TRX that are, watched as long as what is settled;
+that has to be signed (its order: `domain.withdrawals.payout_line`); `sent`: one that is signed and has to be settled; `settled`:
+one that is settled, and watched while a reorganisation could still undo it; `rescan`: blocks that have to be looked at again;
+`stake`: TRX that have to be staked; `staked`: TRX that are, watched as long as what is settled;
 `bundle`: a transaction of several payments that is not finished; `glimpse`: a payment that was seen before it was in a block;
 `range`: blocks of a backlog that have to be scanned; `move`: coins that have to go from one place of ours to another; `moved`: ones
 that did, watched as long as what is settled; `coinmove`, `coinmoved`: the same on networks of coins; `collectable`: an address

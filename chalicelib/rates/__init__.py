@@ -1,1 +1,2 @@
-"""Who says what a coin is worth: providers behind `usecases.rates.RateProvider`, over HTTP, and the fixed one of the sandbox."""
+"""Who says what a coin is worth: providers behind `usecases.catalogue.rates.RateProvider`, over HTTP, and the fixed one of the
+sandbox."""

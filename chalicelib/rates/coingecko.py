@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from chalicelib.rates.http import JsonGet
+from chalicelib.usecases.catalogue.rates import Pair, Quote
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.rates import Pair, Quote
 
 URL = "https://api.coingecko.com/api/v3"
 

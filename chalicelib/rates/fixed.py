@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from decimal import Decimal
 
-from chalicelib.usecases.rates import Pair, Quote
+from chalicelib.usecases.catalogue.rates import Pair, Quote
 
 _USD = {
     "btc": "60000", "eth": "3000", "ltc": "80", "trx": "0.15", "bnb": "600", "matic": "0.5", "ftm": "0.5",

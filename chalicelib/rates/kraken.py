@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from chalicelib.rates.http import JsonGet
+from chalicelib.usecases.catalogue.rates import Pair, Quote
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.rates import Pair, Quote
 
 URL = "https://api.kraken.com"
 _PATH = "/0/public/Ticker"

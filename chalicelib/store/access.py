@@ -28,8 +28,8 @@ from typing import Any, Literal
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.domain.ids import REALMS, Realm
-from chalicelib.domain.merchants import ApiKey
-from chalicelib.usecases.access import (
+from chalicelib.domain.merchants.merchants import ApiKey
+from chalicelib.usecases.merchants.access import (
     ANYTHING,
     CLASS_WINDOWS,
     WINDOW_SECONDS,
@@ -60,7 +60,7 @@ Item = dict[str, dict[str, Any]]
 
 
 class Access:
-    """`usecases.access.Gate` on DynamoDB. `client` is any botocore DynamoDB client, `table` the name of `tenants`.
+    """`usecases.merchants.access.Gate` on DynamoDB. `client` is any botocore DynamoDB client, `table` the name of `tenants`.
 
     Keys of other realms than `realms` are not let in, whatever the table holds. `by_source`: each caller has a key's limits by
     himself.

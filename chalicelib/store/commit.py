@@ -19,7 +19,7 @@ from chalicelib.domain.work import outbox_work
 from chalicelib.store import access
 from chalicelib.store.models import Models
 from chalicelib.store.schema import key_of, where_is, work_by_time, work_key
-from chalicelib.usecases.changes import (
+from chalicelib.usecases.ports.changes import (
     Absent,
     Add,
     AtEpoch,

@@ -13,20 +13,20 @@ from botocore.exceptions import BotoCoreError
 from pynamodb.connection import Connection
 from pynamodb.exceptions import PynamoDBException, UpdateError
 
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.addresses.index_pools import Indexes, IndexPool
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.ids import Realm
-from chalicelib.domain.index_pools import Indexes, IndexPool
 from chalicelib.domain.work import Work, WorkKind
 from chalicelib.settings import AWS_CONNECTIONS, USER_AGENT, Settings
 from chalicelib.store import lists
 from chalicelib.store.models import Models
 from chalicelib.store.schema import INDEXES, beginning_of, key_of, kind_at, listed_under, partition_of, prefix_of, where_is, work_at
-from chalicelib.usecases.changes import Change, Conflict, Emit
+from chalicelib.usecases.ports.changes import Change, Conflict, Emit
 from chalicelib.usecases.ports.failures import Exhausted, Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
 
 if TYPE_CHECKING:
-    from chalicelib.domain.rates import Rate, Rates
+    from chalicelib.domain.catalogue.rates import Rate, Rates
 
 R = TypeVar("R")
 
@@ -314,7 +314,7 @@ class DynamoStore:
 
     def rates(self) -> Rates:
         """The stored rates, those of the live realm; read at most 30 seconds ago. Raises Unavailable."""
-        from chalicelib.domain.rates import Rates
+        from chalicelib.domain.catalogue.rates import Rates
 
         known, now = self._rates, time.monotonic()
         if known is None or now - known[0] > CATALOGUE_SECONDS:
@@ -324,7 +324,7 @@ class DynamoStore:
 
     def stored_rates(self) -> list[Rate]:
         """The stored rates as they are now. Raises Unavailable."""
-        from chalicelib.domain.rates import Rate
+        from chalicelib.domain.catalogue.rates import Rate
 
         rates: list[Rate] = []
         after: str | None = None

@@ -41,7 +41,7 @@ class WorkItem(Record):
 
 
 class Counter(Record):
-    """How many address indexes were taken out of a pool, and how far it may go: see `domain.index_pools.IndexPool`."""
+    """How many address indexes were taken out of a pool, and how far it may go: see `domain.addresses.index_pools.IndexPool`."""
 
     count_ = NumberAttribute(attr_name="n", default=0)
     ceiling = NumberAttribute(null=True)

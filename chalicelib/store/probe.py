@@ -1,4 +1,5 @@
-"""`usecases.health.Probe` on DynamoDB: one BatchGetItem over the tables that requests read, of an item that is in none of them.
+"""`usecases.base.health.Probe` on DynamoDB: one BatchGetItem over the tables that requests read, of an item that is in none of
+them.
 
 It costs half a read unit a table, and fails where a table is gone, is not to be read, or its key is not.
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html

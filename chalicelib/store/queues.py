@@ -11,14 +11,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.work import Command
 from chalicelib.settings import DEAD_DELIVERIES, Settings
-from chalicelib.usecases import message_chains
+from chalicelib.usecases.base import message_chains
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 
 log = logging.getLogger(__name__)
 
 AHEAD = "ahead"
-"""The attribute of a message that says how many of its chain came before it (`usecases/message_chains.py`); the first has none."""
+"""The attribute of a message that says how many of its chain came before it (`usecases/base/message_chains.py`); the first has
+none."""
 
 
 class SqsQueues:

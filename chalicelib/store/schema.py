@@ -129,7 +129,7 @@ def _withdrawal_lists(r: Any) -> dict[str, str | None]:
     }
     if r.txid is None:
         return lists
-    from chalicelib.domain.withdrawals import transaction_status  # loaded already, since there is a withdrawal
+    from chalicelib.domain.withdrawals.withdrawals import transaction_status  # loaded already, since there is a withdrawal
 
     return lists | _transaction_lists(r, transaction_status(r.status), r.to_address, r.txid)
 
@@ -142,7 +142,7 @@ def _move_lists(r: Any) -> dict[str, str | None]:
     """In the operator's lists once it has a transaction on the chain."""
     if r.hash is None:
         return {}
-    from chalicelib.domain.moves import transaction_state  # loaded already, since there is a move
+    from chalicelib.domain.treasury.moves import transaction_state  # loaded already, since there is a move
 
     return _transaction_lists(r, transaction_state(r), r.recipient, r.hash)
 
@@ -198,7 +198,7 @@ def _whitelist_lists(r: Any) -> dict[str, str | None]:
 
 
 def _delivery_lists(r: Any) -> dict[str, str | None]:
-    from chalicelib.domain.deliveries import LISTED_STATUSES  # loaded already, since there is a delivery
+    from chalicelib.domain.webhooks.deliveries import LISTED_STATUSES  # loaded already, since there is a delivery
 
     listed = r.status in LISTED_STATUSES
     return {
@@ -220,16 +220,23 @@ RECORDS: dict[str, Kind] = {
     "Merchant": Kind("tenants", lambda r: f"merchant#{r.id}"),
     "ApiKey": Kind("tenants", lambda r: f"keys#{r.tenant}", lambda r: r.id),
     "Tally": Kind("tenants", lambda r: f"tally#{r.tenant}", lambda r: r.of),
-    "Invoice": Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id, _invoice_lists, module="invoices"),
+    "Invoice": Kind("records", lambda r: f"inv#{r.tenant}", lambda r: r.id, _invoice_lists, module="invoices.invoices"),
     "ExternalId": Kind("records", lambda r: f"ext#{r.tenant}", lambda r: r.value),
     "InvoiceTotals": Kind("records", lambda r: f"sum#{r.tenant}", lambda r: f"{r.asset}#{r.shard}"),
     "InvoiceSettings": Kind("records", lambda r: f"inset#{r.tenant}"),
-    "Address": Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id, _address_lists, module="addresses"),
-    "Withdrawal": Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id, _withdrawal_lists, module="withdrawals"),
+    "Address": Kind("records", lambda r: f"addr#{r.tenant}", lambda r: r.id, _address_lists, module="addresses.addresses"),
+    "Withdrawal": Kind("records", lambda r: f"wd#{r.tenant}", lambda r: r.id, _withdrawal_lists, module="withdrawals.withdrawals"),
     "WithdrawalBatch": Kind("records", lambda r: f"wdb#{r.tenant}", lambda r: r.id),
-    "ApprovalRequest": Kind("records", lambda r: f"apr#{r.id}", indexed=_request_lists, pages=("apr", "realm"), module="approvals"),
+    "ApprovalRequest": Kind(
+        "records", lambda r: f"apr#{r.id}", indexed=_request_lists, pages=("apr", "realm"), module="withdrawals.approvals"
+    ),
     "WhitelistEntry": Kind(
-        "records", lambda r: f"wl#{r.tenant}", lambda r: r.id, _whitelist_lists, pages=("wl", "tenant"), module="whitelist"
+        "records",
+        lambda r: f"wl#{r.tenant}",
+        lambda r: r.id,
+        _whitelist_lists,
+        pages=("wl", "tenant"),
+        module="withdrawals.whitelist",
     ),
     "Spent": Kind("records", lambda r: f"spent#{r.tenant}", lambda r: r.asset),
     "PayeeSpent": Kind("records", lambda r: f"payee#{r.tenant}", lambda r: f"{r.asset}#{r.address}"),
@@ -237,13 +244,19 @@ RECORDS: dict[str, Kind] = {
     "FeesBorne": Kind("records", lambda r: f"borne#{r.tenant}", lambda r: r.network),
     "FeeBudget": Kind("records", lambda r: f"feebudget#{r.tenant}"),
     "StoredAnswer": Kind("records", lambda r: f"idem#{r.tenant}", lambda r: r.key),
-    "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists, module="deposits"),
-    "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, _stake_lists, module="stakes"),
-    "Move": Kind("records", lambda r: f"move#{r.network}", lambda r: r.id, _move_lists, module="moves"),
-    "CoinMove": Kind("records", lambda r: f"coinmove#{r.network}", lambda r: r.id, _coin_move_lists, module="coin_moves"),
-    "Collection": Kind("records", lambda r: f"col#{r.id}", indexed=_collection_lists, pages=("col", "realm"), module="collecting"),
+    "Deposit": Kind("records", lambda r: f"tx#{r.id}", indexed=_deposit_lists, module="deposits.deposits"),
+    "Stake": Kind("records", lambda r: f"stake#{r.network}", lambda r: r.id, _stake_lists, module="treasury.stakes"),
+    "Move": Kind("records", lambda r: f"move#{r.network}", lambda r: r.id, _move_lists, module="treasury.moves"),
+    "CoinMove": Kind(
+        "records", lambda r: f"coinmove#{r.network}", lambda r: r.id, _coin_move_lists, module="treasury.consolidations"
+    ),
+    "Collection": Kind(
+        "records", lambda r: f"col#{r.id}", indexed=_collection_lists, pages=("col", "realm"), module="treasury.collections"
+    ),
     "Collecting": Kind("records", lambda r: f"colopen#{r.network}#{r.address}"),
-    "StrayPayment": Kind("records", lambda r: f"stray#{r.id}", indexed=_stray_lists, pages=("stray", "realm"), module="strays"),
+    "StrayPayment": Kind(
+        "records", lambda r: f"stray#{r.id}", indexed=_stray_lists, pages=("stray", "realm"), module="stray_payments"
+    ),
     "Distribution": Kind("records", lambda r: f"dist#{r.network}#{r.address}", lambda r: r.asset),
     "Balance": Kind("ledger", lambda r: f"bal#{r.tenant}", lambda r: r.asset),
     "WalletBalance": Kind("ledger", lambda r: f"wal#{r.network}#{r.address}", lambda r: r.asset),
@@ -295,10 +308,10 @@ RECORDS: dict[str, Kind] = {
     "GivenUp": Kind("payouts", lambda r: f"givenup#{r.id}"),
     "OwnTransaction": Kind("payouts", lambda r: f"own#{r.network}#{r.txid}"),
     "OutboxRow": Kind("work", lambda r: f"row#{r.id}"),
-    "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id, _event_lists, module="webhooks"),
+    "EventRecord": Kind("events", lambda r: f"evt#{r.tenant}", lambda r: r.id, _event_lists, module="webhooks.endpoints"),
     "WebhookEndpoint": Kind("webhooks", lambda r: f"hook#{r.tenant}", lambda r: r.id),
-    "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists, module="deliveries"),
-    "RedeliveryJob": Kind("webhooks", lambda r: f"rdl#{r.tenant}", lambda r: r.id, _redelivery_lists, module="redelivery"),
+    "Delivery": Kind("webhooks", lambda r: f"dlv#{r.tenant}", lambda r: r.id, _delivery_lists, module="webhooks.deliveries"),
+    "RedeliveryJob": Kind("webhooks", lambda r: f"rdl#{r.tenant}", lambda r: r.id, _redelivery_lists, module="webhooks.redelivery"),
     "LatestRedelivery": Kind("webhooks", lambda r: f"rdlatest#{r.tenant}", lambda r: r.endpoint_id),
     "Turn": Kind("webhooks", lambda r: f"turn#{r.tenant}", lambda r: r.endpoint_id),
     "SweepCursor": Kind("webhooks", lambda r: f"sweep#{r.id}"),

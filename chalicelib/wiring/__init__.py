@@ -15,46 +15,46 @@ from chalicelib.wiring.workers import WorkerServices
 
 if TYPE_CHECKING:
     from chalicelib.chains.addresses import Rules
-    from chalicelib.domain.catalogue import Catalogue, Coin, Network
+    from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
+    from chalicelib.domain.catalogue.rates import Rates
     from chalicelib.domain.ids import Realm, TenantId
     from chalicelib.domain.ledger import Balance
-    from chalicelib.domain.rates import Rates
     from chalicelib.store.access import Access
     from chalicelib.store.dynamo import DynamoStore
-    from chalicelib.usecases.addresses import Addresses
-    from chalicelib.usecases.api_keys import ApiKeys
-    from chalicelib.usecases.approvals import Approvals
-    from chalicelib.usecases.checkout import Checkouts
-    from chalicelib.usecases.clocks import SandboxTime
-    from chalicelib.usecases.coins import Coins
-    from chalicelib.usecases.collect_decisions import CollectDecisions
-    from chalicelib.usecases.demo import DemoResets
-    from chalicelib.usecases.deposits import Deposits
-    from chalicelib.usecases.expansion import Expansion
-    from chalicelib.usecases.glimpses import Looks
-    from chalicelib.usecases.grey_list import GreyList
-    from chalicelib.usecases.health import StoreHealth
-    from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
-    from chalicelib.usecases.invoices import Invoices
-    from chalicelib.usecases.merchant_settings import MerchantSettingsDesk
-    from chalicelib.usecases.message_chains import BoundedQueues
-    from chalicelib.usecases.networks import Networks
+    from chalicelib.usecases.addresses.addresses import Addresses
+    from chalicelib.usecases.base.clock import SandboxTime
+    from chalicelib.usecases.base.health import StoreHealth
+    from chalicelib.usecases.base.kill_switch import Switches
+    from chalicelib.usecases.base.message_chains import BoundedQueues
+    from chalicelib.usecases.catalogue.coins import Coins
+    from chalicelib.usecases.catalogue.networks import Networks
+    from chalicelib.usecases.deposits.deposits import Deposits
+    from chalicelib.usecases.deposits.releases import Releases
+    from chalicelib.usecases.invoices.checkout import Checkouts
+    from chalicelib.usecases.invoices.invoices import Invoices
+    from chalicelib.usecases.invoices.settings import InvoiceSettingsBook
+    from chalicelib.usecases.merchants.api_keys import ApiKeys
+    from chalicelib.usecases.merchants.settings import MerchantSettingsDesk
+    from chalicelib.usecases.merchants.source_limits import SourceLimits
     from chalicelib.usecases.ports.clock import Clock
     from chalicelib.usecases.ports.keys import Deriver
     from chalicelib.usecases.ports.staking import StakingNode
-    from chalicelib.usecases.reconciliation import Reconciliations
-    from chalicelib.usecases.redelivery import Redelivery
-    from chalicelib.usecases.releases import Releases
-    from chalicelib.usecases.rescan import Rescans
-    from chalicelib.usecases.sandbox import Sandbox
-    from chalicelib.usecases.source_limits import SourceLimits
-    from chalicelib.usecases.staking import Staking
-    from chalicelib.usecases.stray_payments import StrayPayments
-    from chalicelib.usecases.switch import Switches
-    from chalicelib.usecases.wallets import Wallets
-    from chalicelib.usecases.webhooks import Webhooks
-    from chalicelib.usecases.whitelist import Whitelist
-    from chalicelib.usecases.withdrawals import Withdrawals
+    from chalicelib.usecases.reconciliation.reports import Reconciliations
+    from chalicelib.usecases.sandbox.demo import DemoResets
+    from chalicelib.usecases.sandbox.sandbox import Sandbox
+    from chalicelib.usecases.scanning.mempool import Looks
+    from chalicelib.usecases.scanning.rescans import Rescans
+    from chalicelib.usecases.screening.grey_list import GreyList
+    from chalicelib.usecases.stray_payments.decisions import StrayPayments
+    from chalicelib.usecases.treasury.collection.decisions import CollectDecisions
+    from chalicelib.usecases.treasury.tron.staking import Staking
+    from chalicelib.usecases.wallets.service_wallets import Wallets
+    from chalicelib.usecases.webhooks.endpoints import Webhooks
+    from chalicelib.usecases.webhooks.redelivery import Redelivery
+    from chalicelib.usecases.withdrawals.approvals import Approvals
+    from chalicelib.usecases.withdrawals.batches import Expansion
+    from chalicelib.usecases.withdrawals.whitelist import Whitelist
+    from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 
 DEMO_ADVANCE = 7 * 86_400
@@ -115,7 +115,7 @@ class Services(WorkerServices):
     @cached_property
     def queues(self) -> BoundedQueues:
         from chalicelib.store.queues import SqsQueues
-        from chalicelib.usecases.message_chains import BoundedQueues
+        from chalicelib.usecases.base.message_chains import BoundedQueues
 
         return BoundedQueues(SqsQueues(self.settings, self._client("sqs"), self.clock))
 
@@ -140,7 +140,7 @@ class Services(WorkerServices):
         import botocore.session
 
         from chalicelib.store.probe import QUICK, TABLES, DynamoProbe
-        from chalicelib.usecases.health import StoreHealth
+        from chalicelib.usecases.base.health import StoreHealth
 
         with self._lock:
             client = botocore.session.get_session().create_client("dynamodb", region_name=self.region, config=QUICK)
@@ -148,13 +148,13 @@ class Services(WorkerServices):
 
     @cached_property
     def source_limits(self) -> SourceLimits:
-        from chalicelib.usecases.source_limits import SourceLimits
+        from chalicelib.usecases.merchants.source_limits import SourceLimits
 
         return SourceLimits()
 
     @cached_property
     def api_keys(self) -> ApiKeys:
-        from chalicelib.usecases.api_keys import ApiKeys
+        from chalicelib.usecases.merchants.api_keys import ApiKeys
 
         return ApiKeys(self.store, self.clock)
 
@@ -176,7 +176,7 @@ class Services(WorkerServices):
     @cached_property
     def _fixed_rates(self) -> Rates:
         from chalicelib.rates.fixed import PAIRS, Fixed
-        from chalicelib.usecases.rates import constant_rates
+        from chalicelib.usecases.catalogue.rates import constant_rates
 
         return constant_rates(Fixed(), PAIRS, self.realm_clock.now_ms)
 
@@ -189,14 +189,14 @@ class Services(WorkerServices):
     @cached_property
     def addresses(self) -> Addresses:
         from chalicelib.custody.derive import pool_of
-        from chalicelib.usecases.addresses import Addresses
+        from chalicelib.usecases.addresses.addresses import Addresses
 
         return Addresses(self.store, self.deriver, self.rules, self.realm_clock, pool_of, self.settings.addresses_per_day)
 
     @cached_property
     def deriver(self) -> Deriver:
         from chalicelib.custody.derive import XpubDeriver
-        from chalicelib.domain.addresses import Xpub
+        from chalicelib.domain.addresses.addresses import Xpub
 
         def xpub_of(realm: Realm, pool: str) -> str | None:
             found = self.store.get(Xpub, realm=realm, pool=pool)
@@ -207,60 +207,60 @@ class Services(WorkerServices):
     @cached_property
     def wallets(self) -> Wallets:
         from chalicelib.custody.wallets import Keys
-        from chalicelib.usecases.wallets import Wallets
+        from chalicelib.usecases.wallets.service_wallets import Wallets
 
         return Wallets(self.store, Keys(self._client, self.settings), self.rules, self.realm_clock)
 
     @cached_property
     def grey_list(self) -> GreyList:
-        from chalicelib.usecases.grey_list import GreyList
+        from chalicelib.usecases.screening.grey_list import GreyList
 
         return GreyList(self.store, self.rules, self.realm_clock)
 
     def deposits(self, realm: Realm) -> Deposits:
-        from chalicelib.usecases.deposits import Deposits
+        from chalicelib.usecases.deposits.deposits import Deposits
 
         return Deposits(self.store, self.rules, self.clock_of(realm), self.rates)
 
     @cached_property
     def collect_decisions(self) -> CollectDecisions:
-        from chalicelib.usecases.collect_decisions import CollectDecisions
+        from chalicelib.usecases.treasury.collection.decisions import CollectDecisions
 
         return CollectDecisions(self.store, self.rules, self.realm_clock)
 
     def releases(self, realm: Realm) -> Releases:
-        from chalicelib.usecases.releases import Releases
+        from chalicelib.usecases.deposits.releases import Releases
 
         return Releases(self.store, self.rules, self.clock_of(realm), self.rates)
 
     @cached_property
     def invoices(self) -> Invoices:
-        from chalicelib.usecases.invoices import Invoices
+        from chalicelib.usecases.invoices.invoices import Invoices
 
         url = self.settings.public_url
         return Invoices(self.store, self.addresses, self.realm_clock, self.invoice_settings, self.rates, url)
 
     @cached_property
     def checkouts(self) -> Checkouts:
-        from chalicelib.usecases.checkout import Checkouts
+        from chalicelib.usecases.invoices.checkout import Checkouts
 
         return Checkouts(self.store, self.clock_of)
 
     @cached_property
     def invoice_settings(self) -> InvoiceSettingsBook:
-        from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
+        from chalicelib.usecases.invoices.settings import InvoiceSettingsBook
 
         return InvoiceSettingsBook(self.store, self.settings.default_expiry)
 
     @cached_property
     def withdrawals(self) -> Withdrawals:
-        from chalicelib.usecases.withdrawals import Withdrawals
+        from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
         return Withdrawals(self.store, self.rules, self.realm_clock, self.expansion, self.rates, self.settings.merchant_pays_fees)
 
     @cached_property
     def sandbox_time(self) -> SandboxTime:
-        from chalicelib.usecases.clocks import MOST_IN_ALL, SandboxTime
+        from chalicelib.usecases.base.clock import MOST_IN_ALL, SandboxTime
 
         return SandboxTime(self.store, DEMO_ADVANCE if self.settings.stage == "demo" else MOST_IN_ALL)
 
@@ -270,19 +270,19 @@ class Services(WorkerServices):
     @cached_property
     def realm_clock(self) -> Clock:
         """The time of the realm that is at work. `clock` is the machine's, for all that is not a realm's."""
-        from chalicelib.usecases.realm_time import RealmClock
+        from chalicelib.usecases.base.realm_time import RealmClock
 
         return RealmClock(self.clock, self._ahead_ms)
 
     def clock_of(self, realm: Realm) -> Clock:
         """The time of one realm."""
-        from chalicelib.usecases.realm_time import RealmClock
+        from chalicelib.usecases.base.realm_time import RealmClock
 
         return RealmClock(self.clock, self._ahead_ms, realm)
 
     @cached_property
     def networks(self) -> Networks:
-        from chalicelib.usecases.networks import Networks
+        from chalicelib.usecases.catalogue.networks import Networks
 
         return Networks(self.store, deployed=self.settings.stage != "local", resolve=self._resolved)
 
@@ -297,37 +297,37 @@ class Services(WorkerServices):
 
     @cached_property
     def expansion(self) -> Expansion:
-        from chalicelib.usecases.expansion import Expansion
+        from chalicelib.usecases.withdrawals.batches import Expansion
 
         return Expansion(self.store, self.realm_clock)
 
     @cached_property
     def approvals(self) -> Approvals:
-        from chalicelib.usecases.approvals import Approvals
+        from chalicelib.usecases.withdrawals.approvals import Approvals
 
         return Approvals(self.store, self.rules, self.realm_clock, self.withdrawals, self.rates)
 
     @cached_property
     def switches(self) -> Switches:
-        from chalicelib.usecases.switch import Switches
+        from chalicelib.usecases.base.kill_switch import Switches
 
         return Switches(self.store, self.realm_clock)
 
     @cached_property
     def whitelist(self) -> Whitelist:
-        from chalicelib.usecases.whitelist import Whitelist
+        from chalicelib.usecases.withdrawals.whitelist import Whitelist
 
         return Whitelist(self.store, self.rules, self.realm_clock)
 
     @cached_property
     def merchant_settings(self) -> MerchantSettingsDesk:
-        from chalicelib.usecases.merchant_settings import MerchantSettingsDesk
+        from chalicelib.usecases.merchants.settings import MerchantSettingsDesk
 
         return MerchantSettingsDesk(self.store, self.realm_clock)
 
     @cached_property
     def coins(self) -> Coins:
-        from chalicelib.usecases.coins import Coins
+        from chalicelib.usecases.catalogue.coins import Coins
 
         def stocked(coin: Coin, wallet: str) -> None:
             self.sandbox.stock(coin, wallet)
@@ -337,45 +337,45 @@ class Services(WorkerServices):
     @cached_property
     def webhooks(self) -> Webhooks:
         from chalicelib.delivery.secrets import KmsSealer
-        from chalicelib.usecases.webhooks import Webhooks
+        from chalicelib.usecases.webhooks.endpoints import Webhooks
 
         sealer = KmsSealer(lambda: self._client("kms"), self.settings)
         return Webhooks(self.store, self.queues, self.clock, sealer, allow_private=self.settings.webhooks_private)
 
     @cached_property
     def redelivery(self) -> Redelivery:
-        from chalicelib.usecases.redelivery import Redelivery
+        from chalicelib.usecases.webhooks.redelivery import Redelivery
 
         return Redelivery(self.store, self.queues, self.clock, self.realm_clock)
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        from chalicelib.usecases.mining import MiningBudget
-        from chalicelib.usecases.sandbox import Sandbox
+        from chalicelib.usecases.sandbox.mining_budget import MiningBudget
+        from chalicelib.usecases.sandbox.sandbox import Sandbox
 
         return Sandbox(self.store, self.simulated, self.rules, self.simulated_tokens, MiningBudget(self.store, self.clock))
 
     @cached_property
     def reconciliations(self) -> Reconciliations:
-        from chalicelib.usecases.reconciliation import Reconciliations
+        from chalicelib.usecases.reconciliation.reports import Reconciliations
 
         return Reconciliations(self.store, self.clock)
 
     @cached_property
     def rescans(self) -> Rescans:
-        from chalicelib.usecases.rescan import Rescans
+        from chalicelib.usecases.scanning.rescans import Rescans
 
         return Rescans(self.store, self.clock)
 
     @cached_property
     def stray_payments(self) -> StrayPayments:
-        from chalicelib.usecases.stray_payments import StrayPayments
+        from chalicelib.usecases.stray_payments.decisions import StrayPayments
 
         return StrayPayments(self.store, self.rules, self.realm_clock, self.impatient_reader, self.withdrawals)
 
     @cached_property
     def staking(self) -> Staking:
-        from chalicelib.usecases.staking import Staking
+        from chalicelib.usecases.treasury.tron.staking import Staking
 
         def node(network: Network) -> StakingNode:
             return self.staking_node(network, impatient=True)
@@ -384,7 +384,7 @@ class Services(WorkerServices):
 
     @cached_property
     def demo_resets(self) -> DemoResets:
-        from chalicelib.usecases.demo import DemoResets
+        from chalicelib.usecases.sandbox.demo import DemoResets
 
         return DemoResets(self.store, self.clock)
 

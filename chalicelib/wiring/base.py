@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chalicelib.chains.addresses import Rules
-    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.domain.catalogue.rates import Rates
     from chalicelib.domain.ids import Realm
-    from chalicelib.domain.rates import Rates
     from chalicelib.settings import Settings
     from chalicelib.store.dynamo import DynamoStore
-    from chalicelib.usecases.deposits import Deposits
-    from chalicelib.usecases.glimpses import Looks
-    from chalicelib.usecases.message_chains import BoundedQueues
+    from chalicelib.usecases.base.message_chains import BoundedQueues
+    from chalicelib.usecases.deposits.deposits import Deposits
     from chalicelib.usecases.ports.clock import Clock
     from chalicelib.usecases.ports.keys import Deriver
     from chalicelib.usecases.ports.signing import Signer
-    from chalicelib.usecases.verdicts import Verdicts
-    from chalicelib.usecases.withdrawals import Withdrawals
+    from chalicelib.usecases.scanning.mempool import Looks
+    from chalicelib.usecases.transactions.finality import Verdicts
+    from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 
 class Parts(ABC):

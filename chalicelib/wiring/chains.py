@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from chalicelib.chains.sandbox.table import SandboxTable
     from chalicelib.chains.sandbox.tokens import SandboxTokens
     from chalicelib.chains.utxo.payer import UtxoPayer
-    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.domain.ids import NetworkId
-    from chalicelib.domain.moves import MoveKind
-    from chalicelib.domain.renewals import RenewalRules
+    from chalicelib.domain.transactions.replacements import RenewalRules
+    from chalicelib.domain.treasury.moves import MoveKind
+    from chalicelib.usecases.payouts.sent import Sent
     from chalicelib.usecases.ports.accounts import ChainPayer
     from chalicelib.usecases.ports.coins import CoinPayer
     from chalicelib.usecases.ports.delegating import DelegationNode
     from chalicelib.usecases.ports.readers import ChainReader, Mempool
     from chalicelib.usecases.ports.staking import StakingNode
     from chalicelib.usecases.ports.tokens import TokenReader
-    from chalicelib.usecases.reconciliation_coins import CoinWitness
-    from chalicelib.usecases.sent import Sent
-    from chalicelib.usecases.stuck import Stuck
+    from chalicelib.usecases.reconciliation.utxo import CoinWitness
+    from chalicelib.usecases.transactions.replacements import Stuck
 
 
 class ChainServices(Parts):
@@ -96,18 +96,18 @@ class ChainServices(Parts):
 
     def sent(self, network: Network) -> Sent:
         """How a network's payments went out: one by one, or several in one transaction."""
-        from chalicelib.usecases.hot_coins import pays_from_coins
-        from chalicelib.usecases.sent import SentAlone
+        from chalicelib.usecases.payouts.sent import SentAlone
+        from chalicelib.usecases.wallets.utxos import pays_from_coins
 
         if pays_from_coins(network):
-            from chalicelib.usecases.bundle_sent import SentTogether
+            from chalicelib.usecases.payouts.bundle_sent import SentTogether
 
             return SentTogether(self.store, self.coin_payer(network))
         return SentAlone(self.payer(network), self.stuck(network))
 
     def stuck(self, network: Network) -> Stuck:
         """What says when a transaction of ours should be replaced. For networks of accounts, and for one poll."""
-        from chalicelib.usecases.stuck import Stuck
+        from chalicelib.usecases.transactions.replacements import Stuck
 
         return Stuck(
             network, self.reader(network), self.payer(network), self.renewals, self.store, self.rules, self.verdicts(network)
@@ -115,7 +115,7 @@ class ChainServices(Parts):
 
     @property
     def renewals(self) -> RenewalRules:
-        from chalicelib.domain.renewals import RenewalRules
+        from chalicelib.domain.transactions.replacements import RenewalRules
 
         settings = self.settings
         return RenewalRules(settings.renewal_seconds, settings.renewals_most, times=settings.renewal_fee_times)
@@ -129,7 +129,7 @@ class ChainServices(Parts):
         nodes = self._nodes(network, impatient)
         if len(nodes) == 1:
             return self._reader_over(network, nodes[0].transport)
-        from chalicelib.chains.several import Seen, SeveralReaders
+        from chalicelib.chains.quorum import Seen, SeveralReaders
 
         return SeveralReaders(network, [Seen(self._reader_over(network, node.transport), node.health) for node in nodes])
 
@@ -221,7 +221,7 @@ class ChainServices(Parts):
         """Whether a node may be at an IP address. On the local stack, whose nodes are at the same machine, anywhere."""
         if self.settings.stage == "local":
             return None
-        from chalicelib.usecases.node_urls import may_be_a_node
+        from chalicelib.usecases.catalogue.node_urls import may_be_a_node
 
         return may_be_a_node
 
@@ -257,7 +257,7 @@ class ChainServices(Parts):
 
     def loan_payer(self, network: Network, kind: MoveKind) -> ChainPayer:
         """What builds loans of energy. Raises LookupError for a network that has none."""
-        from chalicelib.usecases.loan_payer import LoanPayer
+        from chalicelib.usecases.treasury.tron.loan_payer import LoanPayer
 
         return LoanPayer(self.delegations(network), self.payer(network), kind, network.chain_id)
 

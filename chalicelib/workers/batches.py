@@ -18,8 +18,8 @@ from functools import partial
 from chalice.app import SQSRecord
 
 from chalicelib.store.queues import AHEAD
-from chalicelib.usecases import message_chains
-from chalicelib.usecases.trying import Failures
+from chalicelib.usecases.base import message_chains
+from chalicelib.usecases.base.retries import Failures
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ import json
 import logging
 
 from chalicelib.domain.ids import network_parts
-from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.switch import put_back
 from chalicelib.wiring import services
 
 log = logging.getLogger(__name__)

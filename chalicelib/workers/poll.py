@@ -2,7 +2,7 @@
 
 Crediting comes first and has a deadline of its own, in every realm: however much is out and however slowly nodes answer, it costs
 no payer a poll. What is out has the time that is left, in shares: whatever was not reached comes first in the next poll
-(`usecases.transactions.asking`).
+(`usecases.transactions.round_robin`).
 
 Blocks are read before what is out is looked at: what becomes of a transaction is decided by the blocks that it was met in, or was
 not (money rule 13). Before the blocks only what fell out of the chain is undone: the cursor must not stand on a new branch while
@@ -16,24 +16,24 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.hot_coins import pays_from_coins
-from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.switch import put_back
-from chalicelib.usecases.trying import Each
-from chalicelib.usecases.wallet_lookup import quoted_for, retired_wallets
+from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.wallets.lookup import quoted_for, retired_wallets
+from chalicelib.usecases.wallets.utxos import pays_from_coins
 from chalicelib.wiring import services
 from chalicelib.workers.deadlines import Deadline
 
 if TYPE_CHECKING:
-    from chalicelib.usecases.bundle_settlement import BundleSettlement
-    from chalicelib.usecases.coin_move_following import CoinMoveFollowing
-    from chalicelib.usecases.glimpses import Glimpses
-    from chalicelib.usecases.move_following import MoveFollowing
-    from chalicelib.usecases.settlement import Settlement
+    from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
+    from chalicelib.usecases.payouts.settlement import Settlement
+    from chalicelib.usecases.scanning.mempool import Glimpses
+    from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
+    from chalicelib.usecases.treasury.moves.following import MoveFollowing
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ import logging
 import time
 from functools import partial
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.reconciliation import comparable
-from chalicelib.usecases.trying import Each
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.reconciliation.reports import comparable
 from chalicelib.wiring import services
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ import logging
 import time
 
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.usecases.changes import Conflict
-from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.switch import put_back
+from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.wiring import services
 from chalicelib.workers.batches import fields
 

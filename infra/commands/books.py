@@ -6,11 +6,11 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from infra.commands.common import CanNot, Command, say, services
 
 if TYPE_CHECKING:
-    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.wiring import Services
 
 PAUSE_SECONDS = 2.0
@@ -28,7 +28,7 @@ def add(command: Command) -> None:
 
 def audit(_: argparse.Namespace) -> int:
     """Prove that the books are whole. Exit code 1, and a sentence for each violation, when they are not."""
-    from chalicelib.usecases.audit import audit as run
+    from chalicelib.usecases.reconciliation.audit import audit as run
 
     found = run(services().store)
     for sentence in found:
@@ -40,8 +40,8 @@ def audit(_: argparse.Namespace) -> int:
 def reconcile(args: argparse.Namespace) -> int:
     """Compare the ledger with the chains now, and print the report. Exit code 1 where something differs, is not solvent, or could
     not be compared."""
-    from chalicelib.usecases.reconciliation import comparable
-    from chalicelib.usecases.reconciliation_views import whole_view
+    from chalicelib.usecases.reconciliation.reports import comparable
+    from chalicelib.usecases.reconciliation.views import whole_view
 
     wired = services()
     if args.realm not in wired.settings.realms:
@@ -64,8 +64,8 @@ def reconcile(args: argparse.Namespace) -> int:
 def finished(wired: Services, network: Network, at: int) -> bool:
     """Bring the run of a network that began at `at` or later to its end; whether it found nothing. The schedule may help."""
     from chalicelib.domain.reconciliation import ComparisonReport
-    from chalicelib.usecases.changes import Conflict
-    from chalicelib.usecases.realm_time import in_realm
+    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.ports.changes import Conflict
 
     with in_realm(network.realm):
         try:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chalicelib.domain.catalogue import Network
-    from chalicelib.usecases.scan import Scanner
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.usecases.scanning.scanner import Scanner
     from chalicelib.wiring import Services
 
 Run = Callable[[argparse.Namespace], int]
@@ -38,7 +38,7 @@ def services() -> Services:
 
 def network_of(wired: Services, realm: str, slug: str) -> Network:
     """A network of the catalogue. Raises CanNot where there is no catalogue yet."""
-    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.catalogue.catalogue import Network
 
     found = wired.store.get(Network, id=f"{realm}:{slug}")
     if found is None:

@@ -42,11 +42,11 @@ def rotate(args: argparse.Namespace) -> int:
     With --import the key is one that somebody has, and is read from the terminal or standard input. Nothing over HTTP does this:
     what the old wallet has is moved to the new one.
     """
-    from chalicelib.domain.addresses import CUSTODY_SHOWN, ROLE_OF
+    from chalicelib.domain.addresses.addresses import CUSTODY_SHOWN, ROLE_OF
     from chalicelib.domain.errors import ServiceError
     from chalicelib.domain.ids import MerchantId, tenant_id
-    from chalicelib.domain.merchants import Merchant
-    from chalicelib.usecases.realm_time import in_realm
+    from chalicelib.domain.merchants.merchants import Merchant
+    from chalicelib.usecases.base.realm_time import in_realm
 
     wired = services()
     network = network_of(wired, args.realm, args.network)
@@ -87,7 +87,7 @@ def wallet_keys(args: argparse.Namespace) -> int:
     import boto3
 
     from chalicelib.custody.native import STAGE_TAG, WALLET_TAG, differences, renew_policy
-    from chalicelib.domain.addresses import RetiredWallet, Wallet
+    from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet
 
     wired = services()
     used: dict[str, Any] = {}
@@ -157,10 +157,10 @@ def wallet_restore(args: argparse.Namespace) -> int:
 
     A file that was altered is refused. Every wallet is named: compare the addresses with what you know of them.
     """
-    from chalicelib.domain.addresses import CUSTODY_SHOWN, SERVICE_TYPE
+    from chalicelib.domain.addresses.addresses import CUSTODY_SHOWN, SERVICE_TYPE
     from chalicelib.domain.times import iso
     from chalicelib.store.codec import shaped
-    from chalicelib.usecases.changes import Conflict, Save
+    from chalicelib.usecases.ports.changes import Conflict, Save
 
     wired = services()
     made_at, rows = _read(wired, Path(args.source), args.stage)
@@ -193,7 +193,7 @@ def _backed_up(store: Any, name: str) -> Iterator[Any]:
 
 def _kind(name: str) -> Any:
     from chalicelib.custody import records
-    from chalicelib.domain import addresses
+    from chalicelib.domain.addresses import addresses
 
     return getattr(records, name, None) or getattr(addresses, name)
 

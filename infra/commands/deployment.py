@@ -23,7 +23,7 @@ def prepare(args: argparse.Namespace) -> int:
     import boto3
 
     from chalicelib.domain import demo
-    from chalicelib.domain.merchants import Merchant
+    from chalicelib.domain.merchants.merchants import Merchant
     from infra import bootstrap
     from infra.deploy import create_stack, topic_problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from chalicelib.domain.ids import REALMS, MerchantId, tenant_id
-from chalicelib.domain.merchants import PERMISSIONS, PRESETS
+from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS
 from infra.commands.common import CanNot, Command, say, services
 
 
@@ -47,7 +47,7 @@ def merchant(args: argparse.Namespace) -> int:
 
 def key(args: argparse.Namespace) -> int:
     """Make an API key; prints it, this once."""
-    from chalicelib.domain.merchants import Merchant
+    from chalicelib.domain.merchants.merchants import Merchant
     from infra import bootstrap
 
     wired, owner = services(), MerchantId(args.merchant)
@@ -72,7 +72,7 @@ def key(args: argparse.Namespace) -> int:
 
 def keys(args: argparse.Namespace) -> int:
     """List a merchant's keys, without the keys themselves."""
-    from chalicelib.domain.merchants import Merchant
+    from chalicelib.domain.merchants.merchants import Merchant
     from chalicelib.domain.times import iso
 
     wired, owner = services(), MerchantId(args.merchant)
@@ -105,7 +105,7 @@ def multisig_reset(args: argparse.Namespace) -> int:
     import boto3
 
     from chalicelib.domain.errors import BusinessRule
-    from chalicelib.domain.merchants import Merchant
+    from chalicelib.domain.merchants.merchants import Merchant
 
     wired, owner = services(), MerchantId(args.merchant)
     if wired.store.get(Merchant, id=owner) is None:
@@ -123,8 +123,8 @@ def fee_budget(args: argparse.Namespace) -> int:
     """Set how much of the network fees of one merchant's withdrawals the operator bears. Noted with the caller's ARN."""
     import boto3
 
-    from chalicelib.domain.merchants import Merchant
-    from chalicelib.usecases.fee_budget import set_budget
+    from chalicelib.domain.merchants.merchants import Merchant
+    from chalicelib.usecases.withdrawals.fee_budget import set_budget
 
     wired, owner = services(), MerchantId(args.merchant)
     if wired.store.get(Merchant, id=owner) is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from infra.commands.common import Command, services
 
 if TYPE_CHECKING:
-    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.usecases.ports.readers import ChainReader
 
 
@@ -21,7 +21,7 @@ def add(command: Command) -> None:
 def migrate(args: argparse.Namespace) -> int:
     """Give records of an older version what newer ones have. Run it after each update; twice changes nothing."""
     from chalicelib.domain.ids import REALMS
-    from chalicelib.usecases.deposit_migration import DepositMigration
+    from chalicelib.usecases.recovery.deposit_migration import DepositMigration
 
     wired = services()
     networks = [network for realm in REALMS for network in wired.catalogue(realm).networks.values()]

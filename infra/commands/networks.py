@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.domain.ids import REALMS
 from infra.commands.common import CanNot, Command, height, network_of, scanner_of, services
 
@@ -39,8 +39,8 @@ def network(args: argparse.Namespace) -> int:
     import boto3
 
     from chalicelib.domain.errors import BusinessRule
-    from chalicelib.usecases.changes import Save
-    from chalicelib.usecases.node_urls import url_problem
+    from chalicelib.usecases.catalogue.node_urls import url_problem
+    from chalicelib.usecases.ports.changes import Save
     from infra import bootstrap
 
     wired = services()

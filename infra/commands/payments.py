@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.domain.errors import ServiceError
 from chalicelib.domain.ids import REALMS, Realm
 from infra.commands.common import CanNot, Command, network_of, services
 
 if TYPE_CHECKING:
-    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.wiring import Services
 
 
@@ -63,8 +63,8 @@ def _throw(realm: Realm, stop: bool, reason: str | None) -> int:
 def rebuild_order(args: argparse.Namespace) -> int:
     """Make the order of a withdrawal anew that differs from it, and of which nothing was signed."""
     from chalicelib.domain.ids import MerchantId, tenant_id
-    from chalicelib.domain.withdrawals import Withdrawal
-    from chalicelib.usecases.altered_orders import made_anew
+    from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+    from chalicelib.usecases.payouts.rebuild import made_anew
 
     wired = services()
     found = wired.store.get(Withdrawal, tenant=tenant_id(MerchantId(args.merchant), args.realm), id=args.withdrawal)
@@ -84,9 +84,9 @@ def give_up(args: argparse.Namespace) -> int:
     """End a transaction of ours that no block will ever settle, by your decision. What is in the chain is never given up."""
     import boto3
 
-    from chalicelib.usecases.giving_up import NotGivenUp
-    from chalicelib.usecases.giving_up import network_of as open_on
-    from chalicelib.usecases.realm_time import in_realm
+    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.transactions.give_up import NotGivenUp
+    from chalicelib.usecases.transactions.give_up import network_of as open_on
 
     wired = services()
     by = str(boto3.client("sts").get_caller_identity()["Arn"])
@@ -108,9 +108,9 @@ def fill_nonces(args: argparse.Namespace) -> int:
 
     With --over: that of one open payment. Whichever of the two is mined, the payment is paid or given back.
     """
-    from chalicelib.usecases.hot_coins import pays_from_coins
-    from chalicelib.usecases.nonce_filling import NonceFilling
-    from chalicelib.usecases.realm_time import in_realm
+    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.treasury.nonce_gaps import NonceFilling
+    from chalicelib.usecases.wallets.utxos import pays_from_coins
 
     wired = services()
     network = network_of(wired, args.realm, args.network)
@@ -136,8 +136,8 @@ def fill_nonces(args: argparse.Namespace) -> int:
 def _fill_over(wired: Services, network: Network, args: argparse.Namespace) -> int:
     import boto3
 
-    from chalicelib.usecases.filling_over import NotFilled
-    from chalicelib.usecases.realm_time import in_realm
+    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.treasury.filling_over import NotFilled
 
     if args.accept:
         raise CanNot("--accept belongs to --address")

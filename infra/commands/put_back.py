@@ -6,14 +6,14 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.domain.ids import REALMS
 from infra.commands.books import finished
 from infra.commands.common import CanNot, Command, height, services
 
 if TYPE_CHECKING:
-    from chalicelib.domain.catalogue import Network
-    from chalicelib.domain.put_back import Stray
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.domain.recovery.point_in_time import Stray
     from chalicelib.wiring import Services
 
 
@@ -42,8 +42,8 @@ def after_restore(args: argparse.Namespace) -> int:
     """Find and book what the chains did after the second that the tables were put back to. Exit code 1 while something is left."""
     from chalicelib.custody.derive import pool_of
     from chalicelib.domain.errors import BusinessRule
-    from chalicelib.usecases.hot_coins import pays_from_coins
-    from chalicelib.usecases.realm_time import in_realm
+    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.wallets.utxos import pays_from_coins
 
     wired = services()
     if args.realm not in wired.settings.realms:

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.domain.ids import REALMS, MerchantId, Realm, network_id, tenant_id
 from infra.commands.common import CanNot, Command, height, network_of, say, services
 
 if TYPE_CHECKING:
-    from chalicelib.domain.addresses import Xpub
-    from chalicelib.domain.catalogue import Network
-    from chalicelib.domain.restores import Restore
-    from chalicelib.usecases.restoring import Restorer
+    from chalicelib.domain.addresses.addresses import Xpub
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.domain.recovery.addresses import Restore
+    from chalicelib.usecases.recovery.addresses import Restorer
     from chalicelib.wiring import Services
 
 GAP = 1_000
@@ -156,7 +156,7 @@ def restore(args: argparse.Namespace) -> int:
     """Find all used deposit addresses of a realm's networks on their chains, and let new ones be given out above them."""
     from chalicelib.custody.derive import POOLS, pool_of
     from chalicelib.domain.errors import BusinessRule
-    from chalicelib.domain.merchants import Merchant
+    from chalicelib.domain.merchants.merchants import Merchant
 
     wired, owner = services(), MerchantId(args.merchant)
     if wired.store.get(Merchant, id=owner) is None:
@@ -241,7 +241,7 @@ def rescan(args: argparse.Namespace) -> int:
     """Have scanned blocks looked at again, for what was paid to addresses that were not known then. The polls do it."""
     from chalicelib.domain.chain import Cursor
     from chalicelib.domain.errors import BusinessRule
-    from chalicelib.domain.rescans import MOST_BLOCKS
+    from chalicelib.domain.scanning.rescans import MOST_BLOCKS
 
     wired = services()
     network = network_of(wired, args.realm, args.slug)
@@ -264,7 +264,7 @@ def rescan(args: argparse.Namespace) -> int:
 
 def _xpubs(wired: Services) -> list[Xpub]:
     from chalicelib.custody.derive import POOLS
-    from chalicelib.domain.addresses import Xpub
+    from chalicelib.domain.addresses.addresses import Xpub
 
     found = [wired.store.get(Xpub, realm=realm, pool=pool) for realm in wired.settings.realms for pool in POOLS]
     return [xpub for xpub in found if xpub is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.domain.ids import REALMS
 from infra.commands.common import CanNot, Command, network_of, services
 
@@ -29,11 +29,11 @@ def add(command: Command) -> None:
 
 def collect(args: argparse.Namespace) -> int:
     """Ask for every address of a network that has some of a coin to be collected. For when its settings are turned on later."""
-    from chalicelib.domain.catalogue import Coin
-    from chalicelib.domain.coin_settings import collects
+    from chalicelib.domain.catalogue.catalogue import Coin
+    from chalicelib.domain.catalogue.coin_settings import collects
     from chalicelib.domain.ledger import WalletBalance
-    from chalicelib.usecases.collect_hints import hint
-    from chalicelib.usecases.hot_coins import pays_from_coins
+    from chalicelib.usecases.wallets.sweep_candidates import hint
+    from chalicelib.usecases.wallets.utxos import pays_from_coins
 
     wired = services()
     network = network_of(wired, args.realm, args.network)
@@ -54,10 +54,10 @@ def collect(args: argparse.Namespace) -> int:
 
 def cold_adjust(args: argparse.Namespace) -> int:
     """Book what the owner of a cold wallet has paid out of it. Once for each transaction; the chain has to agree where it tells."""
-    from chalicelib.domain.catalogue import Coin
+    from chalicelib.domain.catalogue.catalogue import Coin
     from chalicelib.domain.errors import ServiceError
     from chalicelib.domain.money import format_units, parse_units
-    from chalicelib.usecases.cold_adjusting import NotBooked
+    from chalicelib.usecases.reconciliation.cold_adjusting import NotBooked
 
     wired = services()
     network = network_of(wired, args.realm, args.network)

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from chalicelib.chains.addresses import Rules
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, Network, default_coins, default_networks
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network, default_coins, default_networks
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.nodes import (

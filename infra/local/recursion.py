@@ -3,7 +3,7 @@
 On AWS the count is in the trace header that the SDK sends with each message, and for a message that has gone too far Lambda answers
 its event source mapping with a RecursiveInvocationException: the function is not called, the message's receive count grows, and SQS
 shows it again until it belongs in the dead letters. How the headers of a batch become one AWS does not say: here the longest
-chain of the batch counts. Reads nothing of the app's own count (`chalicelib/usecases/message_chains.py`).
+chain of the batch counts. Reads nothing of the app's own count (`chalicelib/usecases/base/message_chains.py`).
 AWS Lambda developer guide, "Use Lambda recursive loop detection to prevent infinite loops":
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 """

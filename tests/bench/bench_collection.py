@@ -48,7 +48,7 @@ def counted(account: Account) -> Counter[str]:
 
 def collected(stack: Stack, keys: Any, count: int, coin: str, funded: bool, collecting: bool) -> Counter[str]:
     """Units and calls of `count` deposits of `coin`, each on an address of its own, until nothing is left to do."""
-    from chalicelib.domain.collecting import Collection
+    from chalicelib.domain.treasury.collections import Collection
     from chalicelib.wiring import services
 
     stack.reset()

@@ -72,8 +72,8 @@ class Service:
         """Endpoints with encrypted secrets that want every event."""
         from chalicelib.delivery.secrets import KmsSealer
         from chalicelib.domain.ids import TenantId
-        from chalicelib.domain.webhooks import WebhookEndpoint
-        from chalicelib.usecases.changes import Save
+        from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
+        from chalicelib.usecases.ports.changes import Save
         from chalicelib.wiring import services
 
         wired = services()
@@ -90,10 +90,10 @@ class Service:
 
     def emit(self, tenant: Any, count: int = 1) -> tuple[str, float]:
         """Commit a row with `count` events. The first one's id, and when its commit had been answered."""
-        from chalicelib.domain.events import Event
         from chalicelib.domain.ids import new_id
+        from chalicelib.domain.webhooks.events import Event
         from chalicelib.domain.work import OutboxRow
-        from chalicelib.usecases.changes import Emit
+        from chalicelib.usecases.ports.changes import Emit
         from chalicelib.wiring import services
 
         wired = services()

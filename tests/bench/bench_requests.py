@@ -57,7 +57,7 @@ def started() -> tuple[Stack, list[str]]:
 
 
 def _hash(key: str) -> str:
-    from chalicelib.usecases.access import hash_key
+    from chalicelib.usecases.merchants.access import hash_key
 
     return hash_key(key)
 

@@ -17,11 +17,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC, bloom_mask
+from chalicelib.chains.abi import TRANSFER_TOPIC, bloom_mask
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.rpc import JsonRpc
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block
 from tests.bench.replaying import BUDGET, Recorder, ratio_of
 

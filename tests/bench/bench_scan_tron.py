@@ -18,13 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import orjson
 
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC
+from chalicelib.chains.abi import TRANSFER_TOPIC
 from chalicelib.chains.tron import values
 from chalicelib.chains.tron.http import TronHttp
 from chalicelib.chains.tron.reader import TronReader
 from chalicelib.chains.tron.transactions import Reference, Unsigned
 from chalicelib.chains.tron.values import address, hex_address
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block
 from tests.bench.replaying import BUDGET, Request, ratio_of, replayed
 

@@ -20,7 +20,7 @@ from chalicelib.chains.utxo.facts import GENESIS
 from chalicelib.chains.utxo.headers import merkle_root
 from chalicelib.chains.utxo.reader import UtxoReader
 from chalicelib.chains.utxo.transactions import double_sha256
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Block
 from chalicelib.encoding.bech32 import encode_segwit
 from tests.bench.replaying import BUDGET, Recorder, ratio_of

@@ -18,7 +18,7 @@ from coincurve import PrivateKey, PublicKey
 from chalicelib.chains.tron.payer import TronPayer
 from chalicelib.chains.tron.transactions import Reference, Unsigned
 from chalicelib.custody.signatures import sign_with
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
 from tests.bench.bench_derive_sign import COUNT, microseconds

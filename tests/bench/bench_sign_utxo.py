@@ -26,7 +26,7 @@ from chalicelib.chains.utxo import psbt
 from chalicelib.chains.utxo.payer import UtxoPayer
 from chalicelib.chains.utxo.transactions import Input, PaidTo, Unsigned, der_of
 from chalicelib.custody.signatures import sign_with
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.encoding.public_keys import hash160
 
 ROUNDS = 7

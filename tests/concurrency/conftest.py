@@ -18,10 +18,10 @@ import pytest
 
 from chalicelib import wiring
 from chalicelib.domain.ids import new_id
-from chalicelib.domain.merchants import Merchant, MerchantId
-from chalicelib.usecases.access import issue_key
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Enforce, Save
+from chalicelib.domain.merchants.merchants import Merchant, MerchantId
+from chalicelib.usecases.merchants.access import issue_key
+from chalicelib.usecases.ports.changes import Enforce, Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local import queues
 from infra.local.aws import LocalAws, Snapshot

@@ -8,7 +8,7 @@ from functools import partial
 import boto3
 import pytest
 
-from chalicelib.domain.index_pools import STEP, Indexes
+from chalicelib.domain.addresses.index_pools import STEP, Indexes
 from chalicelib.usecases.ports.failures import Exhausted
 from chalicelib.wiring import services
 from tests.concurrency.conftest import at_once

@@ -8,12 +8,12 @@ from functools import partial
 
 import pytest
 
-from chalicelib.domain.approvals import rejection_text
-from chalicelib.domain.coins_held import OwnTransaction
-from chalicelib.domain.collecting import Collection
-from chalicelib.domain.moves import Move
-from chalicelib.domain.strays import StrayPayment
-from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.stray_payments import StrayPayment
+from chalicelib.domain.treasury.collections import Collection
+from chalicelib.domain.treasury.hot_utxos import OwnTransaction
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.approvals import rejection_text
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.encoding import base58check
 from chalicelib.wiring import services
 from tests.concurrency.conftest import Crowd, at_once

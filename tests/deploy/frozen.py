@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from chalicelib.domain.events import EVENT_NAMES
+from chalicelib.domain.webhooks.events import EVENT_NAMES
 from chalicelib.domain.work import Command, WorkKind
 from chalicelib.settings import Settings
 from chalicelib.store.schema import INDEXES, RECORDS

@@ -128,7 +128,7 @@ def test_every_network_has_its_clock(monkeypatch: Any) -> None:
     from chalice.test import Client
 
     import app
-    from chalicelib.domain.catalogue import NETWORK_ORDER
+    from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 
     polled: list[str] = []
     kept: list[bool] = []

@@ -1,11 +1,11 @@
-"""Which functions can wake themselves: `usecases/message_chains.py` names all of them, and what sends is bounded there."""
+"""Which functions can wake themselves: `usecases/base/message_chains.py` names all of them, and what sends is bounded there."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from chalicelib.usecases import message_chains
-from chalicelib.usecases.message_chains import BoundedQueues
+from chalicelib.usecases.base import message_chains
+from chalicelib.usecases.base.message_chains import BoundedQueues
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from infra.local.recursion import LIMIT

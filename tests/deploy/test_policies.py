@@ -142,7 +142,7 @@ def test_the_api_deletes_of_the_chains_table_the_grey_list_alone(stage: str) -> 
 
 def test_keys_of_the_narrow_rights_are_what_the_store_writes() -> None:
     from chalicelib.custody.records import EncryptedKey
-    from chalicelib.domain.greylist import GreyListEntry
+    from chalicelib.domain.screening.grey_list import GreyListEntry
     from chalicelib.store.schema import prefix_of
 
     assert FUNCTIONS["api"].only["custody"][0] == FUNCTIONS["payout"].only["custody"][0] == prefix_of(EncryptedKey)

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.chain import Block, Receipt, Transfer, Unmined
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import network_id
-from chalicelib.domain.ranges import ScanRange
-from chalicelib.domain.sightings import Lifetime
-from chalicelib.domain.stakes import Resource
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.scanning.ranges import ScanRange
+from chalicelib.domain.transactions.sightings import Lifetime
+from chalicelib.domain.treasury.stakes import Resource
+from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.usecases.ports.accounts import FeeEstimate, Payment
 from chalicelib.usecases.ports.signing import Signature, Signed
 from chalicelib.usecases.ports.staking import ExplainedStake
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from chalicelib.wiring.chains import ChainServices
 from infra.bootstrap import NodeInfo
@@ -260,8 +260,8 @@ def test_every_call_is_allowed_on_real_networks(live: Live, monkeypatch: pytest.
     assert stake["status"] == "confirmed"
 
     # A backlog that is shared out, with payments in it, and a reorganisation.
-    monkeypatch.setattr("chalicelib.usecases.forks.BATCH_BLOCKS", 5)
-    monkeypatch.setattr("chalicelib.usecases.backlog.FAR", 1)
+    monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", 5)
+    monkeypatch.setattr("chalicelib.usecases.scanning.backlog.FAR", 1)
     late = live.invoice("btc", "bitcoin")
     coins.pay(late["address"], 30 * COIN)
     coins.mine(300)

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from chalicelib.api.routes import ROUTES
-from chalicelib.domain.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched
 from chalicelib.domain.times import iso
-from chalicelib.usecases.rates import Quote
+from chalicelib.usecases.catalogue.rates import Quote
 from chalicelib.wiring import services
 from tests.deploy.declared import API, functions
 from tests.deploy.rights import Recorder, allowed, needed, policies, recording, refused, refused_items
@@ -53,8 +53,8 @@ class Journey:
     def fall_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A backlog that is shared out, with a payment in it."""
         monkeypatch.setattr(services(), "range_queue", lambda _: services().queues)
-        monkeypatch.setattr("chalicelib.usecases.forks.BATCH_BLOCKS", 5)
-        monkeypatch.setattr("chalicelib.usecases.backlog.FAR", 1)
+        monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", 5)
+        monkeypatch.setattr("chalicelib.usecases.scanning.backlog.FAR", 1)
         invoice = self.api("POST", "/v1/invoices", {"currency": "eth", "amount": "1", "network": "ethereum"}, 201)
         paid = {"network": "ethereum", "coin": "eth", "address": invoice["address"], "amount": "1"}
         self.api("POST", "/v1/sandbox/deposits", paid, 201)

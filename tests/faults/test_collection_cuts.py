@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.collecting import Collection
-from chalicelib.domain.moves import Move
+from chalicelib.domain.treasury.collections import Collection
+from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.work import OutboxRow
 from chalicelib.store.queues import SqsQueues
-from chalicelib.usecases.audit import audit
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.contract.test_reconciliation import suspected
+from tests.contract.reconciliation.test_reconciliation import suspected
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 from tests.support.shop import Shop, open_shop
 from tests.support.treasury import cold, register, same

@@ -17,11 +17,11 @@ from hmac import new as hmac
 from itertools import pairwise
 from random import Random
 
-from chalicelib.domain.deliveries import JITTER, RETRY_SECONDS, Delivery
-from chalicelib.domain.turns import REST_SECONDS, WAVE
-from chalicelib.domain.webhooks import EventRecord
+from chalicelib.domain.webhooks.deliveries import JITTER, RETRY_SECONDS, Delivery
+from chalicelib.domain.webhooks.endpoints import EventRecord
+from chalicelib.domain.webhooks.leases import REST_SECONDS, WAVE
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases.turns import EARLY_MS
+from chalicelib.usecases.webhooks.leases import EARLY_MS
 from tests.support.simulated import Weather
 from tests.support.simulated_merchants import (
     HANG_MS,

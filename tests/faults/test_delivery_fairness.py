@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chalicelib.domain.deliveries import delivery_for, delivery_work
-from chalicelib.domain.events import Event
 from chalicelib.domain.times import iso
-from chalicelib.domain.turns import WAVE
-from chalicelib.domain.webhooks import WebhookEndpoint, event_record
-from chalicelib.usecases.changes import Open, Save
+from chalicelib.domain.webhooks.deliveries import delivery_for, delivery_work
+from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.events import Event
+from chalicelib.domain.webhooks.leases import WAVE
+from chalicelib.usecases.ports.changes import Open, Save
 from tests.support.simulated import Weather
 from tests.support.simulated_merchants import HANG_MS, MINUTE, SECOND, Hook, Merchants, Reply, delays, part
 

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
-from chalicelib.domain.turns import WAVE
-from chalicelib.usecases.message_chains import MOST
+from chalicelib.domain.webhooks.leases import WAVE
+from chalicelib.usecases.base.message_chains import MOST
 from tests.faults.test_delivery_fairness import backlog
 from tests.support.simulated import Weather
 from tests.support.simulated_merchants import HOUR, MINUTE, SECOND, START, Behaviour, Merchants, Reply, delays, part

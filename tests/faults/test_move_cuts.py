@@ -11,10 +11,10 @@ from collections.abc import Callable
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.moves import Move
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.contract.test_reconciliation import suspected
+from tests.contract.reconciliation.test_reconciliation import suspected
 from tests.support.cuts import WAYS, Cutter, Died, install
 from tests.support.shop import ETHER, Shop
 from tests.support.stack import Stack

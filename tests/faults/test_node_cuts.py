@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.usecases.audit import audit
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine
 from tests.nodes.conftest import send_native, send_token

@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 import pytest
 
-from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.rescans import Rescan
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, install
 from tests.support.stack import Stack
@@ -77,7 +77,7 @@ def test_a_rescan_may_die_at_any_write(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
-    monkeypatch.setattr("chalicelib.usecases.forks.BATCH_BLOCKS", 20)
+    monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", 20)
     monkeypatch.setattr("tests.support.world.HANDLERS", (f"poll_{NETWORK}",))
     world = missed(stack, cutter, stack.keys["admin_test"])
     start, memo = stack.snapshot(), dict(world.memo)

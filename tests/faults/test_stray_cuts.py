@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import pytest
 
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId, tenant_parts
-from chalicelib.domain.strays import StrayPayment
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.stray_payments import StrayPayment
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, install
 from tests.support.stack import Stack

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.usecases.audit import audit
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.nodes.test_tron_staking import CONFIRMATIONS, HANDLERS, Shop
 from tests.nodes.test_tron_staking import started as started  # noqa: PLC0414 - the fixture, under its own name

@@ -15,7 +15,7 @@ from coincurve import PrivateKey
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.rpc import JsonRpc
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.encoding.public_keys import evm_address
 from chalicelib.usecases.ports.signing import Signature

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from chalicelib.chains.rpc import RpcError
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from infra.bootstrap import NodeInfo
 from infra.local import nodes
 from infra.local.nodes import Anvil, Bcoin, Litecoin, UtxoNode, mine

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

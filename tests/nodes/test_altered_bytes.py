@@ -1,5 +1,5 @@
 """The bytes that a signer gets, altered one by one, in the real encoding of EVM networks: nothing is signed. Records altered beside
-them: tests/contract/test_unhappy_orders.py; Tron's bytes: test_tron_staking.py; bundles' and moves': tests/contract.
+them: tests/contract/payouts/test_unhappy_orders.py; Tron's bytes: test_tron_staking.py; bundles' and moves': tests/contract.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.chains.evm.transactions import Unsigned, decode_payload
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.payouts import OrderMismatch
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
 from tests.nodes.conftest import send_native, send_token
 from tests.nodes.test_main_job import OUT, Shop

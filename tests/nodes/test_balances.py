@@ -14,15 +14,15 @@ import pytest
 from chalicelib import wiring
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.rpc import JsonRpc, Request
-from chalicelib.domain.addresses import Wallet, Watched
-from chalicelib.domain.balance_bookings import BalanceBooking, ReconcileRound
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.deposits import Deposit
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.balance_bookings import BalanceBooker
-from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.domain.addresses.addresses import Wallet, Watched
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.scanning.internal_transfers import BalanceBooking, ReconcileRound
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.scan import Scanner
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
+from chalicelib.usecases.scanning.scanner import Scanner
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -11,12 +11,12 @@ import pytest
 from urllib3.util import parse_url
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.coins_held import HeldCoins
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.ids import network_id
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.treasury.hot_utxos import HeldCoins
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from chalicelib.workers import deadlines
 from infra.bootstrap import NodeInfo

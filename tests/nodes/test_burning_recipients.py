@@ -16,11 +16,11 @@ from chalicelib import wiring
 from chalicelib.chains.evm.transactions import decode_payload
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.money import format_units, parse_units
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.payouts import OrderMismatch
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from infra.local.nodes import mine
@@ -93,7 +93,7 @@ def withdraw(merchant: Merchant, address: str, amount: str) -> str:
 
 
 def hot(merchant: Merchant) -> int:
-    from chalicelib.domain.addresses import Wallet
+    from chalicelib.domain.addresses.addresses import Wallet
 
     wallet = services().store.get(Wallet, network=merchant.network.id, role="hot")
     assert wallet is not None

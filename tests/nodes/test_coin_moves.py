@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Wallet, Watched
-from chalicelib.domain.coin_moves import CoinMove, MovedCoin
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.addresses.addresses import Wallet, Watched
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import asset_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.reconciliation import Comparison
+from chalicelib.domain.treasury.consolidations import CoinMove, MovedCoin
 from chalicelib.encoding.public_keys import p2wpkh_address, spelling
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.coins import Unspent
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -10,7 +10,7 @@ from chalicelib.custody.derive import XpubDeriver
 from chalicelib.custody.derived import derived_signer
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID
-from chalicelib.domain.addresses import Xpub
+from chalicelib.domain.addresses.addresses import Xpub
 from chalicelib.domain.ids import Realm, network_id
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.wiring import services

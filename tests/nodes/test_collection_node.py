@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.moves import Move
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine
 from tests.nodes.conftest import send_token

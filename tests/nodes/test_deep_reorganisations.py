@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.chain import Cursor, DepositBlock
-from chalicelib.domain.claims import LogClaim
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.deposits.claims import LogClaim
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Delete
+from chalicelib.usecases.ports.changes import Delete
 from chalicelib.usecases.ports.failures import Halted
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.commands.migrating import migrate
 from infra.local.nodes import mine

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from chalicelib.domain.catalogue import NETWORK_ORDER
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.nodes.grounds import Ground, ground_of

@@ -13,7 +13,7 @@ from hexbytes import HexBytes
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.transactions import decode_payload
 from chalicelib.chains.rpc import JsonRpc, RpcError
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.usecases.ports.accounts import Explained, Payment
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.signing import Signed

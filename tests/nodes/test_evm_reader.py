@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC, bloom_mask
+from chalicelib.chains.abi import TRANSFER_TOPIC, bloom_mask
 from chalicelib.chains.evm.parsing import careful_native, careful_tokens
 from chalicelib.chains.evm.reader import EvmReader
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Block
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.failures import Unavailable

@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.chains.evm.tokens import EvmTokens, text_of
 from chalicelib.chains.rpc import JsonRpc
-from chalicelib.usecases.coins import facts_problem
+from chalicelib.usecases.catalogue.coins import facts_problem
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
 from infra.local.tokens import deploy, encode, mined, send

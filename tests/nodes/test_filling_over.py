@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ledger import JournalEntry
-from chalicelib.domain.moves import Move
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.realm_time import in_realm
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine
 from tests.nodes.test_foreign_nonces import REORG_DEPTH

@@ -13,10 +13,10 @@ import pytest
 
 from chalicelib import wiring
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import network_id
-from chalicelib.usecases.audit import audit
 from chalicelib.usecases.ports.failures import Halted
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine
 from tests.nodes.conftest import send_native

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ledger import Balance, JournalEntry
-from chalicelib.domain.ranges import ScanRange
-from chalicelib.domain.webhooks import EventRecord
-from chalicelib.usecases import backlog, forks
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.scanning.ranges import ScanRange
+from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.usecases.ports.failures import Halted
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning import backlog
+from chalicelib.usecases.scanning import reorganisations as forks
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.nodes.grounds import Ground, ground_of

@@ -26,10 +26,10 @@ import pytest
 
 from chalicelib import wiring
 from chalicelib.chains.rpc import JsonRpc
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.invoices import Invoice
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo, make_key, make_merchant
 from infra.local.aws import LocalAws

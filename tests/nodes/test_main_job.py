@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.audit import audit
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local import nodes
@@ -80,7 +80,7 @@ def shop(aws: LocalAws) -> Iterator[Shop]:
 
 
 def hot_wallet() -> str:
-    from chalicelib.domain.addresses import Wallet
+    from chalicelib.domain.addresses.addresses import Wallet
 
     wallet = services().store.get(Wallet, network=NetworkId("live:arbitrum"), role="hot")
     assert wallet is not None and wallet.custody == "kms"

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.domain.addresses import Address
+from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import Move
-from chalicelib.domain.withdrawals import NonceCounter
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.balance_bookings import BalanceBooker
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
 from chalicelib.wiring import services
 from infra.local.nodes import mine
 from infra.local.tokens import call_data, deploy

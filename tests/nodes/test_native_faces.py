@@ -11,12 +11,12 @@ import pytest
 from chalicelib import wiring
 from chalicelib.chains.evm.faces import is_face
 from chalicelib.chains.evm.tokens import EvmTokens
-from chalicelib.domain.catalogue import Coin, TokenContract
-from chalicelib.domain.deposits import Deposit
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.catalogue.catalogue import Coin, TokenContract
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.tokens import NoToken
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

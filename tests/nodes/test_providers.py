@@ -17,19 +17,19 @@ from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health, Node, Providers
+from chalicelib.chains.quorum import Seen, SeveralReaders
 from chalicelib.chains.rpc import JsonRpc
-from chalicelib.chains.several import Seen, SeveralReaders
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.rates import Rate, Rates
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.balance_bookings import BalanceBooker
-from chalicelib.usecases.large_payments import LargePayments
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import Rate, Rates
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.rescan import Rescanner
-from chalicelib.usecases.scan import Scanner
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
+from chalicelib.usecases.scanning.quorum import LargePayments
+from chalicelib.usecases.scanning.rescans import Rescanner
+from chalicelib.usecases.scanning.scanner import Scanner
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from chalicelib.chains.providers import Health
-from chalicelib.chains.several import Seen, SeveralReaders
-from chalicelib.domain.catalogue import Network
-from chalicelib.usecases.audit import audit
+from chalicelib.chains.quorum import Seen, SeveralReaders
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.scan import Scanner
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning.scanner import Scanner
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.nodes.grounds import Ground, ground_of

@@ -11,19 +11,19 @@ import pytest
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health
+from chalicelib.chains.quorum import Seen, SeveralReaders
 from chalicelib.chains.rpc import RpcError
-from chalicelib.chains.several import Seen, SeveralReaders
 from chalicelib.custody.derived import derived_signer
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID
-from chalicelib.domain.addresses import Address
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.addresses.addresses import Address
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.reconciliation import SECOND_LOOK_MS, Comparison, ComparisonReport, Place
-from chalicelib.usecases.audit import audit
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.reconciliation_looks import LooksAtABlock
+from chalicelib.usecases.reconciliation.accounts import LooksAtABlock
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from chalicelib.domain.ledger import BURNT, Book, JournalEntry, totals
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine
 from tests.nodes.conftest import send_native, send_token

@@ -11,12 +11,12 @@ from chalicelib import wiring
 from chalicelib.chains.evm import usage as evm_usage
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.rpc import JsonRpc, RpcError
-from chalicelib.domain.addresses import Address, Watched
+from chalicelib.domain.addresses.addresses import Address, Watched
 from chalicelib.domain.ids import MerchantId, TenantId, tenant_id
-from chalicelib.domain.restores import Restore
-from chalicelib.usecases import restoring
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.recovery.addresses import Restore
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.recovery import addresses as restoring
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from chalicelib.domain.moves import Move
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import NETWORK_ORDER
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units, parse_units
-from chalicelib.domain.moves import Move
-from chalicelib.domain.withdrawals import FINAL, Withdrawal
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.withdrawals import FINAL, Withdrawal
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.nodes.crowds import Crowd, Payment

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.chain import Receipt
-from chalicelib.domain.stakes import Resource
+from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.usecases.ports.delegating import Direction
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from infra.local.tron.process import TronNode

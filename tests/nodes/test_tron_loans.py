@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.addresses import RetiredWallet, Role
-from chalicelib.domain.collecting import Collection
-from chalicelib.domain.moves import Move, move_id, move_work, operators
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Close, Save
-from chalicelib.usecases.move_planning import planned
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.domain.addresses.addresses import RetiredWallet, Role
+from chalicelib.domain.treasury.collections import Collection
+from chalicelib.domain.treasury.moves import Move, move_id, move_work, operators
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.accounts import Payment
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.ports.changes import Close, Save
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

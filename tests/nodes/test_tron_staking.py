@@ -11,18 +11,18 @@ import pytest
 from chalicelib.chains.tron.sending import AFTERWARDS_MS, LIFE_MS
 from chalicelib.chains.tron.transactions import decode
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
-from chalicelib.domain.moves import Move
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Post, Save
-from chalicelib.usecases.payouts import OrderMismatch, order_id
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch, order_id
+from chalicelib.usecases.ports.changes import Post, Save
 from chalicelib.usecases.ports.signing import Signature
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -10,7 +10,7 @@ import pytest
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.chains.utxo.mempool import UtxoMempool
 from chalicelib.chains.utxo.reader import UtxoReader
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block, Transfer, Unmined
 from chalicelib.encoding.public_keys import p2wpkh_address, spelling
 from chalicelib.usecases.ports.failures import Unavailable

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from infra.local.nodes import deploy_token

@@ -10,29 +10,29 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from chalicelib.chains.addresses import Rules
-from chalicelib.domain.addresses import Address, Role, Wallet, Watched
-from chalicelib.domain.audit_collections import collections_agree
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
-from chalicelib.domain.collecting import Collecting, Collection
-from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.addresses.addresses import Address, Role, Wallet, Watched
+from chalicelib.domain.audit.collections import collections_agree
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.rates import ConstantRates, Rates
 from chalicelib.domain.ids import TenantId, network_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.loans import Lendable
-from chalicelib.domain.moves import LOANS, Move, move_work
-from chalicelib.domain.rates import ConstantRates, Rates
+from chalicelib.domain.screening.grey_list import GreyListEntry
+from chalicelib.domain.treasury.collections import Collecting, Collection
+from chalicelib.domain.treasury.energy_loans import Lendable
+from chalicelib.domain.treasury.moves import LOANS, Move, move_work
 from chalicelib.domain.work import OutboxRow, outbox_work
-from chalicelib.usecases.changes import Change, Close, Save
-from chalicelib.usecases.collect_decisions import Action, CollectDecisions
-from chalicelib.usecases.collect_fees import MoveFees
-from chalicelib.usecases.collect_hints import open_hint, place_id
-from chalicelib.usecases.collect_planning import CollectPlanning
-from chalicelib.usecases.collect_run import CollectRun
-from chalicelib.usecases.collect_steps import CollectSteps
-from chalicelib.usecases.distribution import Distributor
-from chalicelib.usecases.hot_floor import HotFloor
-from chalicelib.usecases.loans import Loans
 from chalicelib.usecases.ports.accounts import FeeEstimate, Payment
+from chalicelib.usecases.ports.changes import Change, Close, Save
 from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.treasury.cold_storage_accounts import Distributor
+from chalicelib.usecases.treasury.collection.decisions import Action, CollectDecisions
+from chalicelib.usecases.treasury.collection.fees import MoveFees
+from chalicelib.usecases.treasury.collection.planning import CollectPlanning
+from chalicelib.usecases.treasury.collection.run import CollectRun
+from chalicelib.usecases.treasury.collection.steps import CollectSteps
+from chalicelib.usecases.treasury.hot_floor import HotFloor
+from chalicelib.usecases.treasury.tron.energy_loans import Loans
+from chalicelib.usecases.wallets.sweep_candidates import open_hint, place_id
 from tests.support.memory_store import HandClock, MemoryStore
 
 USDT, ETHER, GWEI = 10**6, 10**18, 10**9

@@ -11,10 +11,10 @@ import boto3
 from chalicelib import wiring
 from chalicelib.domain.ids import MerchantId, Realm
 from chalicelib.domain.ledger import Balance, deposit_credited, merchant
-from chalicelib.domain.merchants import Level
+from chalicelib.domain.merchants.merchants import Level
 from chalicelib.domain.money import Amount
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Post, Save
+from chalicelib.usecases.ports.changes import Post, Save
+from chalicelib.usecases.reconciliation.audit import audit
 from infra.bootstrap import make_catalogue, make_key, make_merchant, make_seed
 from infra.local.aws import LocalAws, Snapshot
 from tests.support.stack import Client, Response

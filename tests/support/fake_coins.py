@@ -12,9 +12,9 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.usecases.ports.coins import CoinPlan, Output, ProvedCoins, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.signing import Signature, Signed

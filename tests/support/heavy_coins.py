@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC
+from chalicelib.chains.abi import TRANSFER_TOPIC
 from chalicelib.chains.utxo.facts import GENESIS
 from chalicelib.chains.utxo.headers import merkle_root
 

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC, bloom_mask
+from chalicelib.chains.abi import TRANSFER_TOPIC, bloom_mask
 
 TOKEN = "0xdac17f958d2ee523a2206206994597c13d831ec7"
 STRANGER = "0x" + "5a" * 20

@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 
 from chalicelib.chains.rpc import JsonRpc
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.store.dynamo import DynamoStore
 from chalicelib.workers import poll
 from tests.support.heavy_node import OURS, TOKEN

@@ -8,7 +8,7 @@ import boto3
 
 from chalicelib import wiring
 from chalicelib.custody.derive import POOLS
-from chalicelib.domain.index_pools import IndexPool
+from chalicelib.domain.addresses.index_pools import IndexPool
 from chalicelib.wiring import services
 
 

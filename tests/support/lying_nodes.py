@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.providers import Health
-from chalicelib.chains.several import Seen, SeveralReaders
+from chalicelib.chains.quorum import Seen, SeveralReaders
 from chalicelib.domain.chain import Receipt
 from chalicelib.usecases.ports.failures import Unanswered
 from chalicelib.wiring import services

@@ -14,31 +14,31 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from chalicelib.domain.addresses import Address, Wallet, Watched
-from chalicelib.domain.asking import AskingRound
-from chalicelib.domain.balance_bookings import Reconciled
-from chalicelib.domain.batches import WithdrawalBatch
+from chalicelib.domain.addresses.addresses import Address, Wallet, Watched
 from chalicelib.domain.chain import Cursor, FeeQuote
-from chalicelib.domain.claims import LogClaim
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.collecting import Collecting, Collection, Distribution
-from chalicelib.domain.deliveries import Delivery
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.greylist import GreyListEntry
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.deposits.claims import LogClaim
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.merchants import Tally
-from chalicelib.domain.moves import Move
-from chalicelib.domain.node_silence import NodeSilence
-from chalicelib.domain.payout_line import PayoutLine
-from chalicelib.domain.redelivery import LatestRedelivery, RedeliveryJob
-from chalicelib.domain.sightings import Sighting
-from chalicelib.domain.switch import PaymentSwitch
-from chalicelib.domain.turns import SweepCursor, Turn
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.merchants.merchants import Tally
+from chalicelib.domain.scanning.internal_transfers import Reconciled
+from chalicelib.domain.screening.grey_list import GreyListEntry
+from chalicelib.domain.transactions.node_silence import NodeSilence
+from chalicelib.domain.transactions.rounds import AskingRound
+from chalicelib.domain.transactions.sightings import Sighting
+from chalicelib.domain.treasury.collections import Collecting, Collection, Distribution
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.webhooks.deliveries import Delivery
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.leases import SweepCursor, Turn
+from chalicelib.domain.webhooks.redelivery import LatestRedelivery, RedeliveryJob
+from chalicelib.domain.withdrawals.batches import WithdrawalBatch
+from chalicelib.domain.withdrawals.payout_line import PayoutLine
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Command, OutboxRow, Work, outbox_work, time_lane
-from chalicelib.usecases.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
+from chalicelib.usecases.ports.changes import Absent, Add, Beside, Change, Close, Conflict, Delete, Emit, Open, Save, Still
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 

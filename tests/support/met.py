@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.sightings import Seen, Sighting, nonce_subject
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.sightings import Seen, Sighting, nonce_subject
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
 
 RIVAL = "0x" + "f0" * 32

@@ -17,7 +17,7 @@ from chalicelib.chains.sandbox.chain import SandboxChain
 from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.chains.sandbox.reader import SandboxReader
 from chalicelib.chains.sandbox.table import SandboxTable
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.encoding.public_keys import address_of
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.signing import Signature, Signed

@@ -17,14 +17,14 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from chalicelib.chains.sandbox.chain import SandboxChain
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import parse_units
-from chalicelib.domain.webhooks import EventRecord
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.webhooks.endpoints import EventRecord
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.pump import Drained
 from infra.local.queues import consumers

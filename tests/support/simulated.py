@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from chalicelib.usecases.changes import Change, Emit
+from chalicelib.usecases.ports.changes import Change, Emit
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 from tests.support.memory_store import MemoryStore
@@ -66,7 +66,8 @@ class Simulation:
         self._hub.switch()
 
     def together(self, jobs: Sequence[Callable[[], T]]) -> list[T]:
-        """What `usecases.turns.in_threads` does: all at once, until the last has ended. Raises what the first failed one raised."""
+        """What `usecases.webhooks.leases.in_threads` does: all at once, until the last has ended. Raises what the first failed one
+        raised."""
         if len(jobs) == 1:
             return [jobs[0]()]
         caller, process = getcurrent(), self._of[getcurrent()]
@@ -125,7 +126,7 @@ class Simulation:
                 del self._of[getcurrent()]
 
         thread = greenlet(body, self._hub)
-        thread.gr_context = copy_context()  # as workers/batches.py and usecases/turns.py hand theirs to threads
+        thread.gr_context = copy_context()  # as workers/batches.py and usecases/webhooks/leases.py hand theirs to threads
         process.threads.add(thread)
         self._of[thread] = process
         self._resume(thread)

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from chalicelib.domain.deliveries import Delivery
-from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.webhooks.deliveries import Delivery
+from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases.changes import Emit
-from chalicelib.usecases.deliveries import Answer, Deliveries
-from chalicelib.usecases.delivery_sweep import DeliverySweep
+from chalicelib.usecases.ports.changes import Emit
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.relay import Relay
-from chalicelib.usecases.turns import Turns
-from chalicelib.usecases.webhooks import Webhooks
+from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
+from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
+from chalicelib.usecases.webhooks.endpoints import Webhooks
+from chalicelib.usecases.webhooks.leases import Turns
+from chalicelib.usecases.webhooks.relay import Relay
 from tests.support.secrets import PlainSeals
 from tests.support.simulated import SimulatedStore, Simulation, Weather
 from tests.support.simulated_queues import BoundedQueues, Function, SimulatedQueues
@@ -27,7 +27,7 @@ START = 1_767_312_000_000
 """2026-01-02T00:00:00Z"""
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 HANG_MS = 10_000
-"""The sender's patience: `tests/unit/test_webhook_sender.py` shows that it has no more, whatever a receiver does."""
+"""The sender's patience: `tests/unit/webhooks/test_webhook_sender.py` shows that it has no more, whatever a receiver does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from typing import Any
 
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.work import Command
-from chalicelib.usecases import message_chains
+from chalicelib.usecases.base import message_chains
 from chalicelib.usecases.ports.failures import Unavailable
 from tests.support.simulated import Process, Simulation, Weather
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from chalicelib.domain.addresses import Address, Role, Wallet
-from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.addresses.addresses import Address, Role, Wallet
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import parse_units
-from chalicelib.domain.moves import Move, MoveKind, move_id
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.move_planning import planned
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.wiring import services
 from tests.support.shop import Shop
 

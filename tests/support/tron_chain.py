@@ -15,7 +15,7 @@ from chalicelib.chains.tron.payer import TronPayer
 from chalicelib.chains.tron.reader import TronReader
 from chalicelib.chains.tron.staking import TronStaking
 from chalicelib.chains.tron.tokens import TronTokens
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block, Receipt, Transfer
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address

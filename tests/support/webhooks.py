@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.work import Command, OutboxRow
 from chalicelib.wiring import Services
 

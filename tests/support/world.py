@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib import wiring
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.audit import audit
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.pump import Order
 from tests.support.cuts import Cutter, Died

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from chalicelib.api.lists.common import by_id, id_of_network, slug_of
 from chalicelib.api.lists.fields import ListField, Spelled, choice, coin, hash_text, network, text, time
 from chalicelib.api.lists.listing import Listing
-from chalicelib.domain.addresses import ROLE_OF, Address, Mode
+from chalicelib.domain.addresses.addresses import ROLE_OF, Address, Mode
 from chalicelib.domain.errors import InvalidParameter, NotFound
 from chalicelib.domain.ids import first_id
 

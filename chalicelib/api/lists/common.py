@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.ids import AssetId, NetworkId, asset_parts, network_id, network_parts
 from chalicelib.domain.money import format_units
 

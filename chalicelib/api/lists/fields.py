@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.money import NotAnAmount, parse_units
 
 Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "like"]

@@ -12,7 +12,7 @@ from chalicelib.api.lists.listing import Listing
 from chalicelib.api.lists.query import Shortcut
 from chalicelib.domain.errors import InvalidParameter, NotFound
 from chalicelib.domain.ids import asset_parts, first_id
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 
 if TYPE_CHECKING:
     from chalicelib.api.context import Ctx

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from chalicelib.api.lists.fields import Condition, ListField, Operator, Parse, parsed
 from chalicelib.api.models import Query
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100

@@ -8,11 +8,11 @@ from chalicelib.api.lists.common import assets_of_coin, assets_of_network, by_id
 from chalicelib.api.lists.fields import amount, choice, coin, hash_text, network, text, time, whole
 from chalicelib.api.lists.listing import Listing
 from chalicelib.api.lists.query import Shortcut
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.ids import asset_parts, first_id
-from chalicelib.domain.withdrawals import PendingReason, Priority, Withdrawal, WithdrawalStatus
+from chalicelib.domain.withdrawals.withdrawals import PendingReason, Priority, Withdrawal, WithdrawalStatus
+from chalicelib.usecases.base.views import confirmations
 from chalicelib.usecases.ports.store import Listed
-from chalicelib.usecases.views import confirmations
 
 if TYPE_CHECKING:
     from chalicelib.api.context import Ctx

@@ -18,7 +18,7 @@ from chalicelib.domain.errors import (
     NotFound,
     ServiceError,
 )
-from chalicelib.usecases.access import Usage, Window
+from chalicelib.usecases.merchants.access import Usage, Window
 
 _AT = 1_777_636_800_000  # 2026-05-01T12:00:00.000Z
 _REQUEST_ID = "3f0c3f3e-8a52-4a0e-9d0c-1f6a4d4b8f5e"

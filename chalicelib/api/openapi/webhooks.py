@@ -13,8 +13,8 @@ from chalicelib.api.records.invoices import Invoice
 from chalicelib.api.records.transactions import Transaction
 from chalicelib.api.records.webhooks import TestEvent, Webhook
 from chalicelib.api.records.withdrawals import Withdrawal
-from chalicelib.domain.events import EVENT_NAMES
-from chalicelib.domain.webhooks import TEST_EVENT
+from chalicelib.domain.webhooks.endpoints import TEST_EVENT
+from chalicelib.domain.webhooks.events import EVENT_NAMES
 
 _RECORDS: dict[str, type[BaseModel]] = {
     "transaction": Transaction,

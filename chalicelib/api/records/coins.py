@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from chalicelib.api.records.base import CamelRecord, Message, Record, Time
-from chalicelib.domain.coin_settings import MEANING, PERCENTAGE
+from chalicelib.domain.catalogue.coin_settings import MEANING, PERCENTAGE
 
 Slug = Annotated[str, Field(description="The coin's slug, unique on its network.", examples=["usdt"])]
 NetworkSlug = Annotated[str, Field(description="The network's slug.", examples=["ethereum"])]

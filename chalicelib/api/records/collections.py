@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from chalicelib.api.records.base import HASH, CamelRecord, Money, Time
-from chalicelib.domain.collecting import CollectionState
+from chalicelib.domain.treasury.collections import CollectionState
 
 _MOVE = "mov_3k9x7m2p5q8r1t4v6w0y3z5a7b"
 

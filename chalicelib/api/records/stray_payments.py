@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chalicelib.api.records.base import HASH, CamelRecord, Money, Time
 from chalicelib.api.records.networks import Height, Slug
-from chalicelib.domain.strays import StrayStatus
+from chalicelib.domain.stray_payments import StrayStatus
 
 _ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 

@@ -17,13 +17,13 @@ from chalicelib.api.models import Query, Request
 from chalicelib.api.problems import shown
 from chalicelib.api.resources.wallets import wallet_problems
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.addresses import ROLE_OF, Address, Mode
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.addresses.addresses import ROLE_OF, Address, Mode
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.ids import network_id, network_parts
-from chalicelib.usecases.addresses import UNCHANGED
-from chalicelib.usecases.views import coins_on, total_usd
-from chalicelib.usecases.wallets import Registered
+from chalicelib.usecases.addresses.addresses import UNCHANGED
+from chalicelib.usecases.base.views import coins_on, total_usd
+from chalicelib.usecases.wallets.service_wallets import Registered
 
 Kind = Literal[
     "user", "default", "hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"

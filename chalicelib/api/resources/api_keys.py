@@ -15,12 +15,12 @@ from chalicelib.api.lists.common import by_id
 from chalicelib.api.lists.fields import instant
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import BusinessRule, FieldProblem
 from chalicelib.domain.ids import first_id
-from chalicelib.domain.merchants import PERMISSIONS, PRESETS, ApiKey
-from chalicelib.usecases.access import canonical_range, permissions_of
-from chalicelib.usecases.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view, status_of, type_of
+from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS, ApiKey
+from chalicelib.usecases.merchants.access import canonical_range, permissions_of
+from chalicelib.usecases.merchants.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view, status_of, type_of
 
 MAX_RANGES = 100
 _MOST = 2**31 - 1

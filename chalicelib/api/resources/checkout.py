@@ -9,7 +9,7 @@ from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import made_at
-from chalicelib.usecases.checkout import INVOICE_ID
+from chalicelib.usecases.invoices.checkout import INVOICE_ID
 
 _PLACE = re.compile(r"(?P<root>[A-Za-z0-9/_.-]*?(?:/v1)?)/pay/.*", re.ASCII | re.DOTALL)
 _SECONDS = 2

@@ -16,12 +16,12 @@ from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import CamelRequest, Query
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.coin_settings import AMOUNTS, MEANING, PERCENTAGE, PUBLISHED, coin_and_usd, in_usd
-from chalicelib.domain.coin_settings import amount_text as set_amount
+from chalicelib.domain.catalogue.catalogue import Coin
+from chalicelib.domain.catalogue.coin_settings import AMOUNTS, MEANING, PERCENTAGE, PUBLISHED, coin_and_usd, in_usd
+from chalicelib.domain.catalogue.coin_settings import amount_text as set_amount
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.times import iso
-from chalicelib.usecases.coins import MOST_NAME, RESERVED, SLUG
+from chalicelib.usecases.catalogue.coins import MOST_NAME, RESERVED, SLUG
 
 
 def _setting(value: Any) -> str:

@@ -11,10 +11,10 @@ from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, hash_
 from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.collecting import STATES, Collection
 from chalicelib.domain.ids import place_in_time
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
+from chalicelib.domain.treasury.collections import STATES, Collection
 
 
 class CollectionDecision(CamelRequest):

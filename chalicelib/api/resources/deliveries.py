@@ -13,13 +13,13 @@ from chalicelib.api.lists import Listing, ListQuery, choice, flag, text, time, w
 from chalicelib.api.lists.fields import Condition, Interval, instant
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.deliveries import LISTED_STATUSES, Delivery
-from chalicelib.domain.events import EVENT_NAMES, names_problem
 from chalicelib.domain.ids import first_id, place_in_time
-from chalicelib.domain.redelivery import RedeliveryJob
+from chalicelib.domain.webhooks.deliveries import LISTED_STATUSES, Delivery
+from chalicelib.domain.webhooks.events import EVENT_NAMES, names_problem
+from chalicelib.domain.webhooks.redelivery import RedeliveryJob
 from chalicelib.usecases.ports.store import Listed
-from chalicelib.usecases.redelivery import Wanted
-from chalicelib.usecases.webhook_views import as_it_goes, delivery_view, redelivery_view
+from chalicelib.usecases.webhooks.redelivery import Wanted
+from chalicelib.usecases.webhooks.views import as_it_goes, delivery_view, redelivery_view
 
 _AROUND_MS = 300_000
 """Around the time that a job ran, for clocks that differ, and for a page that is done when somebody cancels the job."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.routes import endpoint
-from chalicelib.usecases.webhook_views import event_view
+from chalicelib.usecases.webhooks.views import event_view
 
 
 @endpoint("GET", "/events/{id}", family="envelope", permission="events:read", answer="event.Event", summary="One event")

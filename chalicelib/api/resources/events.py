@@ -8,11 +8,11 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, Shortcut, choice, text, time, whole
 from chalicelib.api.lists.common import by_id
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import Catalogue
-from chalicelib.domain.events import EVENT_NAMES
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.ids import first_id
-from chalicelib.domain.webhooks import EventRecord
-from chalicelib.usecases.webhook_views import event_view
+from chalicelib.domain.webhooks.endpoints import EventRecord
+from chalicelib.domain.webhooks.events import EVENT_NAMES
+from chalicelib.usecases.webhooks.views import event_view
 
 
 def _of_object(sent: str, _: Catalogue) -> Sequence[str]:

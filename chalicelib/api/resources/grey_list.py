@@ -16,9 +16,9 @@ from chalicelib.api.models import Query, Request
 from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
-from chalicelib.domain.greylist import GreyListEntry
+from chalicelib.domain.screening.grey_list import GreyListEntry
 from chalicelib.domain.times import iso
-from chalicelib.usecases.views import without_none
+from chalicelib.usecases.base.views import without_none
 
 Reason = Annotated[str, Field(max_length=500, description="Shown to merchants too.", examples=["reported as stolen"])]
 

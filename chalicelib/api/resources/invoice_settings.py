@@ -15,11 +15,11 @@ from chalicelib.api.models import CamelRequest
 from chalicelib.api.numbers import JsonNumber
 from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
-from chalicelib.domain.invoice_settings import MAX_EXPIRY, InvoiceSettings
+from chalicelib.domain.invoices.settings import MAX_EXPIRY, InvoiceSettings
 from chalicelib.domain.money import plain
-from chalicelib.usecases.invoice_summary import dollars, summary
+from chalicelib.usecases.invoices.summary import dollars, summary
 
 ExpirySeconds = Annotated[int, Field(ge=1, le=MAX_EXPIRY, description="Seconds until it expires unpaid.", examples=[3600])]
 

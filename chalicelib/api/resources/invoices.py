@@ -18,12 +18,12 @@ from chalicelib.api.models import CamelRequest, MoneyRequest, Query
 from chalicelib.api.problems import shown
 from chalicelib.api.resources.invoice_settings import ExpirySeconds
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
+from chalicelib.domain.catalogue.rates import FIATS
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import parse_units
-from chalicelib.domain.rates import FIATS
-from chalicelib.usecases.invoices import FiatPrice, Wishes
+from chalicelib.usecases.invoices.invoices import FiatPrice, Wishes
 
 ExternalId = Annotated[
     str, Field(min_length=1, max_length=255, description="The merchant's own id, unique among its invoices.", examples=["order-7"])

@@ -13,13 +13,13 @@ from chalicelib.api.errors import InsufficientPermissions
 from chalicelib.api.models import ChangeSignature, Request
 from chalicelib.api.resources.whitelist import PlainAmount, signed
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.approvals import MultisigConfig, Signer
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem, NotFound
-from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.merchants.merchants import Merchant
 from chalicelib.domain.times import iso
+from chalicelib.domain.withdrawals.approvals import MultisigConfig, Signer
 from chalicelib.encoding.ed25519 import read_bytes
-from chalicelib.usecases.merchant_settings import MOST_SIGNERS, settings_view
+from chalicelib.usecases.merchants.settings import MOST_SIGNERS, settings_view
 
 
 def _public_key(value: Any) -> Any:

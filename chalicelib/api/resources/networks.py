@@ -18,15 +18,15 @@ from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.models import CamelRequest, Request
 from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import MOST_CONFIRMATIONS, Catalogue, Coin, Network
+from chalicelib.domain.catalogue.catalogue import MOST_CONFIRMATIONS, Catalogue, Coin, Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
-from chalicelib.domain.rescans import Rescan
-from chalicelib.domain.stakes import Resource, Stake
+from chalicelib.domain.scanning.rescans import Rescan
 from chalicelib.domain.times import iso
-from chalicelib.usecases.networks import MOST_NODES, MOST_USD
-from chalicelib.usecases.node_urls import MAX_URL, url_problem
+from chalicelib.domain.treasury.stakes import Resource, Stake
+from chalicelib.usecases.catalogue.networks import MOST_NODES, MOST_USD
+from chalicelib.usecases.catalogue.node_urls import MAX_URL, url_problem
 
 MOST_HEIGHT = 10**12
 _FEATURES = {"evm": ["evm", "tokens"], "tron": ["tokens"], "utxo": []}

@@ -14,8 +14,8 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.errors import InvalidParameter
 from chalicelib.domain.reconciliation import ReconciliationOrder
 from chalicelib.domain.times import iso
-from chalicelib.usecases.reconciliation import comparable
-from chalicelib.usecases.reconciliation_views import whole_view
+from chalicelib.usecases.reconciliation.reports import comparable
+from chalicelib.usecases.reconciliation.views import whole_view
 
 
 class ReconciliationQuery(Query):

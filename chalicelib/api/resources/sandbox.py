@@ -11,15 +11,15 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount
 from chalicelib.api.models import MoneyRequest, Request
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import MOST_CONFIRMATIONS
+from chalicelib.domain.catalogue.catalogue import MOST_CONFIRMATIONS
 from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.money import parse_units
 from chalicelib.domain.times import iso
-from chalicelib.usecases.clocks import MOST_AT_ONCE
-from chalicelib.usecases.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
-from chalicelib.usecases.mining import BLOCKS_A_CALL
+from chalicelib.usecases.base.clock import MOST_AT_ONCE
+from chalicelib.usecases.catalogue.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
 from chalicelib.usecases.ports.tokens import TokenFacts
+from chalicelib.usecases.sandbox.mining_budget import BLOCKS_A_CALL
 
 
 class SandboxDeposit(MoneyRequest):

@@ -15,12 +15,12 @@ from chalicelib.api.lists.common import slug_of
 from chalicelib.api.models import CamelRequest
 from chalicelib.api.routes import endpoint
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import place_in_time, tenant_parts
 from chalicelib.domain.money import format_units
-from chalicelib.domain.strays import STATUSES, StrayPayment
+from chalicelib.domain.stray_payments import STATUSES, StrayPayment
 from chalicelib.domain.times import iso
-from chalicelib.usecases.stray_payments import Looked
+from chalicelib.usecases.stray_payments.decisions import Looked
 
 _HASH = "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"
 

@@ -10,20 +10,20 @@ from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, hash_
 from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
 from chalicelib.api.lists.fields import Condition
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.addresses import RetiredWallet, Wallet
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, asset_parts, place_in_time
-from chalicelib.domain.invoices import Invoice
-from chalicelib.domain.moves import Move, operators, transaction_state, transaction_type
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import Withdrawal, transaction_status
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.moves import Move, operators, transaction_state, transaction_type
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal, transaction_status
+from chalicelib.usecases.base.views import coin_move_of, move_of, stake_of, transaction_id, withdrawal_of
 from chalicelib.usecases.ports.store import Listed
-from chalicelib.usecases.views import coin_move_of, move_of, stake_of, transaction_id, withdrawal_of
-from chalicelib.usecases.wallet_lookup import ROLES
+from chalicelib.usecases.wallets.lookup import ROLES
 
 Transaction = Deposit | Withdrawal | Stake | Move | CoinMove
 TYPES = ("deposit", "withdrawal", "collection", "topup", "stake")

@@ -13,13 +13,13 @@ from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug
 from chalicelib.api.models import CamelRequest, Query
 from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.addresses import CUSTODY_SHOWN, ROLE_OF, SERVICE_TYPE, Role
-from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.addresses.addresses import CUSTODY_SHOWN, ROLE_OF, SERVICE_TYPE, Role
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
-from chalicelib.usecases.wallets import Registered
+from chalicelib.usecases.wallets.service_wallets import Registered
 
 ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"]
 

@@ -11,11 +11,11 @@ from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.lists import Listing, ListQuery, choice, flag, text, time
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.errors import FieldProblem
-from chalicelib.domain.events import EVENT_NAMES
-from chalicelib.domain.webhooks import MAX_OVERLAP, OVERLAP_SECONDS, EndpointStatus, WebhookEndpoint
-from chalicelib.usecases.webhook_views import endpoint_view
+from chalicelib.domain.webhooks.endpoints import MAX_OVERLAP, OVERLAP_SECONDS, EndpointStatus, WebhookEndpoint
+from chalicelib.domain.webhooks.events import EVENT_NAMES
+from chalicelib.usecases.webhooks.views import endpoint_view
 
 _URL = Field(
     description="https, a public host, no user name and no fragment.", examples=["https://shop.example/hook"],

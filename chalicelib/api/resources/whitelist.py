@@ -15,8 +15,8 @@ from chalicelib.api.routes import endpoint
 from chalicelib.domain.ids import network_parts, place_in_time
 from chalicelib.domain.money import format_units, parse_units
 from chalicelib.domain.times import iso
-from chalicelib.domain.whitelist import WhitelistEntry
-from chalicelib.usecases.merchant_settings import MOST_SIGNERS
+from chalicelib.domain.withdrawals.whitelist import WhitelistEntry
+from chalicelib.usecases.merchants.settings import MOST_SIGNERS
 
 
 def plain_amount(value: Any) -> str:

@@ -11,7 +11,7 @@ from chalicelib.api.lists import ListQuery
 from chalicelib.api.lists.withdrawals import PENDING, WITHDRAWALS
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
-from chalicelib.usecases.approvals import Approver
+from chalicelib.usecases.withdrawals.approvals import Approver
 
 
 class Decision(Request):

@@ -9,7 +9,7 @@ from pydantic import Field, StrictBool
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.models import Request
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.switch import PaymentSwitch
+from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.times import iso
 
 

@@ -17,15 +17,15 @@ from chalicelib.api.lists.withdrawals import WITHDRAWALS
 from chalicelib.api.models import MoneyRequest, Query, Request
 from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.batches import MOST_OUTPUTS, WithdrawalBatch
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
 from chalicelib.domain.times import iso
-from chalicelib.domain.withdrawals import FEE_TENTHS, MINUTES, PRIORITIES, Priority, Withdrawal, fee_at
-from chalicelib.usecases.views import Views
-from chalicelib.usecases.withdrawal_rules import Output
+from chalicelib.domain.withdrawals.batches import MOST_OUTPUTS, WithdrawalBatch
+from chalicelib.domain.withdrawals.withdrawals import FEE_TENTHS, MINUTES, PRIORITIES, Priority, Withdrawal, fee_at
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.withdrawals.rules import Output
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SINGLE = ("network", "coin", "amount", "to_address")

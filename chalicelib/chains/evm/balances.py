@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chalicelib.chains.abi import BALANCE_SELECTOR, address_bytes
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.evm.abi import BALANCE_SELECTOR, address_bytes
 from chalicelib.chains.evm.quantities import data
 
 FEW = 3

@@ -11,7 +11,7 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC
+from chalicelib.chains.abi import TRANSFER_TOPIC
 from chalicelib.domain.chain import Sent, Transfer
 
 _HEX = b"0123456789abcdef"

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from chalicelib.chains.abi import balance_call
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.evm.logs import hash_in
 from chalicelib.chains.evm.quantities import address, data, quantity
 from chalicelib.chains.evm.refusals import would_fail
 from chalicelib.chains.rpc import Request, RpcError, Transport
-from chalicelib.domain.native_faces import follows_native
+from chalicelib.domain.catalogue.native_faces import follows_native
 from chalicelib.usecases.ports.tokens import NoToken
 
 WANTED = 24

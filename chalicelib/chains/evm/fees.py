@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.withdrawals.withdrawals import Priority
 
 MULTIPLIERS: dict[Priority, Fraction] = {
     "low": Fraction(4, 5),

@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from chalicelib.chains.abi import TRANSFER_TOPIC, bloom_mask
 from chalicelib.chains.answers import Garbled, member
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC, bloom_mask
 from chalicelib.chains.evm.parsing import may_have_logs, parse_logs
 from chalicelib.chains.evm.quantities import hash32, quantity
 from chalicelib.chains.evm.receipts import receipts_of

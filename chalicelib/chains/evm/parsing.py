@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from chalicelib.chains.abi import TRANSFER_TOPIC
 from chalicelib.chains.answers import Garbled, member
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.evm.columns import native_transfers, senders, token_transfers
 from chalicelib.chains.evm.quantities import Contradicted, address, hash32, quantity
 from chalicelib.domain.chain import Block, Header, Reward, Sent, Transfer

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from chalicelib.chains.abi import address_bytes, transfer_call
 from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm import refusals, transactions
-from chalicelib.chains.evm.abi import address_bytes, transfer_call
 from chalicelib.chains.evm.fees import PLAIN_GAS, Fees, credible, fees_for, gas_limit, is_rollup, most_gas, replacing
 from chalicelib.chains.evm.quantities import data, quantity
 from chalicelib.chains.providers import electorate
 from chalicelib.chains.rpc import JsonRpc, RpcError, Transport
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.withdrawal_fees import MOST_TIMES_PLAIN
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.withdrawals.fees import MOST_TIMES_PLAIN
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, TooMuchGas, Unavailable

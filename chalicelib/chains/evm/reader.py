@@ -9,8 +9,8 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
+from chalicelib.chains.abi import balance_call
 from chalicelib.chains.answers import Garbled, member
-from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.evm.balances import FEW, MOST_TOGETHER, many_balances, many_token_balances, told_balances
 from chalicelib.chains.evm.frames import POSITION
 from chalicelib.chains.evm.logs import MOST_BLOCKS, LogReader, hash_in
@@ -21,10 +21,10 @@ from chalicelib.chains.evm.tracing import Tracer, that_run
 from chalicelib.chains.evm.usage import usage
 from chalicelib.chains.held import MOST_ROWS, rows_in
 from chalicelib.chains.rpc import Request, RpcError, TooMuch, TooMuchTogether, Transport
-from chalicelib.domain.balance_bookings import POSITION as BALANCE
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
-from chalicelib.domain.restores import Usage
+from chalicelib.domain.recovery.addresses import Usage
+from chalicelib.domain.scanning.internal_transfers import POSITION as BALANCE
 from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 
 log = logging.getLogger(__name__)

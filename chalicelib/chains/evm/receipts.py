@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from chalicelib.chains.abi import TRANSFER_TOPIC
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.rows import Thin
 from chalicelib.chains.rpc import Request, TooMuch, Transport, rows_of
 

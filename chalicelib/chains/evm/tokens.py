@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chalicelib.chains.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.evm.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR
 from chalicelib.chains.evm.faces import is_face
 from chalicelib.chains.evm.quantities import data, quantity
 from chalicelib.chains.evm.refusals import would_fail
 from chalicelib.chains.rpc import Request, RpcError, Transport
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
 

@@ -8,7 +8,7 @@ would differ between nodes (some leave out calls of precompiled contracts); the 
 
 A stranger's transaction can make the trace of its block too large to be read, or nest it too deep, for little money. That is no
 fault of the node: such a block is traced transaction by transaction, and what can not be read even so is left out and said. What it
-may have moved to us is found by comparing balances (`usecases/balance_bookings.py`).
+may have moved to us is found by comparing balances (`usecases/scanning/internal_transfers.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_SECONDS = 10.0
 """How long blocks that are asked for at once may be traced transaction by transaction: for each a node runs those before it."""
 REST = 600.0
 """Seconds for which a node is not asked again that did not trace in time: a slow tracer must not hold up every payment. Meanwhile
-`usecases/balance_bookings.py` compares balances."""
+`usecases/scanning/internal_transfers.py` compares balances."""
 
 
 class Tracer:

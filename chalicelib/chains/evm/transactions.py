@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chalicelib.chains.evm.abi import parse_transfer_call
+from chalicelib.chains.abi import parse_transfer_call
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.encoding.public_keys import evm_address
 from chalicelib.usecases.ports.accounts import Explained

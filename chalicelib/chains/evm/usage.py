@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 
+from chalicelib.chains.abi import address_bytes, balance_call
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.evm.abi import address_bytes, balance_call
 from chalicelib.chains.evm.balances import MOST_TOGETHER, many_balances, told_balances
 from chalicelib.chains.evm.quantities import data, quantity
 from chalicelib.chains.rpc import Request, RpcError, Transport
-from chalicelib.domain.restores import Usage
+from chalicelib.domain.recovery.addresses import Usage
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.domain.catalogue import Family
+from chalicelib.domain.catalogue.catalogue import Family
 from chalicelib.domain.ids import NetworkId
 
 GENESIS_MS = 1_735_689_600_000

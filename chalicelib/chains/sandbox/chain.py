@@ -15,11 +15,11 @@ from chalicelib.chains.sandbox.reads import Ahead, Reads, not_ahead
 from chalicelib.chains.sandbox.rebranch import rebranch
 from chalicelib.chains.sandbox.session import Write
 from chalicelib.chains.sandbox.table import SandboxTable
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.encoding.public_keys import address_of
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Unavailable
-from chalicelib.usecases.sandbox import Decided, MinedTx, Outcome, Reorganised, State, TooDeep
+from chalicelib.usecases.sandbox.sandbox import Decided, MinedTx, Outcome, Reorganised, State, TooDeep
 
 _FAUCET = hashlib.sha512(b"the outside of the simulated networks").digest()
 """Stands for a public key: the address that deposits without a sender come from. Nobody has the private key."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.chains.sandbox.branch import MAX_DEPTH, View
-from chalicelib.domain.catalogue import Family
+from chalicelib.domain.catalogue.catalogue import Family
 from chalicelib.domain.chain import Transfer
 
 NATIVE = ""

@@ -15,7 +15,7 @@ from chalicelib.chains.sandbox.reads import Reads
 from chalicelib.chains.sandbox.session import Write
 from chalicelib.chains.sandbox.table import Delete, Item, Key, Put
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.sandbox import Outcome
+from chalicelib.usecases.sandbox.sandbox import Outcome
 
 PLAN_MS = 24 * 3_600_000
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from chalicelib.chains.sandbox.chain import SandboxChain
 from chalicelib.chains.sandbox.ledger import Tx
 from chalicelib.chains.sandbox.payload import SignedPayment, Unsigned, digest_of, fee_of, recover, txid_of
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.encoding.public_keys import address_of
 from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.failures import Refused

@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.domain.catalogue import Family, Network
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.catalogue.catalogue import Family, Network
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.usecases.ports.signing import Signature
 
 HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0

@@ -10,9 +10,9 @@ from chalicelib.chains.sandbox.ledger import NATIVE, STAKED, transfers
 from chalicelib.chains.sandbox.reads import Ahead, Mined, Reads, not_ahead
 from chalicelib.chains.sandbox.table import SandboxTable
 from chalicelib.chains.sandbox.tokens import is_contract
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Sent, Transfer
-from chalicelib.domain.restores import Usage
+from chalicelib.domain.recovery.addresses import Usage
 from chalicelib.usecases.ports.clock import Clock
 
 _TOGETHER = 100

@@ -13,7 +13,7 @@ from typing import Any
 from chalicelib.chains.sandbox.branch import Head, Stretch, View, block_hash
 from chalicelib.chains.sandbox.ledger import Account, Tx, TxState
 from chalicelib.chains.sandbox.table import Item, Key, Put, SandboxTable
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.ports.clock import Clock
 
 DONE_MS = 24 * 3_600_000

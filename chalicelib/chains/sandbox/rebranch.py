@@ -18,7 +18,7 @@ from chalicelib.chains.sandbox.mempool import short_of
 from chalicelib.chains.sandbox.reads import Mined, Reads
 from chalicelib.chains.sandbox.session import Write
 from chalicelib.chains.sandbox.table import MOST_CHANGES, Delete, Put
-from chalicelib.usecases.sandbox import Reorganised
+from chalicelib.usecases.sandbox.sandbox import Reorganised
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from chalicelib.chains.sandbox.branch import View
 from chalicelib.chains.sandbox.reads import Reads
 from chalicelib.chains.sandbox.session import Write
 from chalicelib.chains.sandbox.table import Key, Put, SandboxTable
-from chalicelib.domain.catalogue import Network, default_coins
+from chalicelib.domain.catalogue.catalogue import Network, default_coins
 from chalicelib.encoding.public_keys import address_of
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts

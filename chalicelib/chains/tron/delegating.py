@@ -10,8 +10,8 @@ from chalicelib.chains.answers import Garbled
 from chalicelib.chains.tron import fees, transactions
 from chalicelib.chains.tron.system_contract import SystemContract
 from chalicelib.chains.tron.values import hex_address, row, whole
-from chalicelib.domain.loans import Lendable
-from chalicelib.domain.stakes import Resource
+from chalicelib.domain.treasury.energy_loans import Lendable
+from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.usecases.ports.delegating import Direction, ExplainedDelegation
 from chalicelib.usecases.ports.failures import Refused
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import orjson
 import urllib3
 
-from chalicelib.chains.places import pools
+from chalicelib.chains.node_ips import pools
 from chalicelib.chains.rpc import MOST_BYTES, MOST_TOGETHER, RpcError, TooMuchTogether, posted, redacted, secrets_of
 from chalicelib.chains.tron.values import words
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable

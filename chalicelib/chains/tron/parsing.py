@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
+from chalicelib.chains.abi import TRANSFER_TOPIC
 from chalicelib.chains.answers import Garbled, hash32
-from chalicelib.chains.evm.abi import TRANSFER_TOPIC
 from chalicelib.chains.tron.values import SPELLED, address, addresses, row, whole
 from chalicelib.domain.chain import EVERYBODY, Block, Header, Sent, Transfer
 
@@ -97,7 +97,7 @@ def _owner(transaction: Any) -> str:
     """The owner of a transaction's only contract, EVERYBODY where the node does not tell it.
 
     One strange transaction must not keep a whole network from being scanned, and it must not hide one of ours either: that a block
-    does not have our transaction is what pays it anew (`usecases.losses`).
+    does not have our transaction is what pays it anew (`usecases.transactions.losses`).
     """
     found = transaction
     for step in ("raw_data", "contract", 0, "parameter", "value", "owner_address"):

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from chalicelib.chains.abi import transfer_call
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.evm.abi import transfer_call
 from chalicelib.chains.tron import fees, refusals, transactions
 from chalicelib.chains.tron.building import built_by_tronpy
 from chalicelib.chains.tron.reader import MAINNET, Node, balance_of, call_failed, constant_call
 from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, text_address, whole
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.sightings import Lifetime
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.sightings import Lifetime
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.usecases.ports.accounts import Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.signing import Signature, Signed

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
+from chalicelib.chains.abi import balance_call
 from chalicelib.chains.answers import Garbled, hash32
-from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.held import MOST_ROWS, rows_in
 from chalicelib.chains.rpc import RpcError, TooMuch
 from chalicelib.chains.tron.parsing import (
@@ -23,9 +23,9 @@ from chalicelib.chains.tron.parsing import (
 )
 from chalicelib.chains.tron.transactions import native_transfers
 from chalicelib.chains.tron.values import data, hex_address, row, whole, words
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
-from chalicelib.domain.restores import Usage
+from chalicelib.domain.recovery.addresses import Usage
 from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 
 T = TypeVar("T")

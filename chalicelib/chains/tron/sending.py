@@ -16,7 +16,7 @@ from chalicelib.chains.tron import refusals, transactions
 from chalicelib.chains.tron.parsing import block_number, block_time
 from chalicelib.chains.tron.reader import MAINNET, Node, header_of
 from chalicelib.chains.tron.values import row
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 
 T = TypeVar("T")

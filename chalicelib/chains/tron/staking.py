@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from chalicelib.chains.tron import transactions
 from chalicelib.chains.tron.system_contract import SystemContract
-from chalicelib.domain.stakes import Resource
+from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.usecases.ports.staking import ExplainedStake
 
 

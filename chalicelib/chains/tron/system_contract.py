@@ -15,8 +15,8 @@ from chalicelib.chains.tron import fees, transactions
 from chalicelib.chains.tron.reader import MAINNET, Node
 from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, whole
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.sightings import Lifetime
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.sightings import Lifetime
 from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.signing import Signature, Signed
 

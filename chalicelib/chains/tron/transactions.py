@@ -14,11 +14,11 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal
 
-from chalicelib.chains.evm.abi import parse_transfer_call, transfer_call
+from chalicelib.chains.abi import parse_transfer_call, transfer_call
 from chalicelib.chains.tron import protobuf
 from chalicelib.chains.tron.values import raw_address, text_address
-from chalicelib.domain.sightings import Lifetime
-from chalicelib.domain.stakes import Resource
+from chalicelib.domain.transactions.sightings import Lifetime
+from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.signing import Signature, Signed

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
+from chalicelib.chains.abi import balance_call
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.evm.abi import balance_call
 from chalicelib.chains.tron.reader import call_failed, returned
 from chalicelib.chains.tron.values import hex_address, row, whole
-from chalicelib.domain.restores import Usage
+from chalicelib.domain.recovery.addresses import Usage
 
 
 class Node(Protocol):

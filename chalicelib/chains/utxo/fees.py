@@ -10,7 +10,7 @@ from typing import Any
 from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.utxo.answers import units
 from chalicelib.chains.utxo.facts import Policy
-from chalicelib.domain.withdrawals import FEE_TENTHS, Priority
+from chalicelib.domain.withdrawals.withdrawals import FEE_TENTHS, Priority
 
 TARGETS: dict[Priority, int] = {"low": 12, "normal": 6, "high": 3, "urgent": 2}
 """Within how many blocks an estimate is asked for. Core knows none below two."""

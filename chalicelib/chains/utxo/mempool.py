@@ -12,7 +12,7 @@ from chalicelib.chains.utxo.answers import number
 from chalicelib.chains.utxo.facts import GENESIS
 from chalicelib.chains.utxo.parsing import outputs_of
 from chalicelib.chains.utxo.refusals import no_such_transaction
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Unmined
 from chalicelib.encoding.public_keys import Chain
 from chalicelib.usecases.ports.failures import Unavailable

@@ -85,7 +85,7 @@ def outputs_of(transactions: list[Any]) -> list[Transfer]:
     """Every output above zero with an address. `sender` is empty: a transaction names outputs that it spends, no addresses.
 
     A coinbase's outputs are left out. They can not be spent for 100 blocks, and would be credited long before. What of them is ours
-    is an alarm (`usecases/rewards.py`).
+    is an alarm (`usecases/scanning/rewards.py`).
     """
     transfers: list[Transfer] = []
     add = transfers.append

@@ -32,9 +32,9 @@ from chalicelib.chains.utxo.transactions import (
     weight_of,
     without_witnesses,
 )
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coins_held import MOST_RATE
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.treasury.hot_utxos import MOST_RATE
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.encoding.public_keys import Chain
 from chalicelib.usecases.ports.coins import CoinPlan, Output, ProvedCoins, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable

@@ -19,7 +19,7 @@ from chalicelib.chains.utxo.parsing import outputs_by_id, parse_block
 from chalicelib.chains.utxo.refusals import no_such_height, no_such_transaction
 from chalicelib.chains.utxo.scripts import script_of
 from chalicelib.chains.utxo.transactions import PaidTo
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.encoding.public_keys import Chain
 from chalicelib.usecases.ports.failures import Contradiction, Unavailable

@@ -51,7 +51,7 @@ class Watched:
     """What the scanner has to know of an address, found by realm, family and address. Never deleted: watched for ever.
 
     `tenant` is None for the operator's wallets. `returned` are networks on which a payment to it is the operator's to send back
-    (`domain.strays`): what came there has to be looked up, whether the address is watched there or not.
+    (`domain.stray_payments`): what came there has to be looked up, whether the address is watched there or not.
     """
 
     realm: Realm

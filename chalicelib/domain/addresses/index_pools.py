@@ -2,15 +2,15 @@
 
 An index that was given out is known to the tables alone. When they are lost, or put back to an earlier second, the next process
 would give it out again, and with it somebody else's address. So no index at or above a pool's ceiling is ever given out, and the
-ceiling is written outside the tables first (`usecases.index_ceilings`): whoever restores knows below which index addresses may
-have been given out.
+ceiling is written outside the tables first (`usecases.addresses.index_ceilings`): whoever restores knows below which index
+addresses may have been given out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chalicelib.domain.restores import INDEXES
+from chalicelib.domain.recovery.addresses import INDEXES
 
 STEP = 50_000
 """By how many indexes a ceiling is raised."""

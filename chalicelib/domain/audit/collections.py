@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from chalicelib.domain.collecting import LOOKED_AT, Collecting, Collection, Distribution, collection_work
-from chalicelib.domain.moves import Move
+from chalicelib.domain.treasury.collections import LOOKED_AT, Collecting, Collection, Distribution, collection_work
+from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.work import Work
 
 

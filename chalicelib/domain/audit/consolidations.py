@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from chalicelib.domain.coin_moves import UNSIGNED, CoinMove, ConsolidationQueue
-from chalicelib.domain.coins_held import OwnTransaction
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.treasury.consolidations import UNSIGNED, CoinMove, ConsolidationQueue
+from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.work import Work
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from chalicelib.domain.coins_held import OwnTransaction
-from chalicelib.domain.moves import WHOLE_TRANSACTION, Move
+from chalicelib.domain.treasury.hot_utxos import OwnTransaction
+from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move
 
 
 def moves_agree(moves: Sequence[Move], own: Sequence[OwnTransaction], given_up: Collection[str] = ()) -> Iterable[str]:

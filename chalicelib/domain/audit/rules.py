@@ -1,6 +1,6 @@
 """What must be true of the whole store, whatever happened: the rules that an audit checks.
 
-Pure: `usecases.audit` reads the store and hands everything over. A violation is one sentence that names the record.
+Pure: `usecases.reconciliation.audit` reads the store and hands everything over. A violation is one sentence that names the record.
 """
 
 from __future__ import annotations
@@ -9,31 +9,31 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from chalicelib.domain.audit_coin_moves import coin_moves_agree
-from chalicelib.domain.audit_coins import coins_agree
-from chalicelib.domain.audit_collections import collections_agree
-from chalicelib.domain.audit_moves import moves_agree
-from chalicelib.domain.audit_strays import strays_agree
-from chalicelib.domain.batches import WithdrawalBatch
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.coin_moves import CoinMove, ConsolidationQueue
-from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
-from chalicelib.domain.collecting import Collecting, Collection, Distribution
-from chalicelib.domain.deposits import Deposit, payment_of, share_of
-from chalicelib.domain.events import balance_object
-from chalicelib.domain.given_up import GivenUp
+from chalicelib.domain.audit.collections import collections_agree
+from chalicelib.domain.audit.consolidations import coin_moves_agree
+from chalicelib.domain.audit.moves import moves_agree
+from chalicelib.domain.audit.stray_payments import strays_agree
+from chalicelib.domain.audit.utxos import coins_agree
+from chalicelib.domain.deposits.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.ids import AssetId
-from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, figures, figures_of, shard_of
-from chalicelib.domain.invoices import SUMS, Invoice
+from chalicelib.domain.invoices.invoices import SUMS, Invoice
+from chalicelib.domain.invoices.totals import Figures, InvoiceTotals, figures, figures_of, shard_of
 from chalicelib.domain.ledger import BURNT, FEES, OUTSIDE, Balance, Book, JournalEntry, WalletBalance, in_flight, totals
 from chalicelib.domain.ledger import wallet as wallet_account
-from chalicelib.domain.moves import Move, moved_work
-from chalicelib.domain.payout_line import payout_work
-from chalicelib.domain.ranges import ScanRange
-from chalicelib.domain.rescans import Rescan
-from chalicelib.domain.stakes import Stake, staked_work
-from chalicelib.domain.strays import StrayPayment
-from chalicelib.domain.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.scanning.ranges import ScanRange
+from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.domain.stray_payments import StrayPayment
+from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.treasury.collections import Collecting, Collection, Distribution
+from chalicelib.domain.treasury.consolidations import CoinMove, ConsolidationQueue
+from chalicelib.domain.treasury.hot_utxos import HeldCoins, OwnTransaction
+from chalicelib.domain.treasury.moves import Move, moved_work
+from chalicelib.domain.treasury.stakes import Stake, staked_work
+from chalicelib.domain.webhooks.events import balance_object
+from chalicelib.domain.withdrawals.batches import WithdrawalBatch
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.payout_line import payout_work
+from chalicelib.domain.withdrawals.withdrawals import FINAL, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
 

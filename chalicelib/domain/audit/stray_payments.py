@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.strays import StrayPayment, stray_work
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.stray_payments import StrayPayment, stray_work
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
 
 

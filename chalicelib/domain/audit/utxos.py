@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.coins_held import MOST_COINS, HeldCoins
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.hot_utxos import MOST_COINS, HeldCoins
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
 _ORDERS = {

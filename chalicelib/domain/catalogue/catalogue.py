@@ -15,7 +15,7 @@ AUDIT_USD = 1000
 """`audit_usd` where none is set."""
 AGREEMENT_USD = 1000
 """`agreement_usd` of a network that gets a second node, unless another one is set. Where the operator has set none, this is what a
-node's silence is worth (`usecases.verdicts`)."""
+node's silence is worth (`usecases.transactions.finality`)."""
 
 
 MOST_CONFIRMATIONS = 2_000
@@ -75,7 +75,7 @@ class Network:
 class Coin:
     """One coin on one network. `contract` is in the network's own spelling (EIP-55, base58), None for the native coin.
 
-    `settings` are read with `domain.coin_settings`: amounts are texts of plain decimals.
+    `settings` are read with `domain.catalogue.coin_settings`: amounts are texts of plain decimals.
     """
 
     network: NetworkId

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
-from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.catalogue.catalogue import Coin
+from chalicelib.domain.catalogue.rates import Rates
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
-from chalicelib.domain.rates import Rates
 
 PUBLISHED = (
     "collectThreshold", "collectServiceToColdThreshold", "approveThreshold", "minValue", "maxValue", "maxValueDaily",

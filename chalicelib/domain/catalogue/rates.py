@@ -19,8 +19,8 @@ FIATS = ("USD", "EUR", "GBP")
 class Rate:
     """`value` units of `fiat` (ISO 4217, upper case) for one `coin` (slug), exact, as text. `at` in milliseconds since 1970.
 
-    `anchor` is what the next ones are held against (`usecases/rates.py`), as of `anchor_at`: the last value that two providers
-    said (`agreed`), or what a single one has been saying for an hour or so.
+    `anchor` is what the next ones are held against (`usecases/catalogue/rates.py`), as of `anchor_at`: the last value that two
+    providers said (`agreed`), or what a single one has been saying for an hour or so.
     """
 
     coin: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chalicelib.domain.deposits import deposit_id
+from chalicelib.domain.deposits.deposits import deposit_id
 from chalicelib.domain.ids import NetworkId
 
 _LOG = "log:"

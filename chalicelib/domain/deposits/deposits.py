@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, derived_id
-from chalicelib.domain.invoices import Payment
+from chalicelib.domain.invoices.invoices import Payment
 from chalicelib.domain.money import Units
 
 DepositStatus = Literal["pending", "confirmed", "orphaned"]
@@ -30,16 +30,16 @@ class Deposit:
     """`amount` in units, times in milliseconds since 1970. `tenant` is None for the operator's own wallets.
 
     `flags` tells what is special about it: GREY_LISTED came from an address of the grey list; NATIVE_TWIN may be told twice by its
-    block, as a token and as native coins (`usecases/native_twins.py`); HELD is credited and waits, for one of these, for an
-    operator's release (`released_at`, and `released_by` the id of the key). What was released once is never held again.
+    block, as a token and as native coins (`usecases/deposits/native_twins.py`); HELD is credited and waits, for one of these, for
+    an operator's release (`released_at`, and `released_by` the id of the key). What was released once is never held again.
     BELOW_MINIMUM was less than the coin's minDepositAmount when it was seen, and its address was that of no open invoice: it is
     recorded, counts for no invoice, and is the operator's until an operator releases it (`admitted_at`, and `admitted_by` the id of
     the key): then it has the flag no more. That is decided once, whatever the minimum and the invoice become. Where another block
     tells of another payment under the same id, all of this is decided anew.
 
-    SET_ASIDE would have taken a sum past MOST_SUM (`domain.sums`) when it was seen or credited: it is in no sum, no invoice and no
-    journal entry, whatever its status, until an operator releases it (`admitted_at`). It is judged anew when it comes back into the
-    chain.
+    SET_ASIDE would have taken a sum past MOST_SUM (`domain.deposits.sums`) when it was seen or credited: it is in no sum, no
+    invoice and no journal entry, whatever its status, until an operator releases it (`admitted_at`). It is judged anew when it
+    comes back into the chain.
 
     A payment that was seen waiting (bitcoin, litecoin) has no block yet: `block_number` and `block_hash` are None, `block_time` 0.
     `glimpsed_at` is when it was first seen so, and `missing_since` since when it is neither waiting nor in a block. `spends` has

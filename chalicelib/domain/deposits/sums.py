@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import MOST_SUM
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.invoices import Quote
+from chalicelib.domain.invoices.invoices import Quote
 
 MAX_EXPIRY = 365 * 86400
 """Seconds."""

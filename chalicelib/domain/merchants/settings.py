@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chalicelib.domain.approvals import MultisigConfig
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.withdrawals.approvals import MultisigConfig
 
 MOST_RESETS = 20
 

@@ -26,8 +26,8 @@ class Restore:
     `highest`: the highest index that was ever used, -1 for none; `first_block`: the first block looked at that paid one of ours.
     `known`: the same of the networks that share its indexes (EVM), as far as it was found by then: an index may be far behind this
     network's own highest one only because those between went to the others.
-    `below`: addresses below this index may have been given out, whatever the chain says of them (`domain.index_pools`); 0 in
-    records from before that was known.
+    `below`: addresses below this index may have been given out, whatever the chain says of them (`domain.addresses.index_pools`);
+    0 in records from before that was known.
     `watched`: addresses below this index are watched again, used or not. All below `below` are, and where one further up is used,
     `margin` more behind it: they may have been given out and never been paid yet.
     """

@@ -45,7 +45,7 @@ class BalanceBooking:
 class Reconciled:
     """How far the open invoices of a network were looked at: order and id of the last one's open work; empty at the start.
 
-    `turn_…`: the same of the looks that take merchants in turn (`usecases/open_invoices.py`).
+    `turn_…`: the same of the looks that take merchants in turn (`usecases/scanning/open_invoices.py`).
     """
 
     network: NetworkId

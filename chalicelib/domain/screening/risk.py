@@ -13,7 +13,7 @@ from statistics import median_low
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.limits import DAY_MS, booked, used
+from chalicelib.domain.withdrawals.limits import DAY_MS, booked, used
 
 HOUR_MS = 3600 * 1000
 FindingName = Literal["new_address", "unusual_amount", "velocity", "look_alike", "contract", "own_address", "repeated_failures"]
@@ -90,9 +90,9 @@ class Assessment:
 @dataclass(frozen=True, slots=True)
 class PaymentHistory:
     """What one merchant has paid of one coin: how often, the largest amount and the latest ones in units; payments and units to new
-    addresses within a day, as windows (`domain.limits`); and for each of the last days with payments its number since 1970, how
-    many and how many units went to new addresses. What goes to addresses of this service comes back, and would make any habit: it
-    is in the windows alone."""
+    addresses within a day, as windows (`domain.withdrawals.limits`); and for each of the last days with payments its number since
+    1970, how many and how many units went to new addresses. What goes to addresses of this service comes back, and would make any
+    habit: it is in the windows alone."""
 
     tenant: TenantId
     asset: AssetId

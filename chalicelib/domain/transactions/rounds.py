@@ -1,7 +1,7 @@
 """When nodes are asked about a transaction of ours that is out: at once where something was noted of it, else now and then. Pure.
 
-The scanner notes our transactions in the blocks that it passes (`domain.sightings`). A note is a hint that it is worth asking. No
-note ends nothing (money rule 13): all that is out is asked about again in rounds. Times in milliseconds.
+The scanner notes our transactions in the blocks that it passes (`domain.transactions.sightings`). A note is a hint that it is
+worth asking. No note ends nothing (money rule 13): all that is out is asked about again in rounds. Times in milliseconds.
 """
 
 from __future__ import annotations

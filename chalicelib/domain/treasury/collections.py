@@ -1,7 +1,7 @@
 """Collections: what lies on one deposit address of one coin on its way to a service wallet, on networks of accounts.
 
-A collection plans moves (`domain/moves.py`) and follows them. What it decides is a function of the books, the settings of that
-moment and the fees of that moment: nothing here remembers a decision that could have become wrong.
+A collection plans moves (`domain/treasury/moves.py`) and follows them. What it decides is a function of the books, the settings of
+that moment and the fees of that moment: nothing here remembers a decision that could have become wrong.
 """
 
 from __future__ import annotations

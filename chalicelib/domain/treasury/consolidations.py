@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from chalicelib.domain.attempts import Attempts
-from chalicelib.domain.coins_held import HeldCoin
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
-from chalicelib.domain.moves import operators
+from chalicelib.domain.transactions.utxo_attempts import Attempts
+from chalicelib.domain.treasury.hot_utxos import HeldCoin
+from chalicelib.domain.treasury.moves import operators
 from chalicelib.domain.work import Command, Work, time_order
 
 MOST_PLACES = 7

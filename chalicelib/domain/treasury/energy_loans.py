@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from chalicelib.domain.moves import Move
+from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.work import Work, time_order
 
 _COIN = 1_000_000

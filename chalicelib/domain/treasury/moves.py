@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, derived_id, network_parts
-from chalicelib.domain.withdrawals import Attempt, Usurped
+from chalicelib.domain.withdrawals.withdrawals import Attempt, Usurped
 from chalicelib.domain.work import Command, Work, time_order
 
 MoveKind = Literal["topup", "sweep", "distribution", "cold", "drain", "delegation", "undelegation", "filler"]

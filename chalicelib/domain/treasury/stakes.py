@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.withdrawals import Attempt
+from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.domain.work import Command, Work, time_order
 
 Resource = Literal["BANDWIDTH", "ENERGY"]

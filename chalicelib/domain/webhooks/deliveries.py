@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 from chalicelib.domain.ids import TenantId, derived_id
-from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
 from chalicelib.domain.work import HELD, Work, held_order, lane_of, time_order
 
 DeliveryStatus = Literal["pending", "delivered", "dead", "cancelled"]
@@ -65,8 +65,9 @@ class Delivery:
     `due_at` is when the next attempt is wanted. `held`: the endpoint is paused, and nothing is attempted before it goes on.
     `again_id` is the latest delivery that was made of the same event, when this one had ended, because somebody asked for it; at
     the event's first delivery, the latest of all. `earlier_id` is the one that was the latest before this one was made: from the
-    first one's `again_id` on they lead through all of them. `job_id` is the job that made it (`domain/redelivery.py`). `unasked`:
-    no message asks for the next attempt, however near it is, since its chain would be too long (`usecases/message_chains.py`).
+    first one's `again_id` on they lead through all of them. `job_id` is the job that made it (`domain/webhooks/redelivery.py`).
+    `unasked`: no message asks for the next attempt, however near it is, since its chain would be too long
+    (`usecases/base/message_chains.py`).
     """
 
     tenant: TenantId

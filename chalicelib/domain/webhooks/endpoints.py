@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from secrets import token_bytes
 from typing import Any, Literal
 
-from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.webhooks.events import Event
 
 EndpointStatus = Literal["active", "paused", "disabled"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.webhooks import KEEP_SECONDS
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS
 from chalicelib.domain.work import LANES
 
 WAVE = 10

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from chalicelib.domain.deliveries import Delivery, delivery_for
 from chalicelib.domain.ids import TenantId, first_id
-from chalicelib.domain.webhooks import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Work, lane_of, time_order
 
 RedeliveryStatus = Literal["running", "done", "cancelled"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chalicelib.domain.approvals import Approval, ApprovalReason, Signer
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, group_of, member_id
-from chalicelib.domain.payout_line import ready_order
-from chalicelib.domain.withdrawals import Priority, Withdrawal
+from chalicelib.domain.withdrawals.approvals import Approval, ApprovalReason, Signer
+from chalicelib.domain.withdrawals.payout_line import ready_order
+from chalicelib.domain.withdrawals.withdrawals import Priority, Withdrawal
 from chalicelib.domain.work import Work
 
 MOST_OUTPUTS = 100

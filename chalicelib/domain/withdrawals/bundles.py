@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from chalicelib.domain.attempts import Attempts
-from chalicelib.domain.coins_held import HeldCoin
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.transactions.utxo_attempts import Attempts
+from chalicelib.domain.treasury.hot_utxos import HeldCoin
+from chalicelib.domain.withdrawals.withdrawals import Priority
 
 MOST_PAYOUTS = 100
 """Payments of one transaction: about 4 kvB, and orders and withdrawals of all fit in two batch reads."""

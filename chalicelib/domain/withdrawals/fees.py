@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 
 MOST_TIMES_PLAIN = 3
 """A payment may take so many times the gas of a plain one (to an address without code) where nobody pays for more: what wallets

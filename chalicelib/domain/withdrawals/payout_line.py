@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from chalicelib.domain.ids import NetworkId, TenantId
-from chalicelib.domain.withdrawals import Priority, Withdrawal, fee_at
+from chalicelib.domain.withdrawals.withdrawals import Priority, Withdrawal, fee_at
 from chalicelib.domain.work import Work, time_order
 
 READY, WAITING, BEGUN = "line", "wait", "work"  # in this order, and of one length

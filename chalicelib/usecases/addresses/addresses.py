@@ -9,21 +9,21 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
-from chalicelib.domain.addresses import Address, Mode, Watched
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Address, Mode, Watched
+from chalicelib.domain.addresses.index_pools import ALARM_LEFT, pool_name
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_id, new_id, tenant_parts
-from chalicelib.domain.index_pools import ALARM_LEFT, pool_name
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.usecases.changes import Also, Change, Save, nothing_more
-from chalicelib.usecases.daily_addresses import DailyAddresses
+from chalicelib.usecases.addresses.daily_limit import DailyAddresses
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.views import Holdings, coins_on
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Also, Change, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.keys import Deriver
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import Holdings, coins_on
-from chalicelib.usecases.wallet_lookup import guard_archived
+from chalicelib.usecases.wallets.lookup import guard_archived
 
 log = logging.getLogger(__name__)
 
@@ -251,7 +251,7 @@ def family_key(network: Network) -> str:
 
 
 def payees_place(network: Network) -> NetworkId:
-    """What `domain.risk.Payees` of a network are stored by."""
+    """What `domain.screening.risk.Payees` of a network are stored by."""
     return network_id(network.realm, family_key(network))
 
 

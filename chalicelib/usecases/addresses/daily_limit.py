@@ -12,10 +12,10 @@ import logging
 import threading
 from dataclasses import dataclass
 
-from chalicelib.domain.addresses import Address
+from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId, first_id
-from chalicelib.domain.limits import DAY_MS
+from chalicelib.domain.withdrawals.limits import DAY_MS
 from chalicelib.usecases.ports.store import Span, Store
 
 log = logging.getLogger(__name__)

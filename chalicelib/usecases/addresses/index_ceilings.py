@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.addresses import Xpub
+from chalicelib.domain.addresses.addresses import Xpub
+from chalicelib.domain.addresses.index_pools import LEAST_LEFT, IndexPool, pool_name
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import Realm
-from chalicelib.domain.index_pools import LEAST_LEFT, IndexPool, pool_name
+from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.ceilings import CeilingRecords
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import Each, until_settled
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.errors import BusinessRule
-from chalicelib.usecases.changes import Also, Save, nothing_more
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Also, Save, nothing_more
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 REMEMBERED_SECONDS = 5.0
 """How long a process may not have heard of an advance that another one made. The pollers look before every run."""

@@ -12,16 +12,16 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import Realm, network_parts
-from chalicelib.domain.switch import PaymentSwitch
-from chalicelib.usecases.changes import Absent, Change, Save, Still
+from chalicelib.domain.kill_switch import PaymentSwitch
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Absent, Change, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)
 

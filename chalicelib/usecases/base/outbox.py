@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId, new_id, next_id
+from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.work import Command, OutboxRow
-from chalicelib.usecases.changes import Emit
+from chalicelib.usecases.ports.changes import Emit
 
 
 @dataclass

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from chalicelib.usecases.changes import AtEpoch, Conflict
+from chalicelib.usecases.ports.changes import AtEpoch, Conflict
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 
 log = logging.getLogger(__name__)

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from chalicelib.domain.addresses import Address
-from chalicelib.domain.approvals import withdrawal_text
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.addresses.addresses import Address
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.rates import Rates, RatesOf
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import AssetId, asset_parts, network_parts
-from chalicelib.domain.invoices import Invoice, Payment, Quote
+from chalicelib.domain.invoices.invoices import Invoice, Payment, Quote
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import format_units
-from chalicelib.domain.moves import Move, transaction_state, transaction_type
-from chalicelib.domain.rates import Rates, RatesOf
-from chalicelib.domain.stakes import Stake
 from chalicelib.domain.times import iso
-from chalicelib.domain.withdrawals import Withdrawal, transaction_status
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.moves import Move, transaction_state, transaction_type
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.approvals import withdrawal_text
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal, transaction_status
 
 Holdings = Mapping[AssetId, WalletBalance]
 """What the ledger has on one address, by asset; what is missing was never there."""

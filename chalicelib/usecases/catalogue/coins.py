@@ -12,19 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Catalogue, Coin, Network, TokenContract, native_name
-from chalicelib.domain.coin_settings import merged
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network, TokenContract, native_name
+from chalicelib.domain.catalogue.coin_settings import merged
+from chalicelib.domain.catalogue.native_faces import known_face
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import NetworkId, Realm, network_parts
-from chalicelib.domain.native_faces import known_face
-from chalicelib.usecases.changes import Also, Change, Conflict, Save, nothing_more
+from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Also, Change, Conflict, Save, nothing_more
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts, TokenReader
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.wallet_lookup import ROLES
+from chalicelib.usecases.wallets.lookup import ROLES
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,9 @@
 """Networks as the operator changes them. The pollers notice within the 30 seconds that a catalogue is remembered.
 
 Nothing here speaks to a node: a URL is only stored. Who calls it: the poller and the payouts, and the API where the operator
-registers a token (`usecases/coins.py` reads its contract). So on a deployed stage a URL can not name what is the function's
-own machine or its cloud's metadata (`node_urls.py`), neither by its address nor by a name that leads there now; where a
-connection leads is looked at again whenever one is made (`chains/places.py`).
+registers a token (`usecases/catalogue/coins.py` reads its contract). So on a deployed stage a URL can not name what is the
+function's own machine or its cloud's metadata (`node_urls.py`), neither by its address nor by a name that leads there now; where a
+connection leads is looked at again whenever one is made (`chains/node_ips.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from chalicelib.domain.catalogue import AGREEMENT_USD, MOST_CONFIRMATIONS, Network
+from chalicelib.domain.catalogue.catalogue import AGREEMENT_USD, MOST_CONFIRMATIONS, Network
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.node_urls import may_be_a_node, never_a_node
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.catalogue.node_urls import may_be_a_node, never_a_node
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 MOST_NODES = 8
 MOST_USD = 1_000_000_000

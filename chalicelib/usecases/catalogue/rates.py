@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Protocol
 
-from chalicelib.domain.rates import FIATS, STALE_MS, ConstantRates, Rate
-from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.domain.catalogue.rates import FIATS, STALE_MS, ConstantRates, Rate
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store

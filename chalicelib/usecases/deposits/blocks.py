@@ -1,7 +1,7 @@
 """Which blocks hold deposits, by height: the way from the highest one down, without a scan.
 
-A block's row is written with its list (`usecases/block_lists.py`). Blocks that were recorded before there were rows get theirs from
-the deposits themselves: once for each network, by `migrate` or by the first `resume`.
+A block's row is written with its list (`usecases/scanning/block_lists.py`). Blocks that were recorded before there were rows get
+theirs from the deposits themselves: once for each network, by `migrate` or by the first `resume`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import DepositBlock, Migrated
-from chalicelib.domain.deposits import Deposit
-from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 

@@ -1,8 +1,9 @@
 """Under which id each proven movement of a block is a deposit, whatever a reorganisation did to its place.
 
 On EVM networks a token's log is named by its number in the block, which changes when other transactions come before its own. Its
-transaction's claim (`domain.claims.LogClaim`) is stored before the first deposit of it: dying in between leaves a claim that the
-next scan finds, and of two scanners the second takes the claim of the first. A transaction without one gets it when it is seen.
+transaction's claim (`domain.deposits.claims.LogClaim`) is stored before the first deposit of it: dying in between leaves a claim
+that the next scan finds, and of two scanners the second takes the claim of the first. A transaction without one gets it when it is
+seen.
 
 No other position needs one. "native" and "out:<n>" name the transaction and its output; "trace:<recipient>:<n>" and Tron's
 "log:<n>" and "int:<n>" count within the transaction; "balance:<block>:<address>" goes with its block.
@@ -14,15 +15,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.domain.claims import LogClaim, log_number
-from chalicelib.domain.deposits import Deposit, deposit_id
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.deposits.claims import LogClaim, log_number
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, LogOrder
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,12 @@ a new one, under the same id: an operator's release, a flag and an owner were th
 
 At the address of an open invoice every amount is the merchant's and counts. Elsewhere, less than the coin's minDepositAmount is
 recorded with a flag and told to the merchant, and is the operator's: it counts for no invoice and no balance of the merchant until
-an operator releases it (`usecases/releases.py`). First sight decides, once. A minimum in USD counts only where rates are constant
-(the sandbox): a rate is what one provider says, and no money is taken from a merchant on that.
+an operator releases it (`usecases/deposits/releases.py`). First sight decides, once. A minimum in USD counts only where rates are
+constant (the sandbox): a rate is what one provider says, and no money is taken from a merchant on that.
 
-What would take a sum past what is stored exactly (`domain/sums.py`) is set aside, when it is seen or when it is credited: recorded,
-told with its flag, and in no balance and no posting until an operator releases it. The block passes, and its other deposits count.
+What would take a sum past what is stored exactly (`domain/deposits/sums.py`) is set aside, when it is seen or when it is credited:
+recorded, told with its flag, and in no balance and no posting until an operator releases it. The block passes, and its other
+deposits count.
 
 Every step is one transaction, and doing a step twice changes nothing: the deposit's version, its open work and the
 journal entry's id each forbid it (money rules 2, 3 and 12).
@@ -26,30 +27,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.rates import RatesOf, no_rates
 from chalicelib.domain.chain import Block, Cursor, Transfer, Unmined
-from chalicelib.domain.deposits import HELD, NATIVE_TWIN, REPLACEABLE, SET_ASIDE, Deposit, deposit_id
+from chalicelib.domain.deposits.deposits import HELD, NATIVE_TWIN, REPLACEABLE, SET_ASIDE, Deposit, deposit_id
+from chalicelib.domain.deposits.sums import fits, posted_sums, seen_sums
 from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.rates import RatesOf, no_rates
-from chalicelib.domain.sums import fits, posted_sums, seen_sums
 from chalicelib.domain.work import Work, time_order
-from chalicelib.usecases.booked import Claim, not_booked_yet
-from chalicelib.usecases.changes import AtEpoch, Change, Close, Open, Post, Save
-from chalicelib.usecases.collect_hints import hint_for
-from chalicelib.usecases.deposit_book import DepositBook, is_late
-from chalicelib.usecases.hot_coins import confirmed, taken_back
-from chalicelib.usecases.invoice_changes import changed, paid
-from chalicelib.usecases.judging import Judge, anew, same_payment
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.views import Views, views_now
+from chalicelib.usecases.deposits.posting import DepositBook, is_late
+from chalicelib.usecases.deposits.recorded_before import Claim, not_booked_yet
+from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import AtEpoch, Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import Views, views_now
+from chalicelib.usecases.screening.deposits import Judge, anew, same_payment
+from chalicelib.usecases.wallets.sweep_candidates import hint_for
+from chalicelib.usecases.wallets.utxos import confirmed, taken_back
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class Deposits:
     ) -> str:
         """Record a movement to us, proven to have happened in `block` of a chain that is `tip` high, or higher; the deposit's id.
 
-        `id_` is the one that its transaction's claim gives it, see `usecases/deposit_claims.py`; by default that of its position.
+        `id_` is the one that its transaction's claim gives it, see `usecases/deposits/claims.py`; by default that of its position.
 
         Commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing. What was found in a
         balance comes with its `claim`, is recorded only while that holds, and at the first conflict not at all. With `twin` it

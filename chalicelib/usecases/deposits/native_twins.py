@@ -1,9 +1,10 @@
 """One payment that a block tells twice: as native coins, and as a token that is the network's own coin under another face.
 
-Such a token can not be registered (`usecases/coins.py`); this is for one that was registered before, or that was made into a face
-later. Where a transaction brings the same amount of both to the same address, the native coin is credited, and the token's deposit
-is held until an operator has looked at it. Where the token was recorded before the native movement was seen (by a node that does
-not trace), the native one is held. Paying the same amount of both by one transaction is rare, and then only waits for the operator.
+Such a token can not be registered (`usecases/catalogue/coins.py`); this is for one that was registered before, or that was made
+into a face later. Where a transaction brings the same amount of both to the same address, the native coin is credited, and the
+token's deposit is held until an operator has looked at it. Where the token was recorded before the native movement was seen (by a
+node that does not trace), the native one is held. Paying the same amount of both by one transaction is rare, and then only waits
+for the operator.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.native_faces import same_amount
 from chalicelib.domain.chain import Transfer
-from chalicelib.domain.deposits import NATIVE_TWIN, Deposit, deposit_id
-from chalicelib.domain.native_faces import same_amount
+from chalicelib.domain.deposits.deposits import NATIVE_TWIN, Deposit, deposit_id
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)

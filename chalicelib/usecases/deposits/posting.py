@@ -6,19 +6,19 @@ import logging
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.events import balance_object
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.deposits.sums import MATTERS, NEAR
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
-from chalicelib.domain.sums import MATTERS, NEAR
-from chalicelib.usecases.changes import Beside, Change, Save
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.webhooks.events import balance_object
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Beside, Change, Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.views import Views
 
 log = logging.getLogger(__name__)
 

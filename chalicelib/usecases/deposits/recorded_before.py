@@ -1,4 +1,5 @@
-"""Whether a movement that is seen in a block was booked from the address' balance before (`usecases/balance_bookings.py`)."""
+"""Whether a movement that is seen in a block was booked from the address' balance before
+(`usecases/scanning/internal_transfers.py`)."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.domain.balance_bookings import BalanceBooking
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.domain.deposits import Deposit
-from chalicelib.usecases.changes import Absent, Change, Still
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.scanning.internal_transfers import BalanceBooking
+from chalicelib.usecases.ports.changes import Absent, Change, Still
 from chalicelib.usecases.ports.store import Store
 
 log = logging.getLogger(__name__)

@@ -15,27 +15,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.deposits import BELOW_MINIMUM, HELD, SET_ASIDE, Deposit
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import RatesOf
+from chalicelib.domain.deposits.deposits import BELOW_MINIMUM, HELD, SET_ASIDE, Deposit
+from chalicelib.domain.deposits.sums import fits, seen_sums
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, asset_parts, network_parts
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.sums import fits, seen_sums
-from chalicelib.usecases.addresses import watched_key
-from chalicelib.usecases.changes import Change, Post, Save
-from chalicelib.usecases.collect_hints import hint_for
-from chalicelib.usecases.deposit_book import DepositBook, is_late
-from chalicelib.usecases.hot_coins import confirmed
-from chalicelib.usecases.invoice_changes import changed, paid
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.addresses.addresses import watched_key
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.views import views_now
+from chalicelib.usecases.deposits.posting import DepositBook, is_late
+from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Listed, Store
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import views_now
+from chalicelib.usecases.wallets.sweep_candidates import hint_for
+from chalicelib.usecases.wallets.utxos import confirmed
 
 _MOST_NAMED = 20
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.strays import StrayPayment
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.stray_payments import StrayPayment
 from chalicelib.usecases.ports.store import Store
 
 

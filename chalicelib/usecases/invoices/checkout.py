@@ -7,16 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import Realm, asset_parts, network_parts
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
+from chalicelib.usecases.base.views import depth, payment_uri, without_none
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Listed, Store
-from chalicelib.usecases.views import depth, payment_uri, without_none
 
 INVOICE_ID = re.compile(r"inv_[0-9a-hjkmnp-tv-z]{26}", re.ASCII)
 _PAYABLE = ("pending", "partial")

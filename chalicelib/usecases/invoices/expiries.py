@@ -15,17 +15,17 @@ from typing import Any
 
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Close, Conflict
-from chalicelib.usecases.crowds import in_turn
-from chalicelib.usecases.invoice_changes import changed, expired
-from chalicelib.usecases.invoices import work_key
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.fairness import in_turn
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.invoices.invoices import work_key
+from chalicelib.usecases.invoices.status import changed, expired
+from chalicelib.usecases.ports.changes import Close, Conflict
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.views import Views
 
 PAGE = 500
 """Rows of open work that are read at once: some 120 KB."""

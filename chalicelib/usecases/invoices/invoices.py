@@ -6,24 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
+from chalicelib.domain.catalogue.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts, new_id
-from chalicelib.domain.invoices import ExternalId, Invoice, Quote
+from chalicelib.domain.invoices.invoices import ExternalId, Invoice, Quote
 from chalicelib.domain.money import MAX_DIGITS
-from chalicelib.domain.rates import Rates, RatesOf, no_rates
 from chalicelib.domain.work import Work
-from chalicelib.usecases.addresses import Addresses, widest
-from chalicelib.usecases.changes import Also, Change, Conflict, Open, Save, nothing_more
-from chalicelib.usecases.invoice_changes import changed, set_by_hand
-from chalicelib.usecases.invoice_settings import InvoiceSettingsBook
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.addresses.addresses import Addresses, widest
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.invoices.settings import InvoiceSettingsBook
+from chalicelib.usecases.invoices.status import changed, set_by_hand
+from chalicelib.usecases.ports.changes import Also, Change, Conflict, Open, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Page, Store
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import Views
 
 _SEPARATOR = "|"
 

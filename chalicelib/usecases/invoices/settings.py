@@ -9,10 +9,10 @@ from typing import Any
 
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId, TenantId
-from chalicelib.domain.invoice_settings import InvoiceSettings
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.invoices.settings import InvoiceSettings
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 KEPT_SECONDS = 30.0
 """As long as the catalogue and the rates: making an invoice must not cost one more read each time."""

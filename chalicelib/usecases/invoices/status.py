@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.deposits import Deposit, payment_of, share_of
-from chalicelib.domain.invoice_totals import InvoiceTotals, deltas, shard_key
-from chalicelib.domain.invoices import SUMS, Invoice
-from chalicelib.usecases.changes import Add, Change, Save
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.views import Views
+from chalicelib.domain.deposits.deposits import Deposit, payment_of, share_of
+from chalicelib.domain.invoices.invoices import SUMS, Invoice
+from chalicelib.domain.invoices.totals import InvoiceTotals, deltas, shard_key
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.ports.changes import Add, Change, Save
 
 _ORDER = ("pending", "partial", "confirming", "completed")
 _TOLD = ("invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts, tenant_parts
-from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, by_asset
+from chalicelib.domain.invoices.totals import Figures, InvoiceTotals, by_asset
 from chalicelib.domain.money import format_units
 from chalicelib.usecases.ports.store import Store
 

@@ -16,7 +16,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_netw
 from typing import Literal, Protocol
 
 from chalicelib.domain.ids import MerchantId, Realm, new_id
-from chalicelib.domain.merchants import PERMISSIONS, PRESETS, ApiKey, Level
+from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS, ApiKey, Level
 
 _ALPHABET = string.ascii_letters + string.digits
 _RANDOM_LENGTH = 16

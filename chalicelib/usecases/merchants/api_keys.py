@@ -14,14 +14,14 @@ from typing import Any, TypedDict
 
 from chalicelib.domain.errors import BusinessRule, NotFound, ServiceError
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.merchants import ApiKey, Level, Tally
+from chalicelib.domain.merchants.merchants import ApiKey, Level, Tally
 from chalicelib.domain.times import iso
-from chalicelib.usecases.access import alive, issue_key, limits_of, networks_of
-from chalicelib.usecases.changes import Change, Enforce, Save, Still
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.views import without_none
+from chalicelib.usecases.merchants.access import alive, issue_key, limits_of, networks_of
+from chalicelib.usecases.ports.changes import Change, Enforce, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import without_none
 
 MAX_KEYS = 100
 """Keys of one tenant that are neither revoked nor replaced."""

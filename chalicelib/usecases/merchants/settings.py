@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.approvals import MultisigConfig, Signer, settings_text
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.merchant_settings import MOST_RESETS, MerchantSettings, SettingsReset
+from chalicelib.domain.merchants.settings import MOST_RESETS, MerchantSettings, SettingsReset
 from chalicelib.domain.times import iso
+from chalicelib.domain.withdrawals.approvals import MultisigConfig, Signer, settings_text
 from chalicelib.encoding.ed25519 import check_public_key
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.guarding import Signatures, check_signed
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.merchants.signer_guard import Signatures, check_signed
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 MOST_SIGNERS = 20
 

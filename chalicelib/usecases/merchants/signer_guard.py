@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chalicelib.domain.approvals import MultisigConfig, Signer
 from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.withdrawals.approvals import MultisigConfig, Signer
 from chalicelib.encoding.ed25519 import read_bytes, verify
 
 Signatures = Sequence[tuple[str, str]]

@@ -15,7 +15,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from chalicelib.usecases.access import Usage, Window, source_of
+from chalicelib.usecases.merchants.access import Usage, Window, source_of
 
 LIMIT = 600
 """Requests without a valid key, and looked-up keys that are not valid, of one source in one minute."""

@@ -23,41 +23,41 @@ from dataclasses import replace
 from typing import Literal, Protocol
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
-from chalicelib.domain.payout_line import payout_work
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawal_fees import bears_fee
-from chalicelib.domain.withdrawals import FINAL, Attempt, NonceUse, PaymentOrder, Withdrawal, ended
-from chalicelib.usecases.changes import Close, Open, Post, Save, Still
-from chalicelib.usecases.expired import EveryNode
-from chalicelib.usecases.fee_budget import USED_UP, FeeBudgets
-from chalicelib.usecases.first_nonce import counter_of
-from chalicelib.usecases.hot_coins import pays_from_coins
-from chalicelib.usecases.losses import replaceable, sent_from
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.payout_checks import PayoutChecks
-from chalicelib.usecases.payout_fees import Denied, PayoutFees, estimated, gas_allowed
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.withdrawals.fees import bears_fee
+from chalicelib.domain.withdrawals.payout_line import payout_work
+from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceUse, PaymentOrder, Withdrawal, ended
+from chalicelib.usecases.base.kill_switch import rests_on, stopped
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.payouts.checks import PayoutChecks
+from chalicelib.usecases.payouts.fees import Denied, PayoutFees, estimated, gas_allowed
+from chalicelib.usecases.payouts.replacement_fees import ReplacementFees
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Close, Open, Post, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.replacement_fees import ReplacementFees
-from chalicelib.usecases.risk import Risk
-from chalicelib.usecases.rivals import outbid
-from chalicelib.usecases.signed_bytes import unlike_signed
-from chalicelib.usecases.switch import rests_on, stopped
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.wallet_lookup import wallet_at
-from chalicelib.usecases.withdrawal_steps import (
+from chalicelib.usecases.screening.withdrawals import Risk
+from chalicelib.usecases.transactions.expiry_votes import EveryNode
+from chalicelib.usecases.transactions.first_nonce import counter_of
+from chalicelib.usecases.transactions.losses import replaceable, sent_from
+from chalicelib.usecases.transactions.rivals import outbid
+from chalicelib.usecases.transactions.signed_bytes import unlike_signed
+from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.utxos import pays_from_coins
+from chalicelib.usecases.withdrawals.fee_budget import USED_UP, FeeBudgets
+from chalicelib.usecases.withdrawals.steps import (
     catalogue_views,
     order_of,
     sent_work,

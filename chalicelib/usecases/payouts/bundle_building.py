@@ -7,25 +7,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import Built, Bundle, BundledPayout
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coins_held import MOST_INPUTS, MOST_RATE, HeldCoins
-from chalicelib.domain.payout_line import RETRY_MS, aside_order
-from chalicelib.domain.renewals import RenewalRules
-from chalicelib.usecases.bundle_parts import members, most_urgent, same_place, spelled
-from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.coin_proofs import bundle_unproved
-from chalicelib.usecases.hot_coins import coins_of
-from chalicelib.usecases.payout_fees import WORTH_MORE, Denied, PayoutFees
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, MOST_RATE, HeldCoins
+from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
+from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.payouts.bundle_members import members, most_urgent, same_place, spelled
+from chalicelib.usecases.payouts.fees import WORTH_MORE, Denied, PayoutFees
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.withdrawal_steps import moved_in_line, waiting_for_fees
+from chalicelib.usecases.transactions.utxo_proofs import bundle_unproved
+from chalicelib.usecases.wallets.utxos import coins_of
+from chalicelib.usecases.withdrawals.steps import moved_in_line, waiting_for_fees
 
 log = logging.getLogger(__name__)
 

@@ -7,30 +7,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import MOST_PAYOUTS, Bundle, BundledPayout
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.coins_held import HeldCoins
 from chalicelib.domain.ids import TenantId, asset_parts, new_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal, ended, fee_at
-from chalicelib.usecases.bundle_building import BundleBuilding
-from chalicelib.usecases.bundle_parts import bundle_work, most_urgent, same_place
-from chalicelib.usecases.changes import Change, Conflict, Open, Save, Still
-from chalicelib.usecases.fee_budget import USED_UP, Counted, FeeBudgets
-from chalicelib.usecases.hot_coins import coins_of
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.payout_checks import PayoutChecks
-from chalicelib.usecases.payout_fees import Denied, PayoutFees
-from chalicelib.usecases.payout_line import in_turns
-from chalicelib.usecases.payouts import order_id
+from chalicelib.domain.treasury.hot_utxos import HeldCoins
+from chalicelib.domain.withdrawals.bundles import MOST_PAYOUTS, Bundle, BundledPayout
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal, ended, fee_at
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.payouts.account_payouts import order_id
+from chalicelib.usecases.payouts.bundle_building import BundleBuilding
+from chalicelib.usecases.payouts.bundle_members import bundle_work, most_urgent, same_place
+from chalicelib.usecases.payouts.checks import PayoutChecks
+from chalicelib.usecases.payouts.fees import Denied, PayoutFees
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Conflict, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, Output
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.withdrawal_steps import catalogue_views, payout_parts, stepped
+from chalicelib.usecases.wallets.utxos import coins_of
+from chalicelib.usecases.withdrawals.fee_budget import USED_UP, Counted, FeeBudgets
+from chalicelib.usecases.withdrawals.payout_line import in_turns
+from chalicelib.usecases.withdrawals.steps import catalogue_views, payout_parts, stepped
 
 log = logging.getLogger(__name__)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.withdrawals import FEE_TENTHS, PaymentOrder, Priority, Withdrawal
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import FEE_TENTHS, PaymentOrder, Priority, Withdrawal
 from chalicelib.domain.work import Work, time_order
-from chalicelib.usecases.payouts import order_id
+from chalicelib.usecases.payouts.account_payouts import order_id
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.ports.store import Store

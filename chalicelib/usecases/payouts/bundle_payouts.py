@@ -19,36 +19,36 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.money import Amount
-from chalicelib.domain.payout_line import payout_work
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawals import FINAL, PaymentOrder, Withdrawal
-from chalicelib.usecases.bundle_building import BundleBuilding
-from chalicelib.usecases.bundle_gathering import BundleGathering
-from chalicelib.usecases.bundle_parts import members
-from chalicelib.usecases.bundle_signing import BundleSigning
-from chalicelib.usecases.changes import Change, Close, Conflict, Open, Post, Save
-from chalicelib.usecases.fee_budget import FeeBudgets
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.payout_checks import PayoutChecks
-from chalicelib.usecases.payout_fees import PayoutFees
-from chalicelib.usecases.payouts import Outcome, order_id
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.payout_line import payout_work
+from chalicelib.domain.withdrawals.withdrawals import FINAL, PaymentOrder, Withdrawal
+from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.payouts.account_payouts import Outcome, order_id
+from chalicelib.usecases.payouts.bundle_building import BundleBuilding
+from chalicelib.usecases.payouts.bundle_gathering import BundleGathering
+from chalicelib.usecases.payouts.bundle_members import members
+from chalicelib.usecases.payouts.bundle_signing import BundleSigning
+from chalicelib.usecases.payouts.checks import PayoutChecks
+from chalicelib.usecases.payouts.fees import PayoutFees
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.risk import Risk
-from chalicelib.usecases.switch import stopped
-from chalicelib.usecases.wallet_lookup import wallet_at
-from chalicelib.usecases.withdrawal_steps import catalogue_views, sent_work, stepped
+from chalicelib.usecases.screening.withdrawals import Risk
+from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets
+from chalicelib.usecases.withdrawals.steps import catalogue_views, sent_work, stepped
 
 log = logging.getLogger(__name__)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Receipt
-from chalicelib.domain.sightings import Ours, by_inputs
-from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
-from chalicelib.usecases.changes import Change
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.transactions.sightings import Ours, by_inputs
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
+from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import FeeEstimate
+from chalicelib.usecases.ports.changes import Change
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.usecases.transactions.finality import Scanned
 
 PLAIN_VSIZE = 141
 """Virtual bytes of a payment with one input, one recipient and change, all P2WPKH (BIP-141)."""
@@ -22,7 +22,8 @@ CONSOLIDATED_VSIZE = 110
 
 
 class SentTogether:
-    """`usecases.sent.Sent` for networks of coins. Made anew for every poll: it reads each bundle, and sends its bytes, once."""
+    """`usecases.payouts.sent.Sent` for networks of coins. Made anew for every poll: it reads each bundle, and sends its bytes,
+    once."""
 
     def __init__(self, store: Store, payer: CoinPayer) -> None:
         self._store, self._payer = store, payer

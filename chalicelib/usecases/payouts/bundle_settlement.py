@@ -19,36 +19,36 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.bundles import Built, Bundle
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import Receipt
-from chalicelib.domain.given_up import GivenUp
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.withdrawals.bundles import Built, Bundle
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.bundle_parts import bundle_work, members
-from chalicelib.usecases.bundle_sent import SentTogether
-from chalicelib.usecases.changes import Change, Close, Save
-from chalicelib.usecases.coin_attempts import CoinAttempts
-from chalicelib.usecases.coins_standing import as_they_stand
-from chalicelib.usecases.given_up import WHY
-from chalicelib.usecases.hot_coins import coins_of
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.payouts.bundle_members import bundle_work, members
+from chalicelib.usecases.payouts.bundle_sent import SentTogether
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.switch import stopped
-from chalicelib.usecases.transactions.answers import Answers
-from chalicelib.usecases.transactions.asking import Asking
+from chalicelib.usecases.transactions.chain_cache import Answers
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.notes import Notes
+from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Scanned, Verdicts
-from chalicelib.usecases.withdrawal_steps import bounced, payout_command
+from chalicelib.usecases.transactions.utxo_attempts import CoinAttempts
+from chalicelib.usecases.wallets.returned_utxos import as_they_stand
+from chalicelib.usecases.wallets.utxos import coins_of
+from chalicelib.usecases.withdrawals.steps import bounced, payout_command
 
 log = logging.getLogger(__name__)
 

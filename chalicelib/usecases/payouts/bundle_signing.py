@@ -6,24 +6,24 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import Built, Bundle, BundledPayout
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coins_held import MOST_RATE, OwnTransaction
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
-from chalicelib.usecases.bundle_parts import members, spelled
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.coin_proofs import bundle_unproved
-from chalicelib.usecases.hot_coins import coins_of
-from chalicelib.usecases.payout_checks import PayoutChecks
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.treasury.hot_utxos import MOST_RATE, OwnTransaction
+from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.base.kill_switch import rests_on
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.payouts.bundle_members import members, spelled
+from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.switch import rests_on
-from chalicelib.usecases.withdrawal_steps import catalogue_views
+from chalicelib.usecases.transactions.utxo_proofs import bundle_unproved
+from chalicelib.usecases.wallets.utxos import coins_of
+from chalicelib.usecases.withdrawals.steps import catalogue_views
 
 log = logging.getLogger(__name__)
 

@@ -6,24 +6,24 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
+from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.ledger import Balance
-from chalicelib.domain.payout_line import RETRY_MS, aside_order, waiting_order
-from chalicelib.domain.rates import Rates, RatesOf
-from chalicelib.domain.withdrawals import FEES_WAIT_MS, PendingReason, Withdrawal
+from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, waiting_order
+from chalicelib.domain.withdrawals.withdrawals import FEES_WAIT_MS, PendingReason, Withdrawal
 from chalicelib.encoding.ed25519 import verify
-from chalicelib.usecases.fee_budget import corrected
-from chalicelib.usecases.grey_list import grey_listed
-from chalicelib.usecases.payout_fees import Denied
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.payouts.fees import Denied
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused, TooMuchGas
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.risk import Judged, Risk
-from chalicelib.usecases.views import Views
-from chalicelib.usecases.withdrawal_steps import (
+from chalicelib.usecases.screening.grey_list import grey_listed
+from chalicelib.usecases.screening.withdrawals import Judged, Risk
+from chalicelib.usecases.withdrawals.fee_budget import corrected
+from chalicelib.usecases.withdrawals.steps import (
     catalogue_views,
     given_back,
     moved_in_line,

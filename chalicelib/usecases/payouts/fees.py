@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue import Catalogue, Network
+from chalicelib.domain.catalogue.catalogue import Catalogue, Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.money import Amount
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.withdrawal_fees import SAME_COIN, bears_fee, covers, in_coin, operators_part, rate_text
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.changes import Change
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.withdrawals.fees import SAME_COIN, bears_fee, covers, in_coin, operators_part, rate_text
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained, FeeEstimate, Payment
+from chalicelib.usecases.ports.changes import Change
 from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.views import Views
-from chalicelib.usecases.withdrawal_steps import moved
+from chalicelib.usecases.withdrawals.steps import moved
 
 WORTH_MORE = "its network fee is worth more than it pays"
 NOT_RESERVED = "its network fee is more than was reserved for it, and the balance does not have the rest"

@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.given_up import GivenUps
-from chalicelib.usecases.losses import has_nonces
+from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.payouts.sent import Sent
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sent import Sent
-from chalicelib.usecases.transactions.asking import Asking
+from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.given_up import GivenUps
+from chalicelib.usecases.transactions.losses import has_nonces
 from chalicelib.usecases.transactions.notes import Notes
+from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
-from chalicelib.usecases.trying import Each
-from chalicelib.usecases.verdicts import Scanned
-from chalicelib.usecases.withdrawal_steps import order_of, payout_parts
+from chalicelib.usecases.withdrawals.steps import order_of, payout_parts
 
 log = logging.getLogger(__name__)
 

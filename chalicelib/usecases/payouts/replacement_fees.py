@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 
-from chalicelib.domain.catalogue import Catalogue, Network
-from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
-from chalicelib.usecases.first_nonce import counter_of
-from chalicelib.usecases.payout_fees import Allowed, PayoutFees
+from chalicelib.domain.catalogue.catalogue import Catalogue, Network
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.payouts.fees import Allowed, PayoutFees
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.first_nonce import counter_of
 
 log = logging.getLogger(__name__)
 

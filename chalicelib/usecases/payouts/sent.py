@@ -8,16 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Receipt
-from chalicelib.domain.sightings import Ours
-from chalicelib.domain.withdrawals import Attempt, PaymentOrder, Withdrawal
-from chalicelib.usecases.changes import Change, Save
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.transactions.sightings import Ours
+from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
+from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, FeeEstimate, Payment
-from chalicelib.usecases.stuck import Stuck
-from chalicelib.usecases.verdicts import Scanned
-from chalicelib.usecases.withdrawal_steps import payout_command
+from chalicelib.usecases.ports.changes import Change, Save
+from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.replacements import Stuck
+from chalicelib.usecases.withdrawals.steps import payout_command
 
 
 class Sent(Protocol):

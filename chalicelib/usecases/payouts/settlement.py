@@ -9,37 +9,37 @@ from functools import partial
 from typing import Literal
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue import Catalogue, Network
+from chalicelib.domain.catalogue.catalogue import Catalogue, Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import FeeQuote, Receipt
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.withdrawal_fees import debit_of, operators_part
-from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.fees import debit_of, operators_part
+from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save
-from chalicelib.usecases.fee_budget import corrected
-from chalicelib.usecases.given_up import WHY, GivenUps
-from chalicelib.usecases.losses import Losses
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.payouts import order_id
+from chalicelib.usecases.base.kill_switch import put_back, stopped
+from chalicelib.usecases.base.open_work import is_open, pages_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.payouts.account_payouts import order_id
+from chalicelib.usecases.payouts.following import PaymentsOut
+from chalicelib.usecases.payouts.sent import Sent
 from chalicelib.usecases.ports.accounts import FeeEstimate
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.rivals import by_whom, outbid
-from chalicelib.usecases.sent import Sent
-from chalicelib.usecases.sweeping import is_open, pages_of
-from chalicelib.usecases.switch import put_back, stopped
-from chalicelib.usecases.traces import traces_of
-from chalicelib.usecases.transactions.answers import Answers
-from chalicelib.usecases.transactions.payments import PaymentsOut
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Scanned, Verdicts
-from chalicelib.usecases.watching import Watch
-from chalicelib.usecases.withdrawal_steps import (
+from chalicelib.usecases.transactions.chain_cache import Answers
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.given_up import WHY, GivenUps
+from chalicelib.usecases.transactions.losses import Losses
+from chalicelib.usecases.transactions.marks import traces_of
+from chalicelib.usecases.transactions.rivals import by_whom, outbid
+from chalicelib.usecases.transactions.watching import Watch
+from chalicelib.usecases.withdrawals.fee_budget import corrected
+from chalicelib.usecases.withdrawals.steps import (
     bounced,
     catalogue_views,
     moved,

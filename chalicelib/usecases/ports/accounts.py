@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from chalicelib.domain.sightings import Lifetime
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.transactions.sightings import Lifetime
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.usecases.ports.signing import Signature, Signed
 
 
@@ -141,8 +141,8 @@ class ChainPayer(Protocol):
     def renewable(self, unsigned: str, txid: str, every_node: bool = True) -> bool:
         """Whether no node objects to a replacement of `unsigned`, whose signed form is `txid`. Where both have one nonce: always.
         Where transactions have none: once every node says that this one is past its expiry and in no block. That proves nothing by
-        itself (`usecases.losses`). Without `every_node` one that has no vote (`usecases.node_votes`) is not waited for. Raises
-        Unavailable.
+        itself (`usecases.transactions.losses`). Without `every_node` one that has no vote (`usecases.transactions.node_votes`) is
+        not waited for. Raises Unavailable.
         """
         ...
 

@@ -7,7 +7,8 @@ from typing import Protocol
 
 
 class CeilingRecords(Protocol):
-    """One number for each pool (`domain.index_pools.pool_name`). It outlives the tables, and knows no conditional write."""
+    """One number for each pool (`domain.addresses.index_pools.pool_name`). It outlives the tables, and knows no conditional
+    write."""
 
     def read(self, names: Sequence[str]) -> dict[str, int]:
         """The ceilings of up to ten pools, without those that have none. What was written a moment ago may not be seen yet.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chalicelib.domain.ids import AssetId, NetworkId
     from chalicelib.domain.ledger import JournalEntry
-    from chalicelib.domain.merchants import ApiKey
+    from chalicelib.domain.merchants.merchants import ApiKey
     from chalicelib.domain.work import OutboxRow, Work
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.usecases.ports.signing import Signature, Signed
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from chalicelib.domain.loans import Lendable
-from chalicelib.domain.sightings import Lifetime
-from chalicelib.domain.stakes import Resource
+from chalicelib.domain.transactions.sightings import Lifetime
+from chalicelib.domain.treasury.energy_loans import Lendable
+from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.usecases.ports.signing import Signature, Signed
 
 Direction = Literal["delegation", "undelegation"]

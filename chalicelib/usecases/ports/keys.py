@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from chalicelib.domain.addresses import Role, Wallet
+from chalicelib.domain.addresses.addresses import Role, Wallet
 from chalicelib.domain.ids import NetworkId, Realm
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, Unmined
-from chalicelib.domain.restores import Usage
+from chalicelib.domain.recovery.addresses import Usage
 from chalicelib.usecases.ports.failures import Unavailable
 
 
@@ -111,7 +111,8 @@ class Jury(ChainReader, Protocol):
 
     @property
     def voteless(self) -> int:
-        """How many of them have no vote at the moment: they have not answered for long (`usecases.node_votes`), nor now."""
+        """How many of them have no vote at the moment: they have not answered for long (`usecases.transactions.node_votes`), nor
+        now."""
         ...
 
     @property

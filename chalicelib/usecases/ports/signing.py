@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 
 

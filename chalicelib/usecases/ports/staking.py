@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.domain.sightings import Lifetime
-from chalicelib.domain.stakes import Resource
+from chalicelib.domain.transactions.sightings import Lifetime
+from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.usecases.ports.signing import Signature, Signed
 
 

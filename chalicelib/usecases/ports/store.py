@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.addresses.index_pools import Indexes, IndexPool
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.ids import Realm
-from chalicelib.domain.index_pools import Indexes, IndexPool
 from chalicelib.domain.work import Work, WorkKind
-from chalicelib.usecases.changes import Change
+from chalicelib.usecases.ports.changes import Change
 
 R = TypeVar("R")
 

@@ -14,19 +14,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor, Receipt
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.reconciliation import Place, Seen, Unread
-from chalicelib.domain.stakes import Stake
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances, ChainReader, SolidBalances, Stakes, every_block
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.reconciliation_open import Effects, OnTheWay, OpenWays, PlaceKey, effects, touching
-from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.reconciliation.in_flight import Effects, OnTheWay, OpenWays, PlaceKey, effects, touching
 
 MOST_AHEAD = 200
 """Blocks behind the cursor that are read for a look. A network that is further behind is not compared now."""

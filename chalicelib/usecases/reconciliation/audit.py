@@ -1,29 +1,30 @@
-"""Proves over the whole store that the books are whole: what `domain.audit` demands, read by scans. For operators and tests."""
+"""Proves over the whole store that the books are whole: what `domain.audit.rules` demands, read by scans. For operators and
+tests."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
 
-from chalicelib.domain.audit import Books, violations
-from chalicelib.domain.batches import WithdrawalBatch
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.coin_moves import CoinMove, ConsolidationQueue
-from chalicelib.domain.coins_held import HeldCoins, OwnTransaction
-from chalicelib.domain.collecting import Collecting, Collection, Distribution
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.given_up import GivenUp
-from chalicelib.domain.invoice_totals import InvoiceTotals
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.audit.rules import Books, violations
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.invoices.totals import InvoiceTotals
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
-from chalicelib.domain.merchants import Merchant
-from chalicelib.domain.moves import Move
-from chalicelib.domain.ranges import ScanRange
-from chalicelib.domain.rescans import Rescan
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.strays import StrayPayment
-from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
-from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.merchants.merchants import Merchant
+from chalicelib.domain.scanning.ranges import ScanRange
+from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.domain.stray_payments import StrayPayment
+from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.treasury.collections import Collecting, Collection, Distribution
+from chalicelib.domain.treasury.consolidations import CoinMove, ConsolidationQueue
+from chalicelib.domain.treasury.hot_utxos import HeldCoins, OwnTransaction
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord
+from chalicelib.domain.withdrawals.batches import WithdrawalBatch
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.ports.store import Store
 

@@ -13,21 +13,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.ledger import JournalEntry, WalletBalance
 from chalicelib.domain.money import Amount, format_units
 from chalicelib.domain.reconciliation import Place, Unread
-from chalicelib.usecases.changes import Beside, Post
-from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Beside, Post
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.reconciliation_looks import Looks
-from chalicelib.usecases.wallet_lookup import wallet_at
+from chalicelib.usecases.reconciliation.accounts import Looks
+from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 log = logging.getLogger(__name__)
 

@@ -11,17 +11,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
-from chalicelib.domain.moves import Move
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.domain.work import Work, WorkKind
+from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.withdrawal_steps import order_of, payout_parts
+from chalicelib.usecases.withdrawals.steps import order_of, payout_parts
 
 PlaceKey = tuple[str, AssetId, bool]
 """As `domain.reconciliation.Place.key`: address in storage form, asset, staked."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from chalicelib.domain.catalogue import Catalogue, Network
+from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.reconciliation import Comparison, ComparisonReport, Difference, DifferencesPart, ReconciliationOrder, Whole
-from chalicelib.usecases.changes import Also, Save, nothing_more
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Also, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 
 def parts_of(store: Store, report: ComparisonReport, numbers: Iterable[int]) -> list[DifferencesPart]:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_settings import collects
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.coin_settings import collects
 from chalicelib.domain.ids import AssetId, TenantId, new_id, tenant_id
 from chalicelib.domain.ledger import Balance, WalletBalance
-from chalicelib.domain.merchants import Merchant
+from chalicelib.domain.merchants.merchants import Merchant
 from chalicelib.domain.reconciliation import (
     EVERY_MS,
     MOST_TROUBLE_MS,
@@ -31,15 +31,15 @@ from chalicelib.domain.reconciliation import (
     Unread,
     owed_by,
 )
-from chalicelib.usecases.addresses import family_key
-from chalicelib.usecases.changes import Change, Conflict, Save
-from chalicelib.usecases.collect_hints import hint, open_hint
-from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.usecases.addresses.addresses import family_key
+from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.store import Span, Store
-from chalicelib.usecases.reconciliation import parts_of
-from chalicelib.usecases.reconciliation_looks import Looks
+from chalicelib.usecases.reconciliation.accounts import Looks
+from chalicelib.usecases.reconciliation.reports import parts_of
+from chalicelib.usecases.wallets.sweep_candidates import hint, open_hint
+from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 log = logging.getLogger(__name__)
 

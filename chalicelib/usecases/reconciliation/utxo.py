@@ -11,25 +11,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.coins_held import HeldCoins
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import operators
 from chalicelib.domain.reconciliation import Place, Seen, Unread
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.addresses import watched_key
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.hot_utxos import HeldCoins
+from chalicelib.domain.treasury.moves import operators
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.addresses.addresses import watched_key
+from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Listed, Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.withdrawal_steps import order_of, payout_parts
+from chalicelib.usecases.withdrawals.steps import order_of, payout_parts
 
 MOST_COINS = 5_000
 """Deposits of one address that are asked for. Of more, the address is not compared: anybody can send so many small ones."""

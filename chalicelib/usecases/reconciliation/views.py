@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from chalicelib.domain.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue
 from chalicelib.domain.ids import AssetId, NetworkId, asset_parts, network_parts
 from chalicelib.domain.money import format_units
 from chalicelib.domain.reconciliation import CoinSums, Comparison, ComparisonReport, Difference, Whole

@@ -2,8 +2,8 @@
 
 The seed gives every address there can be; which of them were used, only the chain knows. Indexes are taken in ranges of fifty by
 functions that may die, and most of them are never paid: any gap is normal. So the pool's ceiling, which is kept outside the store
-(`usecases.index_ceilings`), says below which index addresses may have been given out: all of those are asked about and watched,
-whatever the chain says. Behind it the search ends once `gap` indexes behind the highest used one are all unused.
+(`usecases.addresses.index_ceilings`), says below which index addresses may have been given out: all of those are asked about and
+watched, whatever the chain says. Behind it the search ends once `gap` indexes behind the highest used one are all unused.
 
 Networks of accounts are asked about windows of addresses. Nodes of bitcoin and litecoin know no addresses: their blocks are read
 from a height on, and compared with all those addresses.
@@ -26,23 +26,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses import Address, Watched
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import Address, Watched
+from chalicelib.domain.addresses.index_pools import IndexPool, pool_name
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_parts, new_id
-from chalicelib.domain.index_pools import IndexPool, pool_name
-from chalicelib.domain.restores import INDEXES, Restore, Usage
-from chalicelib.usecases.addresses import family_key, watched_key
-from chalicelib.usecases.changes import Change, Conflict, Save
-from chalicelib.usecases.forks import batch_blocks
-from chalicelib.usecases.hot_coins import pays_from_coins
-from chalicelib.usecases.index_ceilings import Ceilings
+from chalicelib.domain.recovery.addresses import INDEXES, Restore, Usage
+from chalicelib.usecases.addresses.addresses import family_key, watched_key
+from chalicelib.usecases.addresses.index_ceilings import Ceilings
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.keys import Deriver
 from chalicelib.usecases.ports.readers import ChainReader, Usages
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.scanning.reorganisations import batch_blocks
+from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 WINDOW = 500
 """Addresses asked about at once, and stored before the next ones are."""

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block
-from chalicelib.domain.claims import LogClaim, log_number
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.claims import LogClaim, log_number
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.deposit_blocks import add_row, note_rows
-from chalicelib.usecases.deposit_claims import Claims
+from chalicelib.usecases.deposits.blocks import add_row, note_rows
+from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, LogOrder

@@ -21,37 +21,37 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Address, Wallet, Watched
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Address, Wallet, Watched
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
-from chalicelib.domain.coins_held import OwnTransaction
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.moves import WHOLE_TRANSACTION, Move, MoveKind, move_id, move_work
-from chalicelib.domain.payout_line import payout_work
-from chalicelib.domain.put_back import Stray, Trace, stray_booked, stray_entry_id
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
-from chalicelib.usecases.addresses import watched_key
-from chalicelib.usecases.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.deposit_claims import Claims
-from chalicelib.usecases.deposits import Deposits
-from chalicelib.usecases.forks import batch_blocks
-from chalicelib.usecases.losses import Losses, has_nonces, sent_from
-from chalicelib.usecases.matching import Matcher
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.payouts import order_id
+from chalicelib.domain.recovery.point_in_time import Stray, Trace, stray_booked, stray_entry_id
+from chalicelib.domain.treasury.hot_utxos import OwnTransaction
+from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind, move_id, move_work
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.payout_line import payout_work
+from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.usecases.addresses.addresses import watched_key
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.deposits.claims import Claims
+from chalicelib.usecases.deposits.deposits import Deposits
+from chalicelib.usecases.payouts.account_payouts import order_id
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sightings import Noting
-from chalicelib.usecases.verdicts import Scanned
-from chalicelib.usecases.wallet_lookup import ROLES, retired_wallets
-from chalicelib.usecases.withdrawal_steps import catalogue_views, sent_work, stepped, waited_for
+from chalicelib.usecases.scanning.matching import Matcher
+from chalicelib.usecases.scanning.reorganisations import batch_blocks
+from chalicelib.usecases.scanning.sightings import Noting
+from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.losses import Losses, has_nonces, sent_from
+from chalicelib.usecases.wallets.lookup import ROLES, retired_wallets
+from chalicelib.usecases.withdrawals.steps import catalogue_views, sent_work, stepped, waited_for
 
 log = logging.getLogger(__name__)
 

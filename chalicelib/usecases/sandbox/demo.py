@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from chalicelib.domain.demo import DemoState
 from chalicelib.domain.errors import BusinessRule
-from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from chalicelib.domain.chain import MinedBlocks
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 BLOCKS_A_CALL = 1_000
 BLOCKS_AN_HOUR = 10_000

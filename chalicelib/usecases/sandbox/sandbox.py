@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts, tenant_parts
 from chalicelib.domain.money import MAX_DIGITS, format_units
-from chalicelib.domain.withdrawals import FINAL, Withdrawal
-from chalicelib.usecases.mining import MiningBudget
+from chalicelib.domain.withdrawals.withdrawals import FINAL, Withdrawal
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.ports.tokens import TokenFacts
+from chalicelib.usecases.sandbox.mining_budget import MiningBudget
 
 log = logging.getLogger(__name__)
 

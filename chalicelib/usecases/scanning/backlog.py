@@ -19,18 +19,18 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor
-from chalicelib.domain.ranges import ScanRange, range_work
-from chalicelib.usecases.changes import Change, Close, Conflict, Delete, Open, Save
-from chalicelib.usecases.forks import batch_blocks
+from chalicelib.domain.scanning.ranges import ScanRange, range_work
+from chalicelib.usecases.base.open_work import is_open
+from chalicelib.usecases.ports.changes import Change, Close, Conflict, Delete, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import RangeQueue
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.recording import Recorder
-from chalicelib.usecases.sweeping import is_open
+from chalicelib.usecases.scanning.recording import Recorder
+from chalicelib.usecases.scanning.reorganisations import batch_blocks
 
 log = logging.getLogger(__name__)
 

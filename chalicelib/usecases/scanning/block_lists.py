@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from chalicelib.domain.chain import BlockDeposits, DepositBlock
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.changes import Change, Save
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 MOST = 2_000
 """Ids in one part, each of some thirty bytes."""

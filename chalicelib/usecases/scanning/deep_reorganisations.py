@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, DepositBlock
-from chalicelib.domain.deposits import Deposit
-from chalicelib.usecases.block_lists import deposits_of
-from chalicelib.usecases.deposit_blocks import highest_first
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.usecases.deposits.blocks import highest_first
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, Witness
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.scanning.block_lists import deposits_of
 
 
 class Fallen(NamedTuple):

@@ -29,26 +29,26 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.balance_bookings import BalanceBooking, Reconciled, ReconcileRound, position_of
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import Move
-from chalicelib.domain.withdrawals import NonceCounter
+from chalicelib.domain.scanning.internal_transfers import BalanceBooking, Reconciled, ReconcileRound, position_of
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.domain.work import Work
-from chalicelib.usecases.addresses import family_key, watched_key
-from chalicelib.usecases.booked import Claim
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.open_invoices import AT_ONCE, next_looks
+from chalicelib.usecases.addresses.addresses import family_key, watched_key
+from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances, ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.scan import Scanner
+from chalicelib.usecases.scanning.open_invoices import AT_ONCE, next_looks
+from chalicelib.usecases.scanning.scanner import Scanner
 
 log = logging.getLogger(__name__)
 

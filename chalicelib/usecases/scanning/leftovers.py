@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block
 from chalicelib.domain.ids import derived_id
-from chalicelib.domain.rescans import Rescan, rescan_work
-from chalicelib.usecases.changes import Open, Save
+from chalicelib.domain.scanning.rescans import Rescan, rescan_work
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 PATIENCE_MS = 30 * 60 * 1000
 """For how long after its time a block that a node contradicts itself about is not passed."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.native_faces import known_face
 from chalicelib.domain.chain import Reward, Transfer
 from chalicelib.domain.ids import AssetId
-from chalicelib.domain.native_faces import known_face
-from chalicelib.usecases.addresses import watched_key
+from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 
@@ -30,8 +30,8 @@ class Matcher:
     def contracts(self) -> dict[str, Coin]:
         """The tokens of the network by the storage form of their contracts.
 
-        Without known faces of the network's own coin (`domain.native_faces`), which were registered before they were refused: what
-        they log is the native payment once more.
+        Without known faces of the network's own coin (`domain.catalogue.native_faces`), which were registered before they were
+        refused: what they log is the native payment once more.
         """
         catalogue = self._store.catalogue(self._network.realm)
         found = {

@@ -26,21 +26,21 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Cursor, Transfer, Unmined
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.crowds import AT_LEAST, MOST_TO_ONE, in_turn, shared_out
-from chalicelib.usecases.deposits import Deposits
-from chalicelib.usecases.matching import Matcher
+from chalicelib.usecases.base.fairness import AT_LEAST, MOST_TO_ONE, in_turn, shared_out
+from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Mempool
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import Each
+from chalicelib.usecases.scanning.matching import Matcher
 
 log = logging.getLogger(__name__)
 

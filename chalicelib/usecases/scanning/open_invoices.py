@@ -16,12 +16,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from chalicelib.domain.balance_bookings import Reconciled
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.scanning.internal_transfers import Reconciled
 from chalicelib.domain.work import Work
-from chalicelib.usecases.crowds import in_turn
-from chalicelib.usecases.invoices import work_key
+from chalicelib.usecases.base.fairness import in_turn
+from chalicelib.usecases.invoices.invoices import work_key
 from chalicelib.usecases.ports.store import Store
 
 AT_ONCE = 50

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.balance_bookings import POSITION
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Transfer
-from chalicelib.domain.coins_held import OwnTransaction
-from chalicelib.domain.moves import WHOLE_TRANSACTION
-from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.domain.scanning.internal_transfers import POSITION
+from chalicelib.domain.treasury.hot_utxos import OwnTransaction
+from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 
 def from_others(store: Store, network: Network, transfers: Sequence[Transfer], watched: Mapping[str, Watched]) -> list[Transfer]:

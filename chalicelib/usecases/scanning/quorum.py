@@ -10,17 +10,17 @@ from __future__ import annotations
 import logging
 from fractions import Fraction
 
-from chalicelib.domain.catalogue import AUDIT_USD, Coin, Network
+from chalicelib.domain.catalogue.catalogue import AUDIT_USD, Coin, Network
+from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.rates import Rates, RatesOf
-from chalicelib.usecases.deposit_claims import Claims
-from chalicelib.usecases.matching import Matcher
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Auditor, ChainReader, Finality, Witness
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.scanning.matching import Matcher
 
 log = logging.getLogger(__name__)
 

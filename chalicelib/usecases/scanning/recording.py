@@ -10,26 +10,26 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Reward, Transfer
-from chalicelib.domain.deposits import Deposit, deposit_id
-from chalicelib.usecases.block_lists import list_deposits
-from chalicelib.usecases.booked import Claim
-from chalicelib.usecases.crowds import AT_LEAST, in_turn, shared_out
-from chalicelib.usecases.deposit_claims import Claims
-from chalicelib.usecases.deposits import Deposits
-from chalicelib.usecases.leftovers import Leftovers
-from chalicelib.usecases.matching import Matcher
-from chalicelib.usecases.native_twins import Twins, held_of, twins_in
-from chalicelib.usecases.own_transactions import from_others
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
+from chalicelib.usecases.base.fairness import AT_LEAST, in_turn, shared_out
+from chalicelib.usecases.deposits.claims import Claims
+from chalicelib.usecases.deposits.deposits import Deposits
+from chalicelib.usecases.deposits.native_twins import Twins, held_of, twins_in
+from chalicelib.usecases.deposits.recorded_before import Claim
+from chalicelib.usecases.deposits.returned_payments import owner_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Contradiction
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.returned_payments import owner_of
-from chalicelib.usecases.rewards import tell_rewards
-from chalicelib.usecases.sightings import Noting
+from chalicelib.usecases.scanning.block_lists import list_deposits
+from chalicelib.usecases.scanning.leftovers import Leftovers
+from chalicelib.usecases.scanning.matching import Matcher
+from chalicelib.usecases.scanning.own_transactions import from_others
+from chalicelib.usecases.scanning.rewards import tell_rewards
+from chalicelib.usecases.scanning.sightings import Noting
 
 log = logging.getLogger(__name__)
 

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.deposits import Deposit
-from chalicelib.usecases.block_lists import deposits_of
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.crowds import AT_LEAST
-from chalicelib.usecases.deep_forks import DeepForks, Fallen
-from chalicelib.usecases.deposit_blocks import ensure_rows
-from chalicelib.usecases.deposits import Deposits
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.usecases.base.fairness import AT_LEAST
+from chalicelib.usecases.deposits.blocks import ensure_rows
+from chalicelib.usecases.deposits.deposits import Deposits
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.scanning.block_lists import deposits_of
+from chalicelib.usecases.scanning.deep_reorganisations import DeepForks, Fallen
 
 log = logging.getLogger(__name__)
 

@@ -13,20 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, new_id
-from chalicelib.domain.rescans import MOST_BLOCKS, Rescan, rescan_work
+from chalicelib.domain.scanning.rescans import MOST_BLOCKS, Rescan, rescan_work
 from chalicelib.domain.work import Work, time_order
-from chalicelib.usecases.changes import Also, Close, Open, Save, nothing_more
-from chalicelib.usecases.forks import batch_blocks
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.ports.changes import Also, Close, Open, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.scan import Scanner
-from chalicelib.usecases.trying import Each, until_settled
+from chalicelib.usecases.scanning.reorganisations import batch_blocks
+from chalicelib.usecases.scanning.scanner import Scanner
 
 OPEN_AT_ONCE = 20
 """Unfinished rescans of one network that a poll looks at: those that were not tried for longest."""

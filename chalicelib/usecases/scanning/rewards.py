@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Container
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block
 
 log = logging.getLogger(__name__)

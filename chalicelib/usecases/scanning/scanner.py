@@ -22,26 +22,26 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.work import Work
-from chalicelib.usecases.backlog import Backlog
-from chalicelib.usecases.booked import Claim
-from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.crowds import MOST_AT_ONCE, MOST_TO_ONE
-from chalicelib.usecases.deposits import Deposits
-from chalicelib.usecases.forks import Forks, batch_blocks
-from chalicelib.usecases.large_payments import LargePayments
-from chalicelib.usecases.leftovers import Leftovers
+from chalicelib.usecases.base.fairness import MOST_AT_ONCE, MOST_TO_ONE
+from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.deposits.deposits import Deposits
+from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.queues import RangeQueue
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.recording import Recorded, Recorder
-from chalicelib.usecases.trying import Each
+from chalicelib.usecases.scanning.backlog import Backlog
+from chalicelib.usecases.scanning.leftovers import Leftovers
+from chalicelib.usecases.scanning.quorum import LargePayments
+from chalicelib.usecases.scanning.recording import Recorded, Recorder
+from chalicelib.usecases.scanning.reorganisations import Forks, batch_blocks
 
 log = logging.getLogger(__name__)
 

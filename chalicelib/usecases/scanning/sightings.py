@@ -19,22 +19,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.coins_held import HeldCoins
-from chalicelib.domain.moves import Move
-from chalicelib.domain.sightings import Seen, Sighting, input_subject, nonce_subject, txid_subject
+from chalicelib.domain.transactions.sightings import Seen, Sighting, input_subject, nonce_subject, txid_subject
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.hot_utxos import HeldCoins
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.work import WorkKind
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.wallet_lookup import ROLES, retired_wallets
+from chalicelib.usecases.wallets.lookup import ROLES, retired_wallets
+from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 _TOGETHER = 10
 

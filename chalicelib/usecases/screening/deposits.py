@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_settings import NoFreshRate, in_usd, limit_units
-from chalicelib.domain.deposits import BELOW_MINIMUM, GREY_LISTED, Deposit
-from chalicelib.domain.invoices import Invoice
-from chalicelib.domain.rates import Rates, RatesOf
-from chalicelib.usecases.grey_list import grey_listed
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate, in_usd, limit_units
+from chalicelib.domain.catalogue.rates import Rates, RatesOf
+from chalicelib.domain.deposits.deposits import BELOW_MINIMUM, GREY_LISTED, Deposit
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.screening.grey_list import grey_listed
 
 
 class Judge:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
-from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ids import NetworkId, Realm, network_id, network_parts
-from chalicelib.usecases.changes import Also, Conflict, Delete, Save, nothing_more
+from chalicelib.domain.screening.grey_list import GreyListEntry
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Also, Conflict, Delete, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 

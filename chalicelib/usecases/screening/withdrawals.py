@@ -1,4 +1,4 @@
-"""Risk of payments: everything that is known about one is read right before it begins, and judged by `domain.risk`.
+"""Risk of payments: everything that is known about one is read right before it begins, and judged by `domain.screening.risk`.
 
 One call reads the merchant's history of the coin, the addresses that look like this one, the whitelist and whose address it is.
 The node is asked whether there is a contract only at an address that is new. What was read is saved with the payment in the
@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Context
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.catalogue import Catalogue, Network
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Catalogue, Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import asset_parts
-from chalicelib.domain.limits import DAY_MS
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.risk import Assessment, Case, Payees, PaymentHistory, RiskRules, judge, mark_of
-from chalicelib.domain.whitelist import WhitelistEntry, entry_id
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.addresses import payees_place, watched_key
-from chalicelib.usecases.changes import Change, Save
+from chalicelib.domain.screening.risk import Assessment, Case, Payees, PaymentHistory, RiskRules, judge, mark_of
+from chalicelib.domain.withdrawals.limits import DAY_MS
+from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.addresses.addresses import payees_place, watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.readers import ChainReader, Contracts
 from chalicelib.usecases.ports.store import Store
 

@@ -13,24 +13,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.addresses import Address, Watched
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Address, Watched
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, derived_id, network_parts
-from chalicelib.domain.rescans import Rescan, rescan_work
-from chalicelib.domain.strays import StrayPayment, StrayStatus, stray_work
-from chalicelib.usecases.addresses import watched_key
-from chalicelib.usecases.changes import Also, AtEpoch, Change, Open, Save, Still, nothing_more
+from chalicelib.domain.scanning.rescans import Rescan, rescan_work
+from chalicelib.domain.stray_payments import StrayPayment, StrayStatus, stray_work
+from chalicelib.usecases.addresses.addresses import watched_key
+from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Also, AtEpoch, Change, Open, Save, Still, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.stray_reading import Arrived, Reading, StrayReader
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.withdrawals import Withdrawals
+from chalicelib.usecases.stray_payments.reading import Arrived, Reading, StrayReader
+from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 _TOGETHER = 9
 """Payments stored in one transaction, beside the caller's answer."""

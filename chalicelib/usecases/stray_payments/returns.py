@@ -13,19 +13,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.errors import ServiceError
 from chalicelib.domain.ids import TenantId, asset_parts
-from chalicelib.domain.strays import StrayPayment
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.stray_payments import StrayPayment
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Close, Save
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import Each
-from chalicelib.usecases.withdrawals import Withdrawals
+from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 
 from chalicelib.domain.chain import Receipt
 from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.usecases.transactions.finality import Scanned
 
 
 class Answers:

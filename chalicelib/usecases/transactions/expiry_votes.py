@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
-from chalicelib.usecases.losses import has_nonces
-from chalicelib.usecases.node_votes import NodeVotes
-from chalicelib.usecases.verdicts import Verdicts
+from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.losses import has_nonces
+from chalicelib.usecases.transactions.node_votes import NodeVotes
 
 EveryNode = Callable[[Network, AssetId, int], bool]
 """Whether every node has to, also one that has no vote, where so many units of a coin are at stake."""

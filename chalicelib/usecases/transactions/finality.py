@@ -19,16 +19,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from chalicelib.domain.catalogue import AGREEMENT_USD, Network
+from chalicelib.domain.catalogue.catalogue import AGREEMENT_USD, Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.ids import AssetId
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.sightings import Ours, Seen, Sighting
-from chalicelib.usecases.large_payments import worth_more
+from chalicelib.domain.transactions.sightings import Ours, Seen, Sighting
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, Jury
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.scanning.quorum import worth_more
 
 log = logging.getLogger(__name__)
 

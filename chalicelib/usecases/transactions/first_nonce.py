@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import logging
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.withdrawals import NonceCounter
-from chalicelib.usecases.nonces import demand_known
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.nonces import demand_known
 
 log = logging.getLogger(__name__)
 

@@ -10,26 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.given_up import GivenKind, GivenUp, given_up_work
-from chalicelib.domain.moves import Move
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.given_up import GivenKind, GivenUp, given_up_work
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import WorkKind
-from chalicelib.usecases.changes import Open, Save, Still
-from chalicelib.usecases.losses import Losses
+from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.switch import put_back
-from chalicelib.usecases.traces import Record, traces_of
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.verdicts import Scanned, Verdicts
-from chalicelib.usecases.withdrawal_steps import order_of, payout_parts
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.losses import Losses
+from chalicelib.usecases.transactions.marks import Record, traces_of
+from chalicelib.usecases.withdrawals.steps import order_of, payout_parts
 
 MOST_REASON = 500
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.given_up import GivenUp
-from chalicelib.domain.sightings import Ours
-from chalicelib.usecases.losses import Losses
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.sightings import Ours
+from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.losses import Losses
 
 log = logging.getLogger(__name__)
 

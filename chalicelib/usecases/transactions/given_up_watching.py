@@ -19,30 +19,30 @@ from dataclasses import replace
 from functools import partial
 
 from chalicelib.domain import ledger
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.given_up import GivenUp, given_up_work
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.ledger import Balance, JournalEntry
-from chalicelib.domain.moves import Move, move_work
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.sightings import Seen
-from chalicelib.domain.stakes import Stake, stake_work
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.transactions.given_up import GivenUp, given_up_work
+from chalicelib.domain.transactions.sightings import Seen
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.moves import Move, move_work
+from chalicelib.domain.treasury.stakes import Stake, stake_work
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.losses import Losses, has_nonces
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.traces import Record, traces_of
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Scanned, Verdicts
-from chalicelib.usecases.withdrawal_steps import catalogue_views, moved, order_of, sent_work, stepped
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.losses import Losses, has_nonces
+from chalicelib.usecases.transactions.marks import Record, traces_of
+from chalicelib.usecases.withdrawals.steps import catalogue_views, moved, order_of, sent_work, stepped
 
 log = logging.getLogger(__name__)
 

@@ -19,13 +19,13 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.sightings import Lifetime, Ours, Seen, Sighting, by_inputs, by_lifetime, by_nonce, met
-from chalicelib.domain.stakes import Stake
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.sightings import Lifetime, Ours, Seen, Sighting, by_inputs, by_lifetime, by_nonce, met
+from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.verdicts import Scanned, scanned_so_far
+from chalicelib.usecases.transactions.finality import Scanned, scanned_so_far
 
 log = logging.getLogger(__name__)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.moves import Move
-from chalicelib.domain.sightings import Ours, by_inputs, by_nonce, txid_subject
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.losses import has_nonces
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.sightings import Ours, by_inputs, by_nonce, txid_subject
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.transactions.losses import has_nonces
 
 Record = PaymentOrder | Move | Stake | Bundle | CoinMove
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.node_silence import Contact, NodeSilence
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.node_silence import Contact, NodeSilence
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader, Jury
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.withdrawals import NonceCounter
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.failures import Unavailable
 

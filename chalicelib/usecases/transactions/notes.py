@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chalicelib.domain.asking import covered
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.sightings import Ours, Seen, Sighting, met
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.rounds import covered
+from chalicelib.domain.transactions.sightings import Ours, Seen, Sighting, met
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.usecases.transactions.finality import Scanned
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.moves import Move
-from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.withdrawal_steps import order_of, payout_parts
+from chalicelib.usecases.withdrawals.steps import order_of, payout_parts
 
 
 def open_nonces(store: Store, network: Network, address: str) -> Iterator[int]:

@@ -6,20 +6,20 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
-from chalicelib.domain.renewals import RenewalRules, Signed
-from chalicelib.domain.sightings import Ours
-from chalicelib.domain.withdrawals import Priority, Usurped
-from chalicelib.usecases.losses import Losses, has_nonces, sent_from
-from chalicelib.usecases.note_gaps import NoteGaps
-from chalicelib.usecases.open_nonces import open_nonces
+from chalicelib.domain.transactions.replacements import RenewalRules, Signed
+from chalicelib.domain.transactions.sightings import Ours
+from chalicelib.domain.withdrawals.withdrawals import Priority, Usurped
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.rivals import mined_beside
-from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.losses import Losses, has_nonces, sent_from
+from chalicelib.usecases.transactions.open_nonces import open_nonces
+from chalicelib.usecases.transactions.rivals import mined_beside
+from chalicelib.usecases.transactions.sighting_gaps import NoteGaps
 
 log = logging.getLogger(__name__)
 

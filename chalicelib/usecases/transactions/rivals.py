@@ -6,10 +6,10 @@ says no more than whose the other one is, for alarms, and that the payment is no
 
 from __future__ import annotations
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.moves import Move, move_id
-from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.domain.treasury.moves import Move, move_id
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader

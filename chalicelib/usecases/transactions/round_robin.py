@@ -1,8 +1,8 @@
 """Turns among what is out: what is due first, beside it a round over all the rest. Whatever was not reached comes first next time.
 
 A run has some seconds, and a node may take a tenth of one for each answer. So nothing is asked about in every poll without a reason
-(`domain.asking`), and a run that is cut short stores where: the next one goes on there, in a process of its own. Every other look
-at what is due is at the next merchant's first, so that one of whom hundreds are due holds up no other.
+(`domain.transactions.rounds`), and a run that is cut short stores where: the next one goes on there, in a process of its own.
+Every other look at what is due is at the next merchant's first, so that one of whom hundreds are due holds up no other.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
 
-from chalicelib.domain.asking import AskingRound, place_of, turned
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.rounds import AskingRound, place_of, turned
 from chalicelib.domain.work import Work, WorkKind
-from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.crowds import in_turn
+from chalicelib.usecases.base.fairness import in_turn
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 

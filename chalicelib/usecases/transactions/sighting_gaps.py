@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import derived_id
-from chalicelib.domain.rescans import MOST_BLOCKS, Rescan, rescan_work
-from chalicelib.usecases.changes import Conflict, Open, Save
+from chalicelib.domain.scanning.rescans import MOST_BLOCKS, Rescan, rescan_work
+from chalicelib.usecases.ports.changes import Conflict, Open, Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.usecases.transactions.finality import Scanned
 
 _FURTHER = 2
 """How many times further back than seems needed is looked: blocks may come faster than the network's stored block time."""

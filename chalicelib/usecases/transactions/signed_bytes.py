@@ -6,7 +6,7 @@ altered; the signature of the wallet's own key can not have been (money rules 5 
 
 from __future__ import annotations
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chalicelib.domain.asking import FIRST_MS, place_of
-from chalicelib.domain.sightings import Ours, Seen
+from chalicelib.domain.transactions.rounds import FIRST_MS, place_of
+from chalicelib.domain.transactions.sightings import Ours, Seen
 from chalicelib.domain.work import Work
 from chalicelib.usecases.transactions.notes import Notes
 

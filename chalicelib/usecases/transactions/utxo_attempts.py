@@ -7,24 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol, TypeVar
 
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.sightings import by_inputs
+from chalicelib.domain.transactions.sightings import by_inputs
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.given_up import GivenUps
-from chalicelib.usecases.losses import Losses
-from chalicelib.usecases.note_gaps import NoteGaps
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.answers import Answers
+from chalicelib.usecases.transactions.chain_cache import Answers
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.given_up import GivenUps
+from chalicelib.usecases.transactions.losses import Losses
+from chalicelib.usecases.transactions.sighting_gaps import NoteGaps
 from chalicelib.usecases.transactions.sorting import Out
-from chalicelib.usecases.verdicts import Scanned, Verdicts
 
 log = logging.getLogger(__name__)
 

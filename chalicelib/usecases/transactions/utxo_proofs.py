@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from chalicelib.domain.addresses import RetiredWallet, Role, Wallet
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.coins_held import HeldCoin
-from chalicelib.usecases.bundle_parts import spelled
-from chalicelib.usecases.changes import Still
+from chalicelib.domain.addresses.addresses import RetiredWallet, Role, Wallet
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.hot_utxos import HeldCoin
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.usecases.payouts.bundle_members import spelled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Still
 from chalicelib.usecases.ports.coins import CoinPayer, Unspent
 from chalicelib.usecases.ports.store import Store
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.work import Work, WorkKind
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.transactions.answers import Answers
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.transactions.chain_cache import Answers
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 
 
 class Watch:

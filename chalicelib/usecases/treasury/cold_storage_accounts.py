@@ -12,24 +12,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.addresses import Role, Wallet
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Role, Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import PERCENTAGE, NoFreshRate, collects, distributes
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.coin_settings import PERCENTAGE, NoFreshRate, collects, distributes
-from chalicelib.domain.collecting import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import Move, MoveKind, move_id
-from chalicelib.domain.payout_line import Taken
-from chalicelib.usecases.changes import Change, Save
-from chalicelib.usecases.collect_fees import MoveFees
-from chalicelib.usecases.move_planning import planned
-from chalicelib.usecases.open_payouts import MOST_ADDED_UP, needed_by_payouts
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.treasury.collections import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
+from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
+from chalicelib.domain.withdrawals.payout_line import Taken
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import Each, until_settled
+from chalicelib.usecases.treasury.collection.fees import MoveFees
+from chalicelib.usecases.treasury.moves.planning import planned
+from chalicelib.usecases.withdrawals.open_payouts import MOST_ADDED_UP, needed_by_payouts
 
 log = logging.getLogger(__name__)
 

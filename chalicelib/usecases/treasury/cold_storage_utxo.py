@@ -11,9 +11,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_moves import (
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import PERCENTAGE, NoFreshRate, limit_units
+from chalicelib.domain.catalogue.rates import RatesOf
+from chalicelib.domain.ids import new_id
+from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.treasury.collections import fee_share_exceeds, hot_part
+from chalicelib.domain.treasury.consolidations import (
     CoinMove,
     CoinMoveKind,
     MovedCoin,
@@ -21,24 +26,19 @@ from chalicelib.domain.coin_moves import (
     coin_move_command,
     coin_move_work,
 )
-from chalicelib.domain.coin_settings import PERCENTAGE, NoFreshRate, limit_units
-from chalicelib.domain.coins_held import MOST_INPUTS, HeldCoins
-from chalicelib.domain.collecting import fee_share_exceeds, hot_part
-from chalicelib.domain.ids import new_id
-from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.rates import RatesOf
-from chalicelib.usecases.bundle_parts import same_place
-from chalicelib.usecases.changes import Change, Open, Save
-from chalicelib.usecases.coin_move_parts import attempt_of, open_moves, unspent_of
-from chalicelib.usecases.hot_coins import coins_of
-from chalicelib.usecases.open_payouts import needed_by_payouts
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, HeldCoins
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.payouts.bundle_members import same_place
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.treasury.consolidation.parts import attempt_of, open_moves, unspent_of
+from chalicelib.usecases.wallets.utxos import coins_of
+from chalicelib.usecases.withdrawals.open_payouts import needed_by_payouts
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """An operator's own empty transaction on the nonce of one open payment, which ends what no sighting ends (money rule 13).
 
-It is a filler (`domain/moves.py`): one unit from the wallet to itself, at a fee that nodes take in place of every attempt of the
-payment. The payment stays open and is not replaced beside it. One nonce is used once, so one of two things follows:
+It is a filler (`domain/treasury/moves.py`): one unit from the wallet to itself, at a fee that nodes take in place of every attempt
+of the payment. The payment stays open and is not replaced beside it. One nonce is used once, so one of two things follows:
 
 * the filler is mined: it is met with the payment's nonce, and deeper than reorganisations the payment is lost as to any other
   transaction (`losses`), and given back;
@@ -14,24 +14,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.moves import Move, move_command, move_work
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.changes import Open, Save
-from chalicelib.usecases.giving_up import MOST_REASON, located
-from chalicelib.usecases.losses import Losses, has_nonces
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.treasury.moves import Move, move_command, move_work
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.rivals import filler_id, filler_over, rival_bytes
-from chalicelib.usecases.switch import put_back
-from chalicelib.usecases.traces import traces_of
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.verdicts import Verdicts
-from chalicelib.usecases.wallet_lookup import wallet_at
+from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.give_up import MOST_REASON, located
+from chalicelib.usecases.transactions.losses import Losses, has_nonces
+from chalicelib.usecases.transactions.marks import traces_of
+from chalicelib.usecases.transactions.rivals import filler_id, filler_over, rival_bytes
+from chalicelib.usecases.wallets.lookup import wallet_at
 
 ALLOWED = "named is a withdrawal (wd_...) that is signed, in no block and open"
 

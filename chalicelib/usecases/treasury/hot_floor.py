@@ -9,18 +9,18 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_settings import NoFreshRate, limit_units
-from chalicelib.domain.collecting import Distribution
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate, limit_units
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.rates import RatesOf
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.coin_move_parts import open_moves
-from chalicelib.usecases.hot_coins import pays_from_coins
+from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.treasury.consolidation.parts import open_moves
+from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 log = logging.getLogger(__name__)
 

@@ -1,33 +1,33 @@
 """What an operator does about nonces of an address that the chain waits for and nothing of ours has.
 
 An address can begin with a nonce that nodes made up, or lose records that had one: whatever is signed behind such a gap is never
-mined. Each missing nonce is used by a *filler* (`domain/moves.py`), one unit from the address to itself; a deposit address gets the
-native coins for their fees from the hot wallet. Safe to repeat: what is there already is not made again.
+mined. Each missing nonce is used by a *filler* (`domain/treasury/moves.py`), one unit from the address to itself; a deposit
+address gets the native coins for their fees from the hot wallet. Safe to repeat: what is there already is not made again.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.addresses import Address, Wallet, Watched
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.collecting import topup_units
+from chalicelib.domain.addresses.addresses import Address, Wallet, Watched
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import Move, MoveKind, move_command, move_id, move_work
-from chalicelib.domain.withdrawals import NonceCounter
-from chalicelib.usecases.addresses import watched_key
-from chalicelib.usecases.changes import Open, Save
-from chalicelib.usecases.first_nonce import agreed_nonce
-from chalicelib.usecases.move_checks import MoveChecks
-from chalicelib.usecases.move_planning import planned
-from chalicelib.usecases.open_nonces import open_nonces
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.treasury.collections import topup_units
+from chalicelib.domain.treasury.moves import Move, MoveKind, move_command, move_id, move_work
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.addresses.addresses import watched_key
+from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.wallet_lookup import wallet_at
+from chalicelib.usecases.transactions.first_nonce import agreed_nonce
+from chalicelib.usecases.transactions.open_nonces import open_nonces
+from chalicelib.usecases.treasury.moves.checks import MoveChecks
+from chalicelib.usecases.treasury.moves.planning import planned
+from chalicelib.usecases.wallets.lookup import wallet_at
 
 MOST = 10
 """Nonces that are filled at once: their fees are less than a top-up may be."""

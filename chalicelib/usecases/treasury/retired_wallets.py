@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from chalicelib.domain.addresses import RetiredWallet
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.addresses.addresses import RetiredWallet
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
-from chalicelib.domain.moves import AT_REST, Move
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.treasury.moves import AT_REST, Move
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import WorkKind
+from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.withdrawal_steps import payout_parts
+from chalicelib.usecases.withdrawals.steps import payout_parts
 
 
 @dataclass(frozen=True, slots=True)

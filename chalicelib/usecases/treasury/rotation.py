@@ -18,32 +18,32 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from chalicelib.domain.addresses import OnChain, RetiredWallet, Wallet
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import OnChain, RetiredWallet, Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate, limit_units
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.coin_settings import NoFreshRate, limit_units
-from chalicelib.domain.collecting import topup_units
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import Move, MoveKind, move_id
-from chalicelib.domain.rates import RatesOf
-from chalicelib.usecases.begun import Begun, UnderWay
-from chalicelib.usecases.bundle_parts import bundle_work
-from chalicelib.usecases.changes import Change, Close, Open, Save, Still
-from chalicelib.usecases.coin_move_parts import open_moves
-from chalicelib.usecases.collect_fees import MoveFees
-from chalicelib.usecases.hot_coins import coins_of, pays_from_coins
-from chalicelib.usecases.move_planning import planned
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.treasury.collections import topup_units
+from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.payouts.bundle_members import bundle_work
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.wallet_lookup import ROLES, retired_wallets
+from chalicelib.usecases.treasury.collection.fees import MoveFees
+from chalicelib.usecases.treasury.consolidation.parts import open_moves
+from chalicelib.usecases.treasury.moves.planning import planned
+from chalicelib.usecases.treasury.retired_wallets import Begun, UnderWay
+from chalicelib.usecases.wallets.lookup import ROLES, retired_wallets
+from chalicelib.usecases.wallets.utxos import coins_of, pays_from_coins
 
 log = logging.getLogger(__name__)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.addresses import SERVICE_TYPE, Address, RetiredWallet, Role, Wallet
+from chalicelib.domain.addresses.addresses import SERVICE_TYPE, Address, RetiredWallet, Role, Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.changes import Change, Open, Save
+from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.store import Store
 
 ROLES: tuple[Role, ...] = ("hot", "collector", "cold")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from chalicelib.domain.addresses import Observed, OnChain, Role, Wallet
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.hot_coins import coins_of, pays_from_coins
+from chalicelib.domain.addresses.addresses import Observed, OnChain, Role, Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.wallet_lookup import ROLES
+from chalicelib.usecases.wallets.lookup import ROLES
+from chalicelib.usecases.wallets.utxos import coins_of, pays_from_coins
 
 log = logging.getLogger(__name__)
 

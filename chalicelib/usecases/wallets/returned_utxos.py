@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chalicelib.domain.bundles import Bundle
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.coins_held import HeldCoin
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.hot_utxos import HeldCoin
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
 
 
 def as_they_stand(store: Store, network: Network, coins: Sequence[HeldCoin]) -> list[HeldCoin]:

@@ -14,23 +14,32 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from chalicelib.domain.addresses import CUSTODY_SHOWN, SERVICE_TYPE, Address, Observed, RetiredWallet, Role, Wallet, Watched
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_settings import distributes
-from chalicelib.domain.collecting import Distribution
+from chalicelib.domain.addresses.addresses import (
+    CUSTODY_SHOWN,
+    SERVICE_TYPE,
+    Address,
+    Observed,
+    RetiredWallet,
+    Role,
+    Wallet,
+    Watched,
+)
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import distributes
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import AssetId, TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.usecases.addresses import family_key, watched_key
-from chalicelib.usecases.changes import Also, Change, Conflict, Save, nothing_more
+from chalicelib.domain.treasury.collections import Distribution
+from chalicelib.usecases.addresses.addresses import family_key, watched_key
+from chalicelib.usecases.base.kill_switch import untouched
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.views import Holdings
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Also, Change, Conflict, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.keys import WalletKeys
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.switch import untouched
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import Holdings
-from chalicelib.usecases.wallet_lookup import retired_wallets, retiring
+from chalicelib.usecases.wallets.lookup import retired_wallets, retiring
 
 log = logging.getLogger(__name__)
 

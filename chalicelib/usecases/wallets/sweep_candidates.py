@@ -5,16 +5,16 @@ A hint is open work and nothing else: it may be there twice over time, late, or 
 
 from __future__ import annotations
 
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_settings import collects
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import collects
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId, asset_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.work import Command, Work
-from chalicelib.usecases.changes import Conflict, Open
-from chalicelib.usecases.hot_coins import pays_from_coins
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Conflict, Open
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 
 def hint_work(network: NetworkId, id: str) -> Work:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coins_held import HeldCoin, HeldCoins
-from chalicelib.domain.deposits import Deposit
-from chalicelib.usecases.changes import Change, Save
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.treasury.hot_utxos import HeldCoin, HeldCoins
+from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.wallet_lookup import wallet_at
+from chalicelib.usecases.wallets.lookup import wallet_at
 
 
 def pays_from_coins(network: Network) -> bool:

@@ -1,7 +1,7 @@
 """One attempt of a webhook delivery, and what becomes of the delivery by it. Touches webhooks, events and work only.
 
 At least once: an attempt is recorded after it was made, so a crash in between repeats it. Who may make one is decided by the
-endpoint's turn (`usecases/turns.py`).
+endpoint's turn (`usecases/webhooks/leases.py`).
 """
 
 from __future__ import annotations
@@ -12,17 +12,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from chalicelib.domain.deliveries import Attempt, Delivery, beginning, delivery_key, delivery_work, outlived, retry_after_seconds
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.turns import REST_SECONDS
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, signature_headers
+from chalicelib.domain.webhooks.deliveries import (
+    Attempt,
+    Delivery,
+    beginning,
+    delivery_key,
+    delivery_work,
+    outlived,
+    retry_after_seconds,
+)
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, signature_headers
+from chalicelib.domain.webhooks.leases import REST_SECONDS
 from chalicelib.domain.work import Work
-from chalicelib.usecases import message_chains
-from chalicelib.usecases.changes import Absent, Change, Close, Conflict, Open, Save, Still
-from chalicelib.usecases.notices import Notices
+from chalicelib.usecases.base import message_chains
+from chalicelib.usecases.ports.changes import Absent, Change, Close, Conflict, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhook_secrets import UNREADABLE
+from chalicelib.usecases.webhooks.notices import Notices
+from chalicelib.usecases.webhooks.signing_secrets import UNREADABLE
 
 log = logging.getLogger(__name__)
 

@@ -25,16 +25,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from chalicelib.domain.deliveries import due_of, line_parts
-from chalicelib.domain.turns import SweepCursor
-from chalicelib.domain.webhooks import WebhookEndpoint
+from chalicelib.domain.webhooks.deliveries import due_of, line_parts
+from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
+from chalicelib.domain.webhooks.leases import SweepCursor
 from chalicelib.domain.work import HELD, LANES, Work, time_order
-from chalicelib.usecases.changes import Absent, Change, Close, Conflict, Save, Still
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.ports.changes import Absent, Change, Close, Conflict, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Page, Span, Store
-from chalicelib.usecases.sweeping import pages_of
 
 log = logging.getLogger(__name__)
 

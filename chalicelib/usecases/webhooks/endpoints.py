@@ -1,4 +1,5 @@
-"""Webhook endpoints: registering, reading, changing, removing. Deliveries that merchants ask for: `usecases/redelivery.py`.
+"""Webhook endpoints: registering, reading, changing, removing. Deliveries that merchants ask for:
+`usecases/webhooks/redelivery.py`.
 
 Touches webhooks, events and work only. A secret leaves in the answers of `register` and `rotate_secret` alone; what is stored is
 sealed, and nothing here can open it.
@@ -12,14 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import cast
 
-from chalicelib.domain.deliveries import unheld_work
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
-from chalicelib.domain.events import names_problem
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.merchants import Tally
-from chalicelib.domain.turns import Turn
-from chalicelib.domain.webhook_urls import has_credentials, url_problems
-from chalicelib.domain.webhooks import (
+from chalicelib.domain.merchants.merchants import Tally
+from chalicelib.domain.webhooks.deliveries import unheld_work
+from chalicelib.domain.webhooks.endpoints import (
     MAX_ENDPOINTS,
     EndpointStatus,
     EventRecord,
@@ -27,14 +25,17 @@ from chalicelib.domain.webhooks import (
     new_secret,
     secret_problem,
 )
-from chalicelib.usecases.changes import Also, Change, Close, Delete, Open, Save, nothing_more
+from chalicelib.domain.webhooks.events import names_problem
+from chalicelib.domain.webhooks.leases import Turn
+from chalicelib.domain.webhooks.urls import has_credentials, url_problems
+from chalicelib.usecases.base.open_work import is_open
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Also, Change, Close, Delete, Open, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.secrets import Sealer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import is_open
-from chalicelib.usecases.trying import until_settled
 
 log = logging.getLogger(__name__)
 

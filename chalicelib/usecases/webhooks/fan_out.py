@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chalicelib.domain.deliveries import Delivery, delivery_work
-from chalicelib.domain.webhooks import EventRecord
-from chalicelib.usecases.changes import Change, Conflict, Open, Save
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_work
+from chalicelib.domain.webhooks.endpoints import EventRecord
+from chalicelib.usecases.ports.changes import Change, Conflict, Open, Save
 from chalicelib.usecases.ports.store import Store
 
 _MAX_CHANGES = 10

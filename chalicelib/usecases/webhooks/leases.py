@@ -17,21 +17,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
 
-from chalicelib.domain.deliveries import Delivery, delivery_key, delivery_work, due_of, line_of
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.turns import DISABLED_AFTER_MS, EARLY_MS, FAILING_AFTER, SLOW_WAVE_MS, TURN_MS, WAVE, Turn
-from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_key, delivery_work, due_of, line_of
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.leases import DISABLED_AFTER_MS, EARLY_MS, FAILING_AFTER, SLOW_WAVE_MS, TURN_MS, WAVE, Turn
 from chalicelib.domain.work import HELD, Work, held_order, time_order
-from chalicelib.usecases.changes import Change, Conflict, Save
-from chalicelib.usecases.deliveries import Deliveries, Sent
-from chalicelib.usecases.notices import well_again
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.secrets import Opener
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.webhook_secrets import opened
+from chalicelib.usecases.webhooks.deliveries import Deliveries, Sent
+from chalicelib.usecases.webhooks.notices import well_again
+from chalicelib.usecases.webhooks.signing_secrets import opened
 
 log = logging.getLogger(__name__)
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from chalicelib.domain.deliveries import unheld_work
 from chalicelib.domain.ids import Realm, tenant_parts
-from chalicelib.domain.turns import FAILING_TOLD_MS
-from chalicelib.domain.webhooks import WebhookEndpoint
+from chalicelib.domain.webhooks.deliveries import unheld_work
+from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
+from chalicelib.domain.webhooks.leases import FAILING_TOLD_MS
 from chalicelib.domain.work import NOTICE
-from chalicelib.usecases.changes import Change, Open, Save
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.webhook_views import noticed_view
+from chalicelib.usecases.webhooks.views import noticed_view
 
 
 class Notices:
     """`clock_of` gives the time of a realm: events bear it, so that they stand in order among those of their realm. Everything
-    else about endpoints and deliveries is on the machines' time (`usecases/realm_time.py`)."""
+    else about endpoints and deliveries is on the machines' time (`usecases/base/realm_time.py`)."""
 
     def __init__(self, clock_of: Callable[[Realm], Clock]) -> None:
         self._clock_of = clock_of

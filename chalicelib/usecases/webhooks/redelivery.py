@@ -1,6 +1,6 @@
 """Deliveries that merchants read and ask for: a test event, one delivery once more, and all of a time.
 
-The last is a job: this makes its record and its obligation, `usecases/redelivery_run.py` carries it out. Touches webhooks,
+The last is a job: this makes its record and its obligation, `usecases/webhooks/redelivery_run.py` carries it out. Touches webhooks,
 events and work only.
 """
 
@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_id, delivery_work
 from chalicelib.domain.errors import BusinessRule, NotFound
-from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.redelivery import (
+from chalicelib.domain.times import iso
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_id, delivery_work
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.events import Event
+from chalicelib.domain.webhooks.leases import EARLY_MS, Turn
+from chalicelib.domain.webhooks.redelivery import (
     KEPT_MS,
     MOST_JOBS,
     LatestRedelivery,
@@ -24,16 +27,13 @@ from chalicelib.domain.redelivery import (
     made_again,
     redelivery_work,
 )
-from chalicelib.domain.times import iso
-from chalicelib.domain.turns import EARLY_MS, Turn
-from chalicelib.domain.webhooks import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint, event_record
-from chalicelib.usecases.changes import Also, Change, Close, Open, Save, Still, nothing_more
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Also, Change, Close, Open, Save, Still, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.webhook_views import as_it_goes
-from chalicelib.usecases.webhooks import endpoint_and_turn, endpoint_of, wake
+from chalicelib.usecases.webhooks.endpoints import endpoint_and_turn, endpoint_of, wake
+from chalicelib.usecases.webhooks.views import as_it_goes
 
 _MOST_FOLLOWED = 50
 """Deliveries of one event to one endpoint that are looked up one after the other."""

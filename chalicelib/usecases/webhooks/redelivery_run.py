@@ -12,19 +12,19 @@ import logging
 from functools import partial
 from typing import Literal
 
-from chalicelib.domain.deliveries import Delivery, delivery_id
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.redelivery import PAGE, RedeliveryJob, Seen, fresh, job_of, made_again, needs_none, redelivery_work
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_id
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.redelivery import PAGE, RedeliveryJob, Seen, fresh, job_of, made_again, needs_none, redelivery_work
 from chalicelib.domain.work import LANES, Work
-from chalicelib.usecases.changes import Change, Close, Save, Still
-from chalicelib.usecases.delivery_making import Made, make
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Change, Close, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Page, Span, Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.webhooks import wake
+from chalicelib.usecases.webhooks.endpoints import wake
+from chalicelib.usecases.webhooks.fan_out import Made, make
 
 log = logging.getLogger(__name__)
 

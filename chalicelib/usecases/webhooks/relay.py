@@ -10,18 +10,18 @@ import logging
 import random
 from dataclasses import dataclass
 
-from chalicelib.domain.deliveries import Delivery, delivery_for
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks import WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for
+from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
 from chalicelib.domain.work import LANES, Command, OutboxRow, Work, outbox_work, time_order
-from chalicelib.usecases.changes import Close, Conflict, Delete
-from chalicelib.usecases.collect_hints import open_hint
-from chalicelib.usecases.delivery_making import make
+from chalicelib.usecases.ports.changes import Close, Conflict, Delete
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.webhooks import endpoints_of
+from chalicelib.usecases.wallets.sweep_candidates import open_hint
+from chalicelib.usecases.webhooks.endpoints import endpoints_of
+from chalicelib.usecases.webhooks.fan_out import make
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class Relay:
         random.shuffle(lanes)
         for lane in lanes:
             old = self._store.open_work("outbox", lane, upto=time_order(start - SWEEP_AGE_MS), limit=SWEEP_LIMIT)
-            # Rows of the test realm bear its own time, which may be ahead (`usecases.clocks`): nobody can say how old they are.
+            # Rows of the test realm bear its own time, which may be ahead (`usecases.base.clock`): nobody can say how old they are.
             ahead = Work("outbox", lane, time_order(start + SWEEP_AGE_MS), "")
             for work in old + self._store.open_work("outbox", lane, after=ahead, limit=SWEEP_LIMIT):
                 if self._clock.now_ms() - start > SWEEP_MS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from chalicelib.domain.webhooks import WebhookEndpoint
+from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
 from chalicelib.usecases.ports.secrets import NotOurs, Opener
 
 log = logging.getLogger(__name__)

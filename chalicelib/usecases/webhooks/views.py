@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 from typing import Any, cast
 
-from chalicelib.domain.deliveries import Attempt, Delivery
-from chalicelib.domain.redelivery import RedeliveryJob
 from chalicelib.domain.times import iso
-from chalicelib.domain.turns import Turn
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
-from chalicelib.usecases.views import without_none
+from chalicelib.domain.webhooks.deliveries import Attempt, Delivery
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.leases import Turn
+from chalicelib.domain.webhooks.redelivery import RedeliveryJob
+from chalicelib.usecases.base.views import without_none
 
 
 def endpoint_view(endpoint: WebhookEndpoint, now: int, turn: Turn | None = None) -> dict[str, Any]:

@@ -11,22 +11,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from chalicelib.domain.approvals import Approval, ApprovalRequest, ApprovalSignature, Signer, rejection_text
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, network_parts, tenant_parts
-from chalicelib.domain.payout_line import payout_work, ready_order
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.approvals import Approval, ApprovalRequest, ApprovalSignature, Signer, rejection_text
+from chalicelib.domain.withdrawals.payout_line import payout_work, ready_order
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.encoding.ed25519 import read_bytes, verify
-from chalicelib.usecases.changes import Open, Save
-from chalicelib.usecases.grey_list import grey_listed
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Page, Store
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import Views
-from chalicelib.usecases.withdrawal_steps import (
+from chalicelib.usecases.screening.grey_list import grey_listed
+from chalicelib.usecases.withdrawals.steps import (
     catalogue_views,
     fees_request_id,
     given_back,
@@ -36,7 +36,7 @@ from chalicelib.usecases.withdrawal_steps import (
     purse_of,
     waited_for,
 )
-from chalicelib.usecases.withdrawals import Withdrawals
+from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 MOST_LISTED = 1000
 REJECTED = "rejected"

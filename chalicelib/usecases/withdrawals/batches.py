@@ -6,18 +6,18 @@ import logging
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from chalicelib.domain.batches import WithdrawalBatch, batch_parts, batch_work
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.batches import WithdrawalBatch, batch_parts, batch_work
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work, time_order
-from chalicelib.usecases.changes import Change, Close, Conflict
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.open_work import is_open, pages_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.ports.changes import Change, Close, Conflict
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import is_open, pages_of
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.views import Views
-from chalicelib.usecases.withdrawal_steps import begun
+from chalicelib.usecases.withdrawals.steps import begun
 
 log = logging.getLogger(__name__)
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.fee_budget import DAY_MS, Borne, FeeBudget, FeesBorne, micros_of
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts
-from chalicelib.domain.rates import RatesOf
-from chalicelib.domain.withdrawal_fees import operators_part
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.changes import Change, Save
+from chalicelib.domain.withdrawals.fee_budget import DAY_MS, Borne, FeeBudget, FeesBorne, micros_of
+from chalicelib.domain.withdrawals.fees import operators_part
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
-from chalicelib.domain.batches import WithdrawalBatch, batch_parts
 from chalicelib.domain.ids import NetworkId, asset_parts
-from chalicelib.domain.payout_line import Taken, taken_by
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.batches import WithdrawalBatch, batch_parts
+from chalicelib.domain.withdrawals.payout_line import Taken, taken_by
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.base.open_work import PAGE, pages_of
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import PAGE, pages_of
-from chalicelib.usecases.withdrawal_steps import payout_parts
+from chalicelib.usecases.withdrawals.steps import payout_parts
 
 MOST_ADDED_UP = 100_000
 """Open payouts, and batches, that one look reads: some 12 read units and one call for each 200 payouts."""

@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
 from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.payout_line import IDLE_MS, READY, PayoutLine, aside_order, behind, merchant_in, payout_work
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.payout_line import IDLE_MS, READY, PayoutLine, aside_order, behind, merchant_in, payout_work
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Close, Conflict, Save
+from chalicelib.usecases.base.open_work import PAGE, is_open
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Close, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import PAGE, is_open
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.withdrawal_steps import moved_in_line, payout_parts
+from chalicelib.usecases.withdrawals.steps import moved_in_line, payout_parts
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ from itertools import chain
 from typing import Generic, TypeVar
 
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.payout_line import (
+from chalicelib.domain.webhooks.leases import SweepCursor
+from chalicelib.domain.withdrawals.payout_line import (
     BEFORE_LINES,
     BEGUN,
     IDLE_MS,
@@ -29,18 +30,17 @@ from chalicelib.domain.payout_line import (
     ready_order,
     time_in,
 )  # fmt: skip
-from chalicelib.domain.turns import SweepCursor
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.crowds import in_turn
-from chalicelib.usecases.payout_line import parts
+from chalicelib.usecases.base.fairness import in_turn
+from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.open_work import PAGE
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import PAGE
-from chalicelib.usecases.switch import stopped
-from chalicelib.usecases.withdrawal_steps import line_command, moved_in_line, payout_command, payout_parts
+from chalicelib.usecases.withdrawals.payout_line import parts
+from chalicelib.usecases.withdrawals.steps import line_command, moved_in_line, payout_command, payout_parts
 
 log = logging.getLogger(__name__)
 

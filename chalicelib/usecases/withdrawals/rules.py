@@ -9,26 +9,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.domain.addresses import Wallet, Watched
-from chalicelib.domain.approvals import Approval, ApprovalReason
-from chalicelib.domain.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.addresses.addresses import Wallet, Watched
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
+from chalicelib.domain.catalogue.coin_settings import in_usd, limit_units
+from chalicelib.domain.catalogue.rates import STALE_MS, Rates, RatesOf
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.coin_settings import in_usd, limit_units
 from chalicelib.domain.errors import BusinessRule, DailyLimitExceeded, InsufficientBalance, InvalidAddress, InvalidParameter
-from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ids import TenantId, network_parts
 from chalicelib.domain.ledger import Balance
-from chalicelib.domain.limits import DAY_MS, MONTH_MS, MOST_OWN, Paid, PayeeSpent, Spent, used, window_of, with_payments
-from chalicelib.domain.merchant_settings import MerchantSettings
+from chalicelib.domain.merchants.settings import MerchantSettings
 from chalicelib.domain.money import format_units
-from chalicelib.domain.rates import STALE_MS, Rates, RatesOf
-from chalicelib.domain.whitelist import WhitelistEntry, entry_id, limit_of
-from chalicelib.domain.withdrawal_fees import SAME_COIN, Charge, in_coin, rate_text
-from chalicelib.domain.withdrawals import Priority, fee_at
-from chalicelib.usecases.addresses import watched_key
+from chalicelib.domain.screening.grey_list import GreyListEntry
+from chalicelib.domain.withdrawals.approvals import Approval, ApprovalReason
+from chalicelib.domain.withdrawals.fees import SAME_COIN, Charge, in_coin, rate_text
+from chalicelib.domain.withdrawals.limits import DAY_MS, MONTH_MS, MOST_OWN, Paid, PayeeSpent, Spent, used, window_of, with_payments
+from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id, limit_of
+from chalicelib.domain.withdrawals.withdrawals import Priority, fee_at
+from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.risk import is_service, token_contracts, unwatched, unwatched_words
+from chalicelib.usecases.screening.withdrawals import is_service, token_contracts, unwatched, unwatched_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,24 +6,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.domain import ledger
-from chalicelib.domain.approvals import Approval, ApprovalReason, ApprovalRequest
-from chalicelib.domain.catalogue import Catalogue, Network
-from chalicelib.domain.events import balance_object
+from chalicelib.domain.catalogue.catalogue import Catalogue, Network
+from chalicelib.domain.catalogue.rates import RatesOf, no_rates
 from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_parts
 from chalicelib.domain.ledger import Balance, JournalEntry
-from chalicelib.domain.limits import Paid, PayeeSpent, Spent, without_payment
 from chalicelib.domain.money import Amount
-from chalicelib.domain.payout_line import RETRY_MS, aside_order, payout_work
-from chalicelib.domain.rates import RatesOf, no_rates
-from chalicelib.domain.risk import Assessment
-from chalicelib.domain.withdrawals import FeeWait, PaymentOrder, Withdrawal, may_follow
+from chalicelib.domain.screening.risk import Assessment
+from chalicelib.domain.webhooks.events import balance_object
+from chalicelib.domain.withdrawals.approvals import Approval, ApprovalReason, ApprovalRequest
+from chalicelib.domain.withdrawals.limits import Paid, PayeeSpent, Spent, without_payment
+from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, payout_work
+from chalicelib.domain.withdrawals.withdrawals import FeeWait, PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work, time_order
-from chalicelib.usecases.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.fee_budget import Counted, corrected
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.views import Views, views_now
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.views import Views, views_now
+from chalicelib.usecases.withdrawals.fee_budget import Counted, corrected
 
 _SEPARATOR = "|"
 

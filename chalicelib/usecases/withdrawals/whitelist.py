@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from chalicelib.domain.approvals import whitelist_text
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts
-from chalicelib.domain.merchant_settings import MerchantSettings
-from chalicelib.domain.risk import Payees, mark_of
-from chalicelib.domain.whitelist import WhitelistEntry, entry_id
-from chalicelib.usecases.addresses import payees_place
-from chalicelib.usecases.changes import Also, Save, nothing_more
-from chalicelib.usecases.guarding import Signatures, check_signed
+from chalicelib.domain.merchants.settings import MerchantSettings
+from chalicelib.domain.screening.risk import Payees, mark_of
+from chalicelib.domain.withdrawals.approvals import whitelist_text
+from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
+from chalicelib.usecases.addresses.addresses import payees_place
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.merchants.signer_guard import Signatures, check_signed
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Also, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Page, Store
-from chalicelib.usecases.trying import until_settled
 
 
 class Whitelist:

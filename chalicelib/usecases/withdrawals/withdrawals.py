@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.domain import ledger
-from chalicelib.domain.batches import BatchOutput, WithdrawalBatch, batch_of, batch_work
-from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.catalogue.catalogue import Coin
+from chalicelib.domain.catalogue.rates import RatesOf, no_rates
 from chalicelib.domain.errors import BusinessRule, InsufficientBalance, NotFound
 from chalicelib.domain.ids import TenantId, group_id, network_parts, new_id
 from chalicelib.domain.money import Amount
-from chalicelib.domain.payout_line import ready_order
-from chalicelib.domain.rates import RatesOf, no_rates
-from chalicelib.domain.withdrawals import Priority, Withdrawal
-from chalicelib.usecases.changes import Also, Conflict, Open, Save, nothing_more
-from chalicelib.usecases.expansion import Expansion
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.withdrawals.batches import BatchOutput, WithdrawalBatch, batch_of, batch_work
+from chalicelib.domain.withdrawals.payout_line import ready_order
+from chalicelib.domain.withdrawals.withdrawals import Priority, Withdrawal
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.views import views_now
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Also, Conflict, Open, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Page, Store
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.views import views_now
-from chalicelib.usecases.withdrawal_rules import Output, Rules
-from chalicelib.usecases.withdrawal_steps import begun, given_back, moved, purse_of
+from chalicelib.usecases.withdrawals.batches import Expansion
+from chalicelib.usecases.withdrawals.rules import Output, Rules
+from chalicelib.usecases.withdrawals.steps import begun, given_back, moved, purse_of
 
 log = logging.getLogger(__name__)
 

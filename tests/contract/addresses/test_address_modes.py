@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.addresses import Mode
-from chalicelib.domain.catalogue import NETWORK_ORDER, Coin
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.addresses.addresses import Mode
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Coin
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.shop import Shop
 from tests.support.stack import Stack

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.ids import NetworkId, asset_id
-from chalicelib.usecases.changes import Beside
+from chalicelib.usecases.ports.changes import Beside
 from tests.support.edge import PREPARED, Edge
 from tests.support.shop import PAYEE, Shop, open_shop
 from tests.support.stack import Stack

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.limits import DAY_MS
-from chalicelib.usecases import daily_addresses
-from chalicelib.usecases.daily_addresses import SETTLED_MS, DailyAddresses
+from chalicelib.domain.withdrawals.limits import DAY_MS
+from chalicelib.usecases.addresses import daily_limit as daily_addresses
+from chalicelib.usecases.addresses.daily_limit import SETTLED_MS, DailyAddresses
 from tests.support.edge import PREPARED, Edge
 
 MOST = 6

@@ -10,13 +10,13 @@ import boto3
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Address
+from chalicelib.domain.addresses.addresses import Address
+from chalicelib.domain.addresses.index_pools import ALARM_LEFT, LEAST_LEFT, STEP, IndexPool
 from chalicelib.domain.ids import tenant_id
-from chalicelib.domain.index_pools import ALARM_LEFT, LEAST_LEFT, STEP, IndexPool
-from chalicelib.domain.restores import INDEXES
+from chalicelib.domain.recovery.addresses import INDEXES
 from chalicelib.store.ceilings import SsmCeilings
-from chalicelib.usecases.addresses import INDEX_RANGE
-from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.addresses.addresses import INDEX_RANGE
+from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.failures import Exhausted, Unavailable
 from chalicelib.wiring import services
 from chalicelib.workers import housekeeping

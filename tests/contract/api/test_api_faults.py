@@ -20,7 +20,7 @@ from chalicelib.api import edge as api_edge
 from chalicelib.api import register, resources
 from chalicelib.domain.errors import ServiceError
 from chalicelib.store.probe import TABLES
-from chalicelib.usecases.health import FRESH_SECONDS, StoreHealth
+from chalicelib.usecases.base.health import FRESH_SECONDS, StoreHealth
 from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.gateway import Gateway, Request
 from infra.local.server import Server

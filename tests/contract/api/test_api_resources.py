@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
 
 PAYEE = "0x52908400098527886E0F7030069857D2E4169EE7"  # EIP-55's own example

@@ -14,10 +14,10 @@ from botocore.config import Config
 
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.ids import MerchantId
-from chalicelib.domain.merchants import Tally
+from chalicelib.domain.merchants.merchants import Tally
 from chalicelib.store.access import Access
-from chalicelib.usecases.access import SOURCES, Asked, alive, issue_key, source_number
-from chalicelib.usecases.changes import Conflict, Enforce, Save
+from chalicelib.usecases.merchants.access import SOURCES, Asked, alive, issue_key, source_number
+from chalicelib.usecases.ports.changes import Conflict, Enforce, Save
 from chalicelib.wiring import services
 from tests.support.edge import PREPARED
 

@@ -12,12 +12,12 @@ import pytest
 from chalicelib.api import resources
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.times import iso
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.changes import Add, Conflict, Save
-from chalicelib.usecases.idempotency import KEPT_MS
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.base.idempotency import KEPT_MS
+from chalicelib.usecases.ports.changes import Add, Conflict, Save
 from tests.support.edge import PREPARED, Edge
 
 INVOICE = {"currency": "eth", "amount": "1", "network": "ethereum"}

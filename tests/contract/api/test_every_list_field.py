@@ -20,9 +20,9 @@ from chalicelib.api.lists import ListField
 from chalicelib.api.lists.fields import OPERATORS
 from chalicelib.api.lists.query import PageQuery
 from chalicelib.api.routes import ROUTES, Route
-from chalicelib.domain.deliveries import Delivery
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.webhooks import EventRecord
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.webhooks.deliveries import Delivery
+from chalicelib.domain.webhooks.endpoints import EventRecord
 from chalicelib.wiring import services
 from tests.support.receiver import Receiver, answer
 from tests.support.shop import Shop

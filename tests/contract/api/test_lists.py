@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from chalicelib.api.lists import walking
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, new_id
-from chalicelib.domain.invoices import Invoice
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
 
 PAYEE = "0x52908400098527886E0F7030069857D2E4169EE7"  # EIP-55's own example

@@ -9,7 +9,7 @@ import pytest
 from moto.dynamodb.models.dynamo_type import DynamoType, Item
 
 from chalicelib.domain.ids import TenantId, first_id
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 from infra.local.repairs.dynamodb import LOCK, rows_of
 from tests.support.edge import PREPARED, Edge
 

@@ -14,9 +14,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from chalicelib.api.errors import STATUS
 from chalicelib.api.openapi import document, words
 from chalicelib.api.routes import ROUTES, endpoint
-from chalicelib.domain.catalogue import NETWORK_ORDER
-from chalicelib.domain.events import EVENT_NAMES
-from chalicelib.domain.webhooks import TEST_EVENT
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
+from chalicelib.domain.webhooks.endpoints import TEST_EVENT
+from chalicelib.domain.webhooks.events import EVENT_NAMES
 from tests.deploy.conftest import ROOT, run_python
 from tests.support.edge import PREPARED, Edge
 from tests.support.openapi import Undocumented, assert_documented

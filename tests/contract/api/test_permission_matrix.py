@@ -14,13 +14,13 @@ import pytest
 
 from chalicelib.api import resources
 from chalicelib.api.routes import ROUTES, Route
-from chalicelib.domain.collecting import Collection
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import asset_id, network_id, tenant_id
-from chalicelib.domain.merchants import PERMISSIONS, PRESETS, Level
-from chalicelib.domain.strays import StrayPayment
+from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS, Level
+from chalicelib.domain.stray_payments import StrayPayment
 from chalicelib.domain.times import iso
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.treasury.collections import Collection
+from chalicelib.usecases.ports.changes import Save
 from infra.bootstrap import make_key
 from infra.local.aws import LocalAws
 from tests.support.edge import PREPARED, Edge

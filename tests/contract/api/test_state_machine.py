@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 )
 
 from chalicelib.domain.money import format_units, parse_units
-from chalicelib.usecases.audit import audit
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.stack import Response, Stack
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.rates import ConstantRates, Rate, Rates
+from chalicelib.domain.catalogue.rates import ConstantRates, Rate, Rates
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.wiring import services
 from tests.support.shop import PAYEE, Shop, open_shop
 from tests.support.stack import Stack

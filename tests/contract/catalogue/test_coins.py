@@ -11,8 +11,8 @@ import pytest
 from chalicelib.api.records import find
 from chalicelib.chains.addresses import Rules
 from chalicelib.chains.sandbox.tokens import SandboxTokens
-from chalicelib.domain.rates import STALE_MS, Rate
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.catalogue.rates import STALE_MS, Rate
+from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
 
 USDT = "0xdAC17F958D2ee523a2206206994597C13D831ec7"
@@ -130,8 +130,8 @@ def test_native_coins_are_there_and_no_other_can_be_made(edge: Edge) -> None:
 
 
 def test_a_native_coin_that_is_missing_is_made(edge: Edge) -> None:
-    from chalicelib.domain.catalogue import Coin
-    from chalicelib.usecases.changes import Delete
+    from chalicelib.domain.catalogue.catalogue import Coin
+    from chalicelib.usecases.ports.changes import Delete
 
     edge.services.store.commit([Delete(Coin, {"network": "test:litecoin", "slug": "ltc"})])
     assert post(edge, network="litecoin", collectPercentageHot=12.5).json["coin"] == "ltc"
@@ -318,7 +318,7 @@ def test_a_network_that_can_not_be_asked(edge: Edge) -> None:
     """Live networks without a node, with one that nobody speaks to, and with one that is not there."""
     from dataclasses import replace
 
-    from chalicelib.domain.catalogue import Network
+    from chalicelib.domain.catalogue.catalogue import Network
 
     text = refused(post(edge, key="admin_live", network="ethereum", contractAddress=NOBODY), "VALIDATION_ERROR", "network")
     assert "not active" in text

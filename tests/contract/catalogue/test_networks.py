@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from chalicelib.api.records import find
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.errors import BusinessRule
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.networks import Networks
-from chalicelib.usecases.node_urls import may_be_a_node
+from chalicelib.usecases.catalogue.networks import Networks
+from chalicelib.usecases.catalogue.node_urls import may_be_a_node
+from chalicelib.usecases.ports.changes import Save
 from infra.bootstrap import correct_networks, make_catalogue
 from tests.support.edge import PREPARED, Edge
 

@@ -8,11 +8,11 @@ from decimal import Decimal
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.rates import STALE_MS, Rate
+from chalicelib.domain.catalogue.rates import STALE_MS, Rate
 from chalicelib.settings import Settings
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.catalogue.rates import ALARM_AFTER_MS, Pair, Quote, RateKeeper
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.rates import ALARM_AFTER_MS, Pair, Quote, RateKeeper
 from infra.local.aws import LocalAws
 from tests.support.sandbox import HandClock
 

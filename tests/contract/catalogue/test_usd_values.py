@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.domain.rates import STALE_MS, Rate
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.views import total_usd
+from chalicelib.domain.catalogue.rates import STALE_MS, Rate
+from chalicelib.usecases.base.views import total_usd
+from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
 
 

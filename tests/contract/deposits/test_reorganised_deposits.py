@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import pytest
 
-from chalicelib.domain.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched
 from chalicelib.domain.chain import Cursor, Transfer
-from chalicelib.domain.deposits import Deposit, deposit_id
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, WalletBalance
-from chalicelib.usecases.changes import Conflict
+from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.wiring import services
 from tests.support.cuts import Died
 from tests.support.shop import CONFIRMATIONS, Node, Shop, bent_node, open_shop, with_also

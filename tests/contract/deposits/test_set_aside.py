@@ -9,22 +9,23 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain import sums
 from chalicelib.domain.chain import Transfer
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits import sums
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import MOST_SUM, format_units
-from chalicelib.domain.moves import Move
 from chalicelib.domain.reconciliation import Place, Unread
-from chalicelib.usecases import deposit_book, move_checks
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Beside, Change, Open, Save
-from chalicelib.usecases.deposits import deposit_work
-from chalicelib.usecases.move_checks import MoveChecks
-from chalicelib.usecases.reconciliation_looks import _seen
-from chalicelib.usecases.reconciliation_open import Effects
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.usecases.deposits import posting as deposit_book
+from chalicelib.usecases.deposits.deposits import deposit_work
+from chalicelib.usecases.ports.changes import Beside, Change, Open, Save
+from chalicelib.usecases.reconciliation.accounts import _seen
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.reconciliation.in_flight import Effects
+from chalicelib.usecases.treasury.moves import checks as move_checks
+from chalicelib.usecases.treasury.moves.checks import MoveChecks
 from chalicelib.wiring import services
-from tests.contract.test_minimum_deposits import Till
+from tests.contract.screening.test_minimum_deposits import Till
 from tests.support.shop import CONFIRMATIONS, PAYEE, bent_node, open_shop, with_also
 from tests.support.stack import Response, Stack
 

@@ -11,10 +11,10 @@ from botocore.exceptions import ClientError
 
 from chalicelib import wiring
 from chalicelib.api.edge import gateway_url
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.rates import STALE_MS, Rate
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.rates import STALE_MS, Rate
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.changes import Save
 from infra.local.aws import REGION
 from infra.local.gateway import Gateway
 from tests.support.edge import PREPARED, Edge

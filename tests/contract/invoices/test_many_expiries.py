@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.work import Work
-from chalicelib.usecases import invoice_expiries
-from chalicelib.usecases.changes import Open, Save
-from chalicelib.usecases.invoice_changes import changed
-from chalicelib.usecases.invoice_expiries import AT_LEAST, InvoiceExpiries
-from chalicelib.usecases.invoices import expiry_work
-from chalicelib.usecases.trying import Failures
+from chalicelib.usecases.base.retries import Failures
+from chalicelib.usecases.invoices import expiries as invoice_expiries
+from chalicelib.usecases.invoices.expiries import AT_LEAST, InvoiceExpiries
+from chalicelib.usecases.invoices.invoices import expiry_work
+from chalicelib.usecases.invoices.status import changed
+from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.wiring import services
 from tests.support.shop import Shop, open_shop
 from tests.support.stack import Stack

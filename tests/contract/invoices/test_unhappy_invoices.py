@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from chalicelib.domain.chain import Transfer
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.money import parse_units
 from chalicelib.wiring import services
 from tests.support.shop import ETHER, PAYEE, Shop, bent_node, open_shop, with_also

@@ -11,11 +11,11 @@ import pytest
 
 from chalicelib.api.records.api_keys import ApiKey as KeyRecord
 from chalicelib.api.records.api_keys import NewApiKey
-from chalicelib.domain.merchants import PERMISSIONS, PRESETS, ApiKey, Tally
+from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS, ApiKey, Tally
 from chalicelib.domain.times import iso
-from chalicelib.usecases.api_keys import MAX_KEYS, MAX_OVERLAP
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.idempotency import StoredAnswer
+from chalicelib.usecases.base.idempotency import StoredAnswer
+from chalicelib.usecases.merchants.api_keys import MAX_KEYS, MAX_OVERLAP
+from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
 
 DAY = 86_400_000

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from chalicelib.usecases.source_limits import LIMIT, SourceLimits
+from chalicelib.usecases.merchants.source_limits import LIMIT, SourceLimits
 from infra.local.server import Server
 from tests.support.edge import PREPARED, Edge
 from tests.support.stack import Response

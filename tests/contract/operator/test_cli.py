@@ -15,14 +15,14 @@ from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import NETWORK_ORDER, Network
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.fee_budget import FeeBudget
 from chalicelib.domain.ids import NetworkId, tenant_id
+from chalicelib.domain.withdrawals.fee_budget import FeeBudget
 from chalicelib.settings import STAGES
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.deposit_migration import DepositMigration, Migration
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.recovery.deposit_migration import DepositMigration, Migration
 from infra.cli import main
 from infra.local.aws import LocalAws
 from infra.local.nodes import Anvil, mine

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.rates import Rate, Rates
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
-from chalicelib.usecases.fee_budget import set_budget
-from chalicelib.usecases.payout_checks import PayoutChecks
-from chalicelib.usecases.payouts import order_id
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import Rate, Rates
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.payouts.account_payouts import order_id
+from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.withdrawals.fee_budget import set_budget
 from chalicelib.wiring import services
-from tests.contract.test_bundles import COIN, Shop
-from tests.contract.test_bundles import begin as begin  # noqa: PLC0414 - fixtures, under their own names
-from tests.contract.test_bundles import live as live  # noqa: PLC0414
-from tests.contract.test_bundles import shop as shop  # noqa: PLC0414
+from tests.contract.payouts.test_bundles import COIN, Shop
+from tests.contract.payouts.test_bundles import begin as begin  # noqa: PLC0414 - fixtures, under their own names
+from tests.contract.payouts.test_bundles import live as live  # noqa: PLC0414
+from tests.contract.payouts.test_bundles import shop as shop  # noqa: PLC0414
 
 DAY = 24 * 60
 SMALL = "0.00002"
@@ -65,7 +65,7 @@ def test_it_fails_after_a_day(shop: Shop) -> None:
 
 
 def test_one_whose_share_rises_before_the_seal_leaves_and_fails_after_a_day(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    from chalicelib.usecases.bundle_building import BundleBuilding
+    from chalicelib.usecases.payouts.bundle_building import BundleBuilding
 
     small, large = shop.withdraw(SMALL, 0), shop.withdraw("1", 1)
 

@@ -15,32 +15,32 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import RetiredWallet, Wallet, Watched
-from chalicelib.domain.bundles import Bundle
+from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet, Watched
+from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.coin_moves import CoinMove
-from chalicelib.domain.coins_held import HeldCoins
-from chalicelib.domain.fee_budget import MICROS, FeesBorne
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.rates import Rate, Rates
 from chalicelib.domain.reconciliation import Seen
-from chalicelib.domain.risk import RiskRules
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.screening.risk import RiskRules
+from chalicelib.domain.treasury.consolidations import CoinMove
+from chalicelib.domain.treasury.hot_utxos import HeldCoins
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.fee_budget import MICROS, FeesBorne
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.encoding import base58check
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases import bundle_gathering
-from chalicelib.usecases.altered_orders import made_anew
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.bundle_payouts import BundlePayouts
-from chalicelib.usecases.bundle_signing import BundleSigning
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.fee_budget import set_budget
-from chalicelib.usecases.giving_up import NotGivenUp
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.retries import Each, Failures
+from chalicelib.usecases.payouts import bundle_gathering
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
+from chalicelib.usecases.payouts.bundle_signing import BundleSigning
+from chalicelib.usecases.payouts.rebuild import made_anew
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.trying import Each, Failures
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.transactions.give_up import NotGivenUp
+from chalicelib.usecases.withdrawals.fee_budget import set_budget
 from chalicelib.wiring import Services, services
 from chalicelib.wiring.chains import ChainServices
 from chalicelib.workers import poll
@@ -263,7 +263,7 @@ def test_merchants_take_turns_in_a_bundle(shop: Shop, monkeypatch: pytest.Monkey
 
 
 def test_change_is_no_deposit(shop: Shop) -> None:
-    from chalicelib.domain.deposits import Deposit
+    from chalicelib.domain.deposits.deposits import Deposit
 
     before = len(list(services().store.every(Deposit)))
     shop.withdraw("1", run=True)

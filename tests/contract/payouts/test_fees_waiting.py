@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.payout_checks import PayoutChecks
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, Shop, open_shop
 from tests.support.stack import Stack

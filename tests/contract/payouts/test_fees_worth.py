@@ -11,10 +11,10 @@ import pytest
 
 from chalicelib import wiring
 from chalicelib.chains.sandbox import payer as sandbox_payer
-from chalicelib.domain.rates import Rates
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.catalogue.rates import Rates
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.contract.test_renewed_payouts import STUCK, decide
+from tests.contract.payouts.test_renewed_payouts import STUCK, decide
 from tests.support.shop import CONFIRMATIONS, IDLE, PAYEE, THIRST, Shop, open_shop
 from tests.support.stack import Stack
 
@@ -95,7 +95,7 @@ def test_a_day_that_was_interrupted_begins_anew(shop: Shop, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         # It may be paid for, and then its bytes can not be stored: it stays processing.
         patch.setattr(sandbox_payer.SandboxPayer, "prepare", lambda *_: (_ for _ in ()).throw(sandbox_payer.Refused("away")))
-        patch.setattr("chalicelib.usecases.payout_checks.PayoutChecks.fail", lambda *_: None)
+        patch.setattr("chalicelib.usecases.payouts.checks.PayoutChecks.fail", lambda *_: None)
         shop.nudge(THIRST)
         assert shop.record(withdrawal).status == "processing"
     wait = shop.record(withdrawal).fee_wait

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.domain.asking import FIRST_MS, ROUND_MS
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.sightings import Sighting, nonce_subject
-from chalicelib.usecases.changes import Change, Open, Save
-from chalicelib.usecases.withdrawal_steps import order_of, sent_work
+from chalicelib.domain.transactions.rounds import FIRST_MS, ROUND_MS
+from chalicelib.domain.transactions.sightings import Sighting, nonce_subject
+from chalicelib.usecases.ports.changes import Change, Open, Save
+from chalicelib.usecases.withdrawals.steps import order_of, sent_work
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, Shop
 from tests.support.slow_nodes import Slowness, slowed
@@ -147,7 +147,7 @@ def test_no_note_ends_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> No
     shop.chain().settle(first, "confirm")
     shop.wait(60)
     network, order = shop.realm_network(), shop.order(withdrawal)
-    monkeypatch.setattr("chalicelib.usecases.sightings.Noting.note", lambda *_: None)
+    monkeypatch.setattr("chalicelib.usecases.scanning.sightings.Noting.note", lambda *_: None)
     begun = services().clock.now_ms()
     while shop.withdrawal(withdrawal)["status"] != "confirmed":
         asked(shop, slowness)

@@ -17,17 +17,17 @@ from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.chains.sandbox.reader import SandboxReader
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ledger import BURNT, Balance, Book, totals
-from chalicelib.domain.rescans import Rescan
-from chalicelib.domain.withdrawals import NonceCounter, PaymentOrder
+from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder
 from chalicelib.store.queues import SqsQueues
-from chalicelib.usecases import losses
-from chalicelib.usecases import stuck as stuck_payments
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.losses import Losses
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Refused, Unavailable
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.transactions import losses
+from chalicelib.usecases.transactions import replacements as stuck_payments
+from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, Died, install
 from tests.support.met import met_elsewhere

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from chalicelib.domain.ids import NetworkId
-from chalicelib.usecases.audit import audit
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter
 from tests.support.stack import Stack

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.payouts import OrderMismatch
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.shop import Kms, Shop, open_shop

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.sandbox.payer import SandboxPayer
+from chalicelib.domain.catalogue.rates import no_rates
 from chalicelib.domain.errors import InsufficientBalance
 from chalicelib.domain.ledger import BURNT, Book, WalletBalance, totals
-from chalicelib.domain.rates import no_rates
-from chalicelib.domain.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.store import commit
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.payout_sweep import ASKED_AT_ONCE
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Refused, Unavailable
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.withdrawals.retry_idle import ASKED_AT_ONCE
 from chalicelib.wiring import services
 from tests.support.shop import ETHER, PAYEE, THIRST, Kms, Shop, bent_node, open_shop
 from tests.support.stack import Stack

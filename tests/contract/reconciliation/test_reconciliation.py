@@ -13,13 +13,13 @@ from chalicelib.chains.sandbox.ledger import Tx
 from chalicelib.domain import reconciliation
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.ledger import Balance, WalletBalance
-from chalicelib.domain.merchants import Merchant
-from chalicelib.domain.moves import Move
+from chalicelib.domain.merchants.merchants import Merchant
 from chalicelib.domain.reconciliation import SECOND_LOOK_MS, Comparison, ComparisonReport
-from chalicelib.usecases import reconciliation as reconciliations
-from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.reconciliation_run import ReconciliationRun
+from chalicelib.usecases.reconciliation import reports as reconciliations
+from chalicelib.usecases.reconciliation.run import ReconciliationRun
 from chalicelib.wiring import services
 from chalicelib.workers import reconciliation as worker
 from infra.cli import main

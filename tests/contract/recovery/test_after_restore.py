@@ -10,14 +10,14 @@ import boto3
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.index_pools import STEP, IndexPool
-from chalicelib.domain.merchants import Merchant
-from chalicelib.domain.switch import PaymentSwitch
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.addresses.index_pools import STEP, IndexPool
+from chalicelib.domain.kill_switch import PaymentSwitch
+from chalicelib.domain.merchants.merchants import Merchant
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.cli import main
-from tests.contract.test_collection import go, moves, pay, settings, settle
+from tests.contract.treasury.test_collection import go, moves, pay, settings, settle
 from tests.support.index_pools import forget, recorded, row, shrink
 from tests.support.shop import ETHER, Shop
 from tests.support.treasury import same

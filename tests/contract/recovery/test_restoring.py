@@ -20,14 +20,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from chalicelib import wiring
 from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, account_xpubs
-from chalicelib.domain.addresses import Address, Watched, Xpub
+from chalicelib.domain.addresses.addresses import Address, Watched, Xpub
+from chalicelib.domain.addresses.index_pools import STEP
 from chalicelib.domain.ids import MerchantId, tenant_id
-from chalicelib.domain.index_pools import STEP
-from chalicelib.domain.restores import INDEXES, Restore
-from chalicelib.usecases import restoring as module
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.recovery.addresses import INDEXES, Restore
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.recovery import addresses as module
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.index_pools import forget, parameter, recorded, row, shrink

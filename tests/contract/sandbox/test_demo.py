@@ -12,17 +12,17 @@ import pytest
 from botocore.client import BaseClient
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, default_networks
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, default_networks
 from chalicelib.domain.demo import EVERY_MS, LEASE_MS, OPERATOR, SHOP
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import tenant_id
-from chalicelib.domain.invoices import Invoice
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.settings import Settings
-from chalicelib.usecases.access import source_number
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.merchants.access import source_number
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.workers import demo
 from infra.bootstrap import demo_keys, make_key, prepare
 from infra.deploy import create_stack

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.usecases.mining import BLOCKS_AN_HOUR
+from chalicelib.usecases.sandbox.mining_budget import BLOCKS_AN_HOUR
 from infra.local.aws import LocalAws
 from tests.support.edge import PREPARED, Edge
 

@@ -11,10 +11,10 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from chalicelib.chains.sandbox.branch import GENESIS_MS, MAX_DEPTH
 from chalicelib.chains.sandbox.chain import SandboxChain
 from chalicelib.chains.sandbox.reader import SandboxReader
-from chalicelib.domain.catalogue import NETWORK_ORDER, default_networks
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, default_networks
 from chalicelib.domain.chain import Transfer
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.sandbox import TooDeep
+from chalicelib.usecases.sandbox.sandbox import TooDeep
 from tests.support.sandbox import START_MS, USDT, Lab, lab_of
 
 SOMEBODY = "0x" + "ab" * 20

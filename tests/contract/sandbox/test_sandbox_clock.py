@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.chain import SandboxClock
-from chalicelib.domain.deliveries import Delivery
+from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.clocks import MOST_AT_ONCE, MOST_IN_ALL, SandboxTime
-from chalicelib.usecases.realm_time import RealmClock, in_realm
+from chalicelib.usecases.base.clock import MOST_AT_ONCE, MOST_IN_ALL, SandboxTime
+from chalicelib.usecases.base.realm_time import RealmClock, in_realm
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import forget, services
 from infra.local.queues import consumers
 from tests.support.sandbox import lab_of

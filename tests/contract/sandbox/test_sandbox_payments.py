@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.sandbox.payload import SignedPayment
-from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.signing import Signature, Signed
-from chalicelib.usecases.sandbox import Decided
+from chalicelib.usecases.sandbox.sandbox import Decided
 from tests.support.sandbox import NETWORKS, USDT, Lab, Wallet, lab_of
 
 FEE = 21_000 * 20 * 10**9

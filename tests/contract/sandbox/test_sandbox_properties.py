@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.sandbox import Decided
+from chalicelib.usecases.sandbox.sandbox import Decided
 from tests.support.sandbox import USDT, lab_of
 
 WALLETS = (1, 2, 3)

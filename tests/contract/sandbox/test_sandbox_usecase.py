@@ -10,12 +10,12 @@ import pytest
 
 from chalicelib.chains.addresses import Rules
 from chalicelib.chains.sandbox.chain import SandboxChain
-from chalicelib.domain.catalogue import Catalogue, default_coins, default_networks
+from chalicelib.domain.catalogue.catalogue import Catalogue, default_coins, default_networks
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParameter, NotFound
 from chalicelib.domain.ids import MerchantId, NetworkId, Realm, asset_id, network_id, tenant_id
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.usecases.ports.accounts import Payment
-from chalicelib.usecases.sandbox import Sandbox
+from chalicelib.usecases.sandbox.sandbox import Sandbox
 from tests.support.sandbox import USDT, Lab, Wallet, lab_of
 
 TENANT = tenant_id(MerchantId("mch_a"), "test")

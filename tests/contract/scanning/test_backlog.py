@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.chain import Block, Cursor, Sent, Transfer
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.ranges import ScanRange
-from chalicelib.domain.sightings import Sighting, nonce_subject
-from chalicelib.usecases import backlog as module
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Conflict
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.scanning.ranges import ScanRange
+from chalicelib.domain.transactions.sightings import Sighting, nonce_subject
+from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning import backlog as module
 from chalicelib.wiring import services
 from chalicelib.workers import poll, scan_range
 from tests.support.cuts import Died
@@ -94,7 +94,7 @@ class Behind:
 
 @pytest.fixture
 def behind(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Behind]:
-    monkeypatch.setattr("chalicelib.usecases.forks.BATCH_BLOCKS", BATCH)
+    monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", BATCH)
     monkeypatch.setattr(module, "MOST_OUT", OUT)
     monkeypatch.setattr(services(), "range_queue", lambda _: services().queues)
     shop = Shop(stack)
@@ -105,7 +105,7 @@ def behind(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Behind]:
 
 def test_a_payment_at_every_border(behind: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
     """3,000 blocks: the first and the last of a read, of a range, of what is cut at once, and behind the ranges."""
-    monkeypatch.setattr("chalicelib.usecases.forks.BATCH_BLOCKS", 50)
+    monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", 50)
     most = 50 * module.BATCHES * module.CUT_AT_ONCE
     borders = (1, 50, 51, 200, 201, 400, 401, most, most + 1, 2_800, 2_801, MANY - 64, MANY - 63, MANY - 12)
     behind.fall(MANY)

@@ -11,19 +11,22 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.chain import BlockDeposits, Cursor
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import derived_id
-from chalicelib.domain.rescans import Rescan
-from chalicelib.usecases import block_lists, crowds, forks, recording, scan
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.block_lists import deposits_of, list_deposits
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.usecases.base import fairness as crowds
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning import block_lists, recording
+from chalicelib.usecases.scanning import reorganisations as forks
+from chalicelib.usecases.scanning import scanner as scan
+from chalicelib.usecases.scanning.block_lists import deposits_of, list_deposits
 from chalicelib.wiring import services
 from chalicelib.workers import poll
-from tests.contract.test_bundles import COIN, CONFIRMATIONS, NETWORK, Shop, begin, live, shop
+from tests.contract.payouts.test_bundles import COIN, CONFIRMATIONS, NETWORK, Shop, begin, live, shop
 from tests.support.fake_coins import Tx
 
 __all__ = ["begin", "live", "shop"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.catalogue import MOST_CONFIRMATIONS, Network
+from chalicelib.domain.catalogue.catalogue import MOST_CONFIRMATIONS, Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
 from tests.support.stack import Stack
 

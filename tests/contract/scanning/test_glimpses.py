@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer, Unmined
-from chalicelib.domain.deposits import WAITS_IN_TIME_MS, Deposit, deposit_id
-from chalicelib.usecases import glimpses as module
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.deposits.deposits import WAITS_IN_TIME_MS, Deposit, deposit_id
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning import mempool as module
 from chalicelib.wiring import services
 from chalicelib.workers import poll
 from tests.support.shop import Node, Shop, bent_node

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.catalogue import Coin
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import BlockDeposits, Cursor
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.errors import BusinessRule
-from chalicelib.domain.rescans import MOST_BLOCKS, Rescan, rescan_work
-from chalicelib.usecases import forks, rescan
-from chalicelib.usecases.changes import Close, Delete, Open, Save
-from chalicelib.usecases.trying import Failures
+from chalicelib.domain.scanning.rescans import MOST_BLOCKS, Rescan, rescan_work
+from chalicelib.usecases.base.retries import Failures
+from chalicelib.usecases.ports.changes import Close, Delete, Open, Save
+from chalicelib.usecases.scanning import reorganisations as forks
+from chalicelib.usecases.scanning import rescans as rescan
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, Shop, bent_node, open_shop
 

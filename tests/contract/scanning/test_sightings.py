@@ -10,13 +10,13 @@ import pytest
 
 from chalicelib import wiring
 from chalicelib.domain.chain import Cursor
-from chalicelib.domain.rescans import Rescan
-from chalicelib.domain.sightings import Sighting, by_nonce
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.losses import Losses
-from chalicelib.usecases.note_gaps import NoteGaps
-from chalicelib.usecases.rescan import Rescans
-from chalicelib.usecases.verdicts import scanned_so_far
+from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.domain.transactions.sightings import Sighting, by_nonce
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.scanning.rescans import Rescans
+from chalicelib.usecases.transactions.finality import scanned_so_far
+from chalicelib.usecases.transactions.losses import Losses
+from chalicelib.usecases.transactions.sighting_gaps import NoteGaps
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, Died, install
 from tests.support.shop import Shop, open_shop

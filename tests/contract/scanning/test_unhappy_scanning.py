@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.chain import Block, Cursor, Transfer
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.rescans import Rescan
-from chalicelib.usecases.forks import BATCH_BLOCKS
-from chalicelib.usecases.leftovers import PATIENCE_MS
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.scanning.rescans import Rescan
 from chalicelib.usecases.ports.failures import Contradiction, Halted, Unavailable
+from chalicelib.usecases.scanning.leftovers import PATIENCE_MS
+from chalicelib.usecases.scanning.reorganisations import BATCH_BLOCKS
 from chalicelib.wiring import services
 from chalicelib.workers import poll
 from tests.support.shop import Shop, bent_node, open_shop

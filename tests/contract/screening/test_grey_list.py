@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deposits import HELD, Deposit, deposit_id
+from chalicelib.domain.deposits.deposits import HELD, Deposit, deposit_id
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.money import parse_units
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.edge import PREPARED, Edge
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
@@ -199,7 +199,7 @@ def test_from_detection_to_release(shop: Watch) -> None:
 
 
 def _events() -> list[Any]:
-    from chalicelib.domain.webhooks import EventRecord
+    from chalicelib.domain.webhooks.endpoints import EventRecord
 
     return [event for event in services().store.every(EventRecord) if event.name == "balance.updated"]
 

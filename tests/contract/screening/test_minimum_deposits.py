@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.catalogue.rates import ConstantRates, Rate, Rates
 from chalicelib.domain.chain import Transfer
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Book, WalletBalance, operator
 from chalicelib.domain.money import parse_units
-from chalicelib.domain.rates import ConstantRates, Rate, Rates
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Post
+from chalicelib.usecases.ports.changes import Post
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.cuts import Died
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, bent_node, open_shop, with_also

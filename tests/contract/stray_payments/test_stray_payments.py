@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.strays import StrayPayment
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.stray_reading import Reading, StrayReader
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.catalogue import Coin
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.stray_payments import StrayPayment
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.stray_payments.reading import Reading, StrayReader
 from chalicelib.wiring import services
 from tests.support.shop import PAYEE, Shop
 from tests.support.stack import Response, Stack

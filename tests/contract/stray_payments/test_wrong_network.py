@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.domain.addresses import Watched
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.shop import PAYEE, Shop
 from tests.support.stack import Stack

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.invoices import Invoice
-from chalicelib.domain.rescans import Rescan, rescan_work
-from chalicelib.domain.withdrawals import PaymentOrder
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.scanning.rescans import Rescan, rescan_work
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Close, Conflict, Delete, Open, Save
-from chalicelib.usecases.deposits import Deposits
+from chalicelib.usecases.base.retries import Each, Failures
+from chalicelib.usecases.deposits.deposits import Deposits
+from chalicelib.usecases.ports.changes import Close, Conflict, Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.trying import Each, Failures
 from chalicelib.wiring import services
 from chalicelib.workers import housekeeping, poll
 from tests.support.shop import Shop, open_shop

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.sandbox.payer import SandboxPayer
-from chalicelib.usecases.audit import audit
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.cli import main
-from tests.contract.test_collection import go, later, listed, moves, only, pay, settings, settle
+from tests.contract.treasury.test_collection import go, later, listed, moves, only, pay, settings, settle
 from tests.support.shop import Shop, open_shop
 
 

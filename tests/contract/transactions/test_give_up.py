@@ -8,11 +8,11 @@ import boto3
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.given_up import GivenUp
+from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.work import Work
-from chalicelib.usecases.audit import audit
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.scan import Scanner
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.scanning.scanner import Scanner
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.cuts import Cutter, Died, When, install

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.node_silence import NodeSilence
-from chalicelib.domain.rates import no_rates
-from chalicelib.domain.sightings import Sighting
-from chalicelib.usecases.changes import Delete
-from chalicelib.usecases.verdicts import Verdicts
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.rates import no_rates
+from chalicelib.domain.transactions.node_silence import NodeSilence
+from chalicelib.domain.transactions.sightings import Sighting
+from chalicelib.usecases.ports.changes import Delete
+from chalicelib.usecases.transactions.finality import Verdicts
 from chalicelib.wiring import services
 from tests.support.lying_nodes import Nodes, behind, failing
 from tests.support.shop import Shop, open_shop

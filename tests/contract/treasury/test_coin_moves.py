@@ -14,27 +14,29 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain import coins_held
-from chalicelib.domain.addresses import RetiredWallet, Wallet, Watched
-from chalicelib.domain.coin_moves import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin
-from chalicelib.domain.collecting import Collection
-from chalicelib.domain.deposits import HELD, Deposit
+from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet, Watched
+from chalicelib.domain.deposits.deposits import HELD, Deposit
 from chalicelib.domain.ids import NetworkId, asset_id, network_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.reconciliation import ComparisonReport
+from chalicelib.domain.treasury import hot_utxos as coins_held
+from chalicelib.domain.treasury.collections import Collection
+from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases import coin_move_planning, coin_move_signing, reconciliation_coins
-from chalicelib.usecases.changes import Open, Save
-from chalicelib.usecases.cold_adjusting import NotBooked
-from chalicelib.usecases.collect_hints import open_hint
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.signing import Signature
-from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.wallet_lookup import retired_wallets
+from chalicelib.usecases.reconciliation import utxo as reconciliation_coins
+from chalicelib.usecases.reconciliation.cold_adjusting import NotBooked
+from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
+from chalicelib.usecases.treasury.consolidation import signing as coin_move_signing
+from chalicelib.usecases.wallets.lookup import retired_wallets
+from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import Services, services
 from tests.contract import test_bundles
-from tests.contract.test_bundles import COIN, CONFIRMATIONS, NETWORK, OUT, REORG, Shop, cut, die, hang
+from tests.contract.payouts.test_bundles import COIN, CONFIRMATIONS, NETWORK, OUT, REORG, Shop, cut, die, hang
 from tests.support.fake_coins import FakeCoins
 from tests.support.stack import Stack
 

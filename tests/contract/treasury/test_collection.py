@@ -1,6 +1,6 @@
 """Collection on a simulated network: from deposits to the service wallets, by HTTP, schedules and queues alone.
 
-What it waits for and what parks it, reason by reason: `tests/unit/test_collecting.py`.
+What it waits for and what parks it, reason by reason: `tests/unit/treasury/test_collecting.py`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.collecting import Collection
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.moves import Move
-from chalicelib.usecases.audit import audit
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.treasury.collections import Collection
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.cli import main
 from infra.local.aws import Snapshot

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.rates import ConstantRates, Rates
-from chalicelib.usecases import collect_fees, collect_run
-from chalicelib.usecases.collect_fees import MoveFees
-from chalicelib.usecases.collect_steps import CollectSteps
-from tests.contract.test_coin_journeys import as_operator
-from tests.contract.test_collection import go, later, listed, moves, only, pay, settings, settle
-from tests.contract.test_wallet_rotation import drain, replace_hot
+from chalicelib.domain.catalogue.rates import ConstantRates, Rates
+from chalicelib.usecases.treasury.collection import fees as collect_fees
+from chalicelib.usecases.treasury.collection import run as collect_run
+from chalicelib.usecases.treasury.collection.fees import MoveFees
+from chalicelib.usecases.treasury.collection.steps import CollectSteps
+from tests.contract.catalogue.test_coin_journeys import as_operator
+from tests.contract.treasury.test_collection import go, later, listed, moves, only, pay, settings, settle
+from tests.contract.treasury.test_wallet_rotation import drain, replace_hot
 from tests.support.shop import Shop, open_shop
 from tests.support.treasury import booked
 

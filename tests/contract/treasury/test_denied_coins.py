@@ -6,16 +6,16 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from chalicelib.domain.coins_held import MOST_INPUTS
-from chalicelib.domain.sightings import Sighting, input_subject
-from chalicelib.usecases import coin_move_planning
-from chalicelib.usecases.changes import Delete
-from chalicelib.usecases.collect_hints import open_hint
+from chalicelib.domain.transactions.sightings import Sighting, input_subject
+from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS
+from chalicelib.usecases.ports.changes import Delete
 from chalicelib.usecases.ports.coins import Unspent
+from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
+from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import services
 from tests.contract import test_coin_moves
-from tests.contract.test_bundles import COIN, NETWORK, REORG
-from tests.contract.test_coin_moves import TOTAL, Treasury
+from tests.contract.payouts.test_bundles import COIN, NETWORK, REORG
+from tests.contract.treasury.test_coin_moves import TOTAL, Treasury
 from tests.support.fake_coins import FakeCoins
 
 live, collecting, anew, treasury = (

@@ -10,11 +10,11 @@ import pytest
 
 from chalicelib import wiring
 from chalicelib.chains.sandbox.payer import SandboxPayer
-from chalicelib.domain.moves import Move
-from chalicelib.domain.withdrawals import NonceCounter
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.cuts import Cutter, Died, When, install

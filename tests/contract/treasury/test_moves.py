@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.moves import Move
-from chalicelib.domain.withdrawals import NonceCounter
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.move_signing import MOST_REFUSALS
-from chalicelib.usecases.own_transactions import from_others
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.scanning.own_transactions import from_others
+from chalicelib.usecases.treasury.moves.signing import MOST_REFUSALS
 from chalicelib.wiring import services
 from infra.local.queues import consumers
 from tests.support.shop import ETHER, Kms, Shop, bent_node, open_shop

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.stakes import Stake
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Conflict
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.sandbox import FAUCET_COINS
-from chalicelib.usecases.stake_booking import StakeBooking
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.sandbox.sandbox import FAUCET_COINS
+from chalicelib.usecases.treasury.tron.stake_booking import StakeBooking
 from chalicelib.wiring import services
 from tests.support.shop import Shop
 

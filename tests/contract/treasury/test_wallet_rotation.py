@@ -13,20 +13,20 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses import Address, Observed, RetiredWallet, Role, Wallet
+from chalicelib.domain.addresses.addresses import Address, Observed, RetiredWallet, Role, Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import MerchantId, NetworkId, tenant_id
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.merchants import Merchant
-from chalicelib.domain.moves import Move
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.realm_time import in_realm
-from chalicelib.usecases.wallet_lookup import wallet_at
-from chalicelib.usecases.wallets import Registered
+from chalicelib.domain.merchants.merchants import Merchant
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.service_wallets import Registered
 from chalicelib.wiring import services
 from infra import cli
-from tests.contract.test_reconciliation import suspected
-from tests.contract.test_renewed_payouts import STUCK, decide
+from tests.contract.payouts.test_renewed_payouts import STUCK, decide
+from tests.contract.reconciliation.test_reconciliation import suspected
 from tests.support.cuts import Cutter, Died, install
 from tests.support.shop import PAYEE, Shop, open_shop
 from tests.support.stack import Stack

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from chalicelib.custody.records import EncryptedKey
-from chalicelib.domain.addresses import Wallet, Watched
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.addresses.addresses import Wallet, Watched
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import address_of
-from chalicelib.usecases.changes import Delete
-from chalicelib.usecases.idempotency import StoredAnswer
+from chalicelib.usecases.base.idempotency import StoredAnswer
+from chalicelib.usecases.ports.changes import Delete
 from chalicelib.wiring import services
 from tests.support.edge import PREPARED, Edge
 from tests.support.shop import ETHER, PAYEE, Shop, open_shop

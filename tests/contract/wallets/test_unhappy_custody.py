@@ -14,9 +14,9 @@ import pytest
 
 from chalicelib.custody.records import EncryptedKey
 from chalicelib.custody.wallets import import_wallet, new_private_key
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.withdrawals import PaymentOrder
-from chalicelib.usecases.changes import Delete, Save
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.ports.changes import Delete, Save
 from chalicelib.wiring import services
 from infra.bootstrap import watch
 from tests.support.shop import ETHER, Kms, Shop, open_shop

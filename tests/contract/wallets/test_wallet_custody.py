@@ -18,11 +18,11 @@ import pytest
 from chalicelib import wiring
 from chalicelib.custody.native import key_policy, make_wallet
 from chalicelib.custody.records import EncryptedKey
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.settings import TABLES
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.idempotency import StoredAnswer
+from chalicelib.usecases.base.idempotency import StoredAnswer
+from chalicelib.usecases.ports.changes import Save
 from infra import cli
 from infra.policies import COMPARES
 from tests.deploy.rights import recording, refused
@@ -378,7 +378,7 @@ def test_a_restored_wallet_signs(
         assert dataclasses.replace(again, version=wallet.version) == wallet
         signature = edge.services.signer.sign(again, DIGEST)
         assert recovered(network, signature.r, signature.s, signature.parity, again.public_key) == wallet.address
-    from chalicelib.usecases.wallet_lookup import wallet_at
+    from chalicelib.usecases.wallets.lookup import wallet_at
 
     old = wallet_at(edge.services.store, NetworkId("test:ethereum"), first["address"])
     assert old is not None and edge.services.signer.sign(old, DIGEST)

@@ -7,8 +7,8 @@ import json
 import jsonschema_rs
 
 from chalicelib.api.openapi import document
-from chalicelib.domain.events import EVENT_NAMES
-from chalicelib.domain.webhooks import TEST_EVENT, EventRecord
+from chalicelib.domain.webhooks.endpoints import TEST_EVENT, EventRecord
+from chalicelib.domain.webhooks.events import EVENT_NAMES
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, Shop, open_shop
 from tests.support.stack import Stack

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.domain.events import Event
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks import EventRecord, event_record
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.webhooks.endpoints import EventRecord, event_record
+from chalicelib.domain.webhooks.events import Event
+from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
 
 NOON = 1_767_268_800_000

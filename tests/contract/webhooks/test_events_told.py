@@ -14,22 +14,22 @@ import jsonschema_rs
 import pytest
 
 from chalicelib.api.openapi import document
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.events import EVENT_NAMES, Event, balance_object
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance
 from chalicelib.domain.money import parse_units
-from chalicelib.domain.webhooks import EventRecord
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.webhooks.endpoints import EventRecord
+from chalicelib.domain.webhooks.events import EVENT_NAMES, Event, balance_object
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import OutboxRow, Work
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases.changes import Change, Close, Conflict, Emit, Save
-from chalicelib.usecases.invoice_changes import changed, set_by_hand
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.views import Views
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.invoices.status import changed, set_by_hand
+from chalicelib.usecases.ports.changes import Change, Close, Conflict, Emit, Save
 from chalicelib.wiring import services
 from tests.contract import test_glimpses
-from tests.contract.test_glimpses import SATOSHIS, Coins
+from tests.contract.scanning.test_glimpses import SATOSHIS, Coins
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
 from tests.support.stack import Stack
 

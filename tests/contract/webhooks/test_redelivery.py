@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deliveries import ANSWER_BYTES, Delivery
 from chalicelib.domain.ids import TenantId, new_id
-from chalicelib.domain.redelivery import MOST_JOBS, LatestRedelivery, RedeliveryJob
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.webhooks.deliveries import ANSWER_BYTES, Delivery
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.redelivery import MOST_JOBS, LatestRedelivery, RedeliveryJob
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
 from tests.support.edge import Calls
 from tests.support.receiver import Receiver, answer

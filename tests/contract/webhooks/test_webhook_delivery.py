@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work
 from chalicelib.domain.ids import MerchantId, TenantId, tenant_id
-from chalicelib.domain.turns import WAVE, Turn
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.leases import WAVE, Turn
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
-from chalicelib.usecases.changes import Close, Conflict, Emit, Open, Save
+from chalicelib.usecases.ports.changes import Close, Conflict, Emit, Open, Save
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.deploy.rights import recording, refused, refused_items

@@ -18,10 +18,10 @@ from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from chalicelib import wiring
-from chalicelib.domain.merchants import Tally
-from chalicelib.domain.webhooks import MAX_ENDPOINTS, MAX_OVERLAP, WebhookEndpoint
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.idempotency import StoredAnswer
+from chalicelib.domain.merchants.merchants import Tally
+from chalicelib.domain.webhooks.endpoints import MAX_ENDPOINTS, MAX_OVERLAP, WebhookEndpoint
+from chalicelib.usecases.base.idempotency import StoredAnswer
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services
 from tests.deploy.rights import recording

@@ -13,16 +13,17 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from chalicelib.delivery.safe_http import SafeHttpSender
-from chalicelib.domain.deliveries import Delivery
-from chalicelib.domain.turns import LEASE_MS
-from chalicelib.usecases.deliveries import Answer
+from chalicelib.domain.webhooks.deliveries import Delivery
+from chalicelib.domain.webhooks.leases import LEASE_MS
+from chalicelib.usecases.webhooks.deliveries import Answer
 from chalicelib.wiring import services
 from tests.support.receiver import Behaviour, Receiver, answer, drip, reset
 from tests.support.stack import Stack
 
 HANDLERS = ("housekeeping", "relay", "deliver", "deliver_slow")
 PATIENCE = 0.3
-"""Seconds that a receiver has here which uses up all that it is given; `tests/unit/test_webhook_sender.py` is about the ten."""
+"""Seconds that a receiver has here which uses up all that it is given; `tests/unit/webhooks/test_webhook_sender.py` is about the
+ten."""
 
 
 class Died(BaseException):

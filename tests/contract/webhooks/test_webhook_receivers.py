@@ -21,7 +21,7 @@ from standardwebhooks import Webhook
 
 from chalicelib.delivery.safe_http import SafeHttpSender
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks import signature_headers
+from chalicelib.domain.webhooks.endpoints import signature_headers
 from chalicelib.wiring import services
 from infra.local.keeper import free_port
 from infra.local.server import Server

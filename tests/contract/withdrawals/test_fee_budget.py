@@ -9,22 +9,22 @@ from typing import Any, cast
 
 import pytest
 
-from chalicelib.domain.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.fee_budget import MICROS, FeesBorne
 from chalicelib.domain.ledger import Book, JournalEntry, operator, totals
 from chalicelib.domain.money import format_units
-from chalicelib.domain.payout_line import RETRY_MS
-from chalicelib.domain.rates import Rate, Rates
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.fee_budget import MICROS, FeesBorne
+from chalicelib.domain.withdrawals.payout_line import RETRY_MS
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Command
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases import payout_sweep
-from chalicelib.usecases.addresses import family_key
-from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.fee_budget import FeeBudgets, corrected, set_budget
-from chalicelib.usecases.payout_sweep import PayoutSweep
-from chalicelib.usecases.realm_time import in_realm
+from chalicelib.usecases.addresses.addresses import family_key
+from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.ports.changes import Conflict, Save
+from chalicelib.usecases.withdrawals import retry_idle as payout_sweep
+from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets, corrected, set_budget
+from chalicelib.usecases.withdrawals.retry_idle import PayoutSweep
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
 from tests.support.stack import Stack

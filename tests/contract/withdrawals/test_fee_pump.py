@@ -12,7 +12,7 @@ import pytest
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ledger import Book, JournalEntry, operator, totals
 from chalicelib.domain.money import format_units
-from chalicelib.usecases.audit import audit
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import forget, services
 from tests.support.shop import Shop
 from tests.support.stack import Stack

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.catalogue.rates import STALE_MS, Rates
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.money import format_units
-from chalicelib.domain.rates import STALE_MS, Rates
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.changes import Save
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import forget
 from infra.local.aws import LocalAws
 from tests.support.edge import PREPARED, Edge

@@ -9,11 +9,11 @@ from typing import Any
 import botocore.client
 import pytest
 
-from chalicelib.domain.stakes import Stake
-from chalicelib.domain.switch import PaymentSwitch
-from chalicelib.domain.withdrawals import NonceCounter, Withdrawal
+from chalicelib.domain.kill_switch import PaymentSwitch
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, Withdrawal
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.shop import Kms, Shop, open_shop

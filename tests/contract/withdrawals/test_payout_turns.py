@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from chalicelib.domain.withdrawals import NonceUse, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import NonceUse, Withdrawal
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.shop import IDLE, PAYEE, Shop, open_shop
 from tests.support.stack import Stack

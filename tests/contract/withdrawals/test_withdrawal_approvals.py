@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.greylist import GreyListEntry
 from chalicelib.domain.ids import TenantId
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.idempotency import StoredAnswer
+from chalicelib.domain.screening.grey_list import GreyListEntry
+from chalicelib.usecases.base.idempotency import StoredAnswer
+from chalicelib.usecases.ports.changes import Save
 from tests.support.edge import PREPARED, Edge
 from tests.support.signing import ALICE, BOB, CAROL, MALLORY, Signer, agreed, enabled, multisig
 

@@ -12,17 +12,17 @@ import pytest
 
 from chalicelib import wiring
 from chalicelib.api.context import Ctx
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.batches import MOST_OUTPUTS
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.rates import no_rates
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import Book, JournalEntry, WalletBalance, totals
 from chalicelib.domain.money import format_units, parse_units
-from chalicelib.domain.rates import no_rates
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.batches import MOST_OUTPUTS
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.audit import audit
-from chalicelib.usecases.changes import Save
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 from tests.support.edge import PREPARED, Edge

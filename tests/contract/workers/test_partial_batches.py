@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import boto3
 import pytest
 
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases.changes import Emit
-from chalicelib.usecases.trying import Failures
+from chalicelib.usecases.base.retries import Failures
+from chalicelib.usecases.ports.changes import Emit
 from chalicelib.wiring import services
 from infra.local.queues import Consumer, consumers
 from tests.support.receiver import Receiver

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import Realm
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.trying import Failures
+from chalicelib.usecases.base.retries import Failures
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
 from chalicelib.workers import deadlines, poll
 from chalicelib.workers.deadlines import Deadline

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from chalicelib.usecases.collect_run import CollectRun
+from chalicelib.usecases.treasury.collection.run import CollectRun
 from chalicelib.wiring import services
 from chalicelib.workers import deadlines
-from tests.contract.test_glimpses import CONFIRMATIONS, SATOSHIS, Coins, coins
+from tests.contract.scanning.test_glimpses import CONFIRMATIONS, SATOSHIS, Coins, coins
 from tests.support.shop import Shop
 from tests.support.slow_nodes import Slowness
 from tests.support.stack import Stack

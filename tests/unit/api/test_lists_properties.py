@@ -20,13 +20,13 @@ from chalicelib.api.lists.fields import Like, day, instant
 from chalicelib.api.lists.invoices import INVOICES
 from chalicelib.api.lists.query import DEEPEST
 from chalicelib.api.resources.transactions import TRANSACTIONS
-from chalicelib.domain.addresses import Address
-from chalicelib.domain.catalogue import Catalogue, default_coins, default_networks
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.addresses.addresses import Address
+from chalicelib.domain.catalogue.catalogue import Catalogue, default_coins, default_networks
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.errors import InvalidParameter
 from chalicelib.domain.ids import first_id, place_in_time
-from chalicelib.domain.invoices import Invoice
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.store.schema import INDEXES, listed_under, partition_of, where_is
 from chalicelib.usecases.ports.store import EVERYWHERE, Counted, Listed, Page, Place, Places, Span
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.several import TOLERATED_SECONDS, SeveralReaders
-from chalicelib.domain.catalogue import Network, corrected, default_networks
-from chalicelib.usecases.scan import STARTED_AGO
+from chalicelib.chains.quorum import TOLERATED_SECONDS, SeveralReaders
+from chalicelib.domain.catalogue.catalogue import Network, corrected, default_networks
+from chalicelib.usecases.scanning.scanner import STARTED_AGO
 
 # What the networks promise in 2026: seconds between blocks. bsc: BEP-619 (docs.bnbchain.org/announce/fermi-bsc); polygon: PIP-86.
 REAL = {

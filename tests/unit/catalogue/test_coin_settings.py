@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.catalogue import Coin
-from chalicelib.domain.coin_settings import NoFreshRate, coin_and_usd, limit_units, merged, units_of
+from chalicelib.domain.catalogue.catalogue import Coin
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate, coin_and_usd, limit_units, merged, units_of
+from chalicelib.domain.catalogue.rates import STALE_MS, ConstantRates, Rate, Rates, no_rates
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import network_id
 from chalicelib.domain.money import usd_cents
-from chalicelib.domain.rates import STALE_MS, ConstantRates, Rate, Rates, no_rates
 
 ETH = Coin(network_id("live", "ethereum"), "eth", "ETH", "Ether", 18)
 NOW = 1_800_000_000_000

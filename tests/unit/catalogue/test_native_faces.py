@@ -13,8 +13,8 @@ from chalicelib.chains.addresses import Rules
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.faces import is_face
 from chalicelib.chains.rpc import RpcError
-from chalicelib.domain.catalogue import default_coins, default_networks
-from chalicelib.domain.native_faces import follows_native, known_face
+from chalicelib.domain.catalogue.catalogue import default_coins, default_networks
+from chalicelib.domain.catalogue.native_faces import follows_native, known_face
 
 ETHER = 10**18
 POLYGONS = "0x0000000000000000000000000000000000001010"

@@ -12,13 +12,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from chalicelib.domain.rates import FIATS, STALE_MS, Rate
+from chalicelib.domain.catalogue.rates import FIATS, STALE_MS, Rate
 from chalicelib.rates.coingecko import CoinGecko
 from chalicelib.rates.fixed import PAIRS, Fixed
 from chalicelib.rates.http import MOST_BYTES, JsonGet
 from chalicelib.rates.kraken import Kraken
+from chalicelib.usecases.catalogue.rates import Quote, RateProvider, constant_rates
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.rates import Quote, RateProvider, constant_rates
 
 NOW = 1_711_356_330_000
 
@@ -210,7 +210,7 @@ def test_nobody_there_raises_unavailable_and_tells_no_key() -> None:
 
 
 def test_the_fixed_provider_knows_every_coin_of_the_catalogue_in_every_currency() -> None:
-    from chalicelib.domain.catalogue import default_coins
+    from chalicelib.domain.catalogue.catalogue import default_coins
 
     wanted = {(coin.slug, fiat) for coin in default_coins("test") for fiat in FIATS}
     provider: RateProvider = Fixed()

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.chains.addresses import Rules, parse
-from chalicelib.domain.catalogue import NETWORK_ORDER, default_coins
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, default_coins
 from chalicelib.domain.ids import network_parts
 from chalicelib.encoding import base58check, bech32
 

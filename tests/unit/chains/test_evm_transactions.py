@@ -11,12 +11,12 @@ from coincurve import PrivateKey
 from eth_account import Account
 from eth_account.typed_transactions import TypedTransaction
 
-from chalicelib.chains.evm.abi import parse_transfer_call, transfer_call
+from chalicelib.chains.abi import parse_transfer_call, transfer_call
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.transactions import Unsigned, assemble, decode_payload, disassemble, signer
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.custody.signatures import sign_with
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.ports.accounts import Explained
 from chalicelib.usecases.ports.signing import Signature

@@ -19,21 +19,21 @@ from chalicelib.chains.evm import reader as evm_reader
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health, Heard
+from chalicelib.chains.quorum import Seen, SeveralReaders
 from chalicelib.chains.rows import Rows
 from chalicelib.chains.rpc import JsonRpc, TooMuchTogether
-from chalicelib.chains.several import Seen, SeveralReaders
 from chalicelib.chains.tron import reader as tron_reader
 from chalicelib.chains.tron.http import TronHttp
 from chalicelib.chains.tron.reader import TronReader
 from chalicelib.chains.utxo import reader as utxo_reader
 from chalicelib.chains.utxo.reader import UtxoReader
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.domain.restores import Restore
-from chalicelib.usecases import restoring
+from chalicelib.domain.recovery.addresses import Restore
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, every_block
-from chalicelib.usecases.restoring import Restorer
+from chalicelib.usecases.recovery import addresses as restoring
+from chalicelib.usecases.recovery.addresses import Restorer
 from tests.support.heavy_coins import TRC20, TronBlocks, UtxoBlocks
 from tests.support.heavy_node import OURS, TOKEN, EvmBlocks, read_apart, served
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.providers import Health
-from chalicelib.chains.several import Seen, SeveralReaders
+from chalicelib.chains.quorum import Seen, SeveralReaders
 from chalicelib.chains.utxo.payer import UtxoPayer
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.failures import Unavailable

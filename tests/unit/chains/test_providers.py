@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.providers import COOL_DOWN, MOST_COOL_DOWN, Health, Node, Providers
+from chalicelib.chains.quorum import Seen, SeveralReaders
 from chalicelib.chains.rpc import RpcError, TooMuch
-from chalicelib.chains.several import Seen, SeveralReaders
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Block, Header, Transfer
 from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 

@@ -13,8 +13,8 @@ from chalicelib.chains.tron.fees import most_cost, size_of
 from chalicelib.chains.tron.payer import TronPayer
 from chalicelib.chains.tron.staking import TronStaking
 from chalicelib.chains.tron.transactions import Reference, Unsigned, decode, disassemble
-from chalicelib.domain.catalogue import default_networks
-from chalicelib.domain.loans import PATIENCE_MS, Lendable, way
+from chalicelib.domain.catalogue.catalogue import default_networks
+from chalicelib.domain.treasury.energy_loans import PATIENCE_MS, Lendable, way
 from chalicelib.usecases.ports.delegating import ExplainedDelegation
 from infra.local.tron.messages import CODEC, Signed
 from infra.local.tron.signatures import signer

@@ -27,7 +27,7 @@ from chalicelib.chains.tron.transactions import (
 )
 from chalicelib.chains.tron.values import address, hex_address, raw_address
 from chalicelib.custody.signatures import sign_with
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
 from chalicelib.usecases.ports.accounts import Opened

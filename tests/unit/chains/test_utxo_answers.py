@@ -20,9 +20,9 @@ from chalicelib.chains.utxo.fees import estimate, rate_for
 from chalicelib.chains.utxo.headers import check_block, read_header
 from chalicelib.chains.utxo.mempool import UtxoMempool
 from chalicelib.chains.utxo.parsing import outputs_of, parse_block
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Header, Reward
-from tests.unit.test_evm_rpc import result, says, server
+from tests.unit.chains.test_evm_rpc import result, says, server
 
 PARENT, TXID = "cd" * 32, "ef" * 32
 

@@ -14,7 +14,7 @@ from chalicelib.chains.rpc import JsonRpc
 from chalicelib.chains.utxo.payer import UtxoPayer
 from chalicelib.chains.utxo.scripts import INPUT_WEIGHT, dust_of, script_of
 from chalicelib.chains.utxo.selection import branch_and_bound, fee_for
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.encoding import bech32
 from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused

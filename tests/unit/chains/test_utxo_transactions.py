@@ -26,7 +26,7 @@ from chalicelib.chains.utxo.transactions import (
     without_witnesses,
 )
 from chalicelib.custody.signatures import parse_der, sign_with
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.encoding.public_keys import hash160
 from chalicelib.usecases.ports.coins import Output, ProvedCoins, Unspent
 

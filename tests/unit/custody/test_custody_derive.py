@@ -13,7 +13,7 @@ import pytest
 from chalicelib.custody.bip32 import ExtendedPrivateKey, ExtendedPublicKey, InvalidChild
 from chalicelib.custody.derive import POOLS, XpubDeriver, account_path, pool_of
 from chalicelib.custody.seed import account_xpubs, address_key
-from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.encoding.public_keys import address_of
 
 MNEMONIC = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"

@@ -19,7 +19,7 @@ from coincurve import PrivateKey, PublicKey
 from chalicelib.custody.kms import KmsSigner, public_key
 from chalicelib.custody.signatures import ORDER, NotSigned, finish, parse_der, sign_with
 from chalicelib.custody.wallets import new_kms_wallet
-from chalicelib.domain.addresses import Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.ids import NetworkId
 from chalicelib.settings import Settings
 from chalicelib.usecases.ports.failures import Unavailable

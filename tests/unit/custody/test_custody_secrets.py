@@ -21,8 +21,8 @@ from chalicelib.custody.records import EncryptedKey
 from chalicelib.custody.signatures import sign_with
 from chalicelib.custody.signer import WalletSigner
 from chalicelib.custody.wallets import import_wallet, new_kms_wallet, new_private_key
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import NETWORK_ORDER
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.domain.ids import NetworkId, network_id
 from chalicelib.settings import Settings
 from chalicelib.usecases.ports.failures import Unavailable

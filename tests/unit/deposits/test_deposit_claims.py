@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.domain.catalogue import Coin, default_networks
+from chalicelib.domain.catalogue.catalogue import Coin, default_networks
 from chalicelib.domain.chain import Block, Receipt, Transfer
-from chalicelib.domain.claims import LogClaim
-from chalicelib.domain.deposits import Deposit, deposit_id
+from chalicelib.domain.deposits.claims import LogClaim
+from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import AssetId, TenantId
-from chalicelib.domain.put_back import stray_entry_id
-from chalicelib.usecases.after_restore import AfterRestore
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.deposit_claims import Claims
+from chalicelib.domain.recovery.point_in_time import stray_entry_id
+from chalicelib.usecases.deposits.claims import Claims
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.recovery.point_in_time import AfterRestore
 from tests.support.memory_store import MemoryStore
 
 NETWORKS = {network.slug: network for network in default_networks("live")}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.domain.ids import MerchantId, NetworkId, asset_id, tenant_id
-from chalicelib.domain.invoices import Invoice
+from chalicelib.domain.invoices.invoices import Invoice
 
 NETWORK = NetworkId("live:ethereum")
 INVOICE = Invoice(

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.catalogue import Catalogue, default_coins, default_networks
-from chalicelib.domain.deposits import GREY_LISTED, HELD, Deposit
+from chalicelib.domain.catalogue.catalogue import Catalogue, default_coins, default_networks
+from chalicelib.domain.deposits.deposits import GREY_LISTED, HELD, Deposit
 from chalicelib.domain.ids import MerchantId, NetworkId, asset_id, tenant_id
-from chalicelib.domain.invoice_totals import Figures, InvoiceTotals, deltas, figures, figures_of, shard_key, shard_of
-from chalicelib.domain.invoices import PAYMENTS_KEPT, Invoice, Quote
-from chalicelib.usecases.invoice_changes import expired, paid, set_by_hand
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.views import Views
+from chalicelib.domain.invoices.invoices import PAYMENTS_KEPT, Invoice, Quote
+from chalicelib.domain.invoices.totals import Figures, InvoiceTotals, deltas, figures, figures_of, shard_key, shard_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.views import Views
+from chalicelib.usecases.invoices.status import expired, paid, set_by_hand
 
 NETWORK = NetworkId("test:ethereum")
 ETH = asset_id(NETWORK, "eth")

@@ -38,7 +38,7 @@ RIGHT: dict[str, Callable[[Any], bool]] = {
     "sum_with_an_exponent": lambda fact: fact == "101",
     "message_sent_beside_a_deletion_stays": lambda fact: fact is True,
 }
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from chalicelib.domain.ids import MerchantId
-from chalicelib.domain.merchants import PERMISSIONS, PRESETS
-from chalicelib.usecases.access import class_window, issue_key, limits_of, permissions_of, well_formed
+from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS
+from chalicelib.usecases.merchants.access import class_window, issue_key, limits_of, permissions_of, well_formed
 
 SHOP = MerchantId("mch_1")
 

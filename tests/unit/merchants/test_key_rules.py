@@ -9,9 +9,9 @@ import pytest
 
 from chalicelib.domain.errors import BusinessRule, ServiceError
 from chalicelib.domain.ids import MerchantId
-from chalicelib.domain.merchants import ApiKey
-from chalicelib.usecases.access import canonical_range, issue_key, may_come_from
-from chalicelib.usecases.api_keys import NotHeld, _check_within, _wider, key_view
+from chalicelib.domain.merchants.merchants import ApiKey
+from chalicelib.usecases.merchants.access import canonical_range, issue_key, may_come_from
+from chalicelib.usecases.merchants.api_keys import NotHeld, _check_within, _wider, key_view
 
 NOW = 1_767_323_045_006
 

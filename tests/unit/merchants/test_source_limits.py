@@ -6,8 +6,8 @@ import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
-from chalicelib.usecases.access import SOURCES, source_number, source_of
-from chalicelib.usecases.source_limits import LIMIT, REMEMBERED_MS, SourceLimits
+from chalicelib.usecases.merchants.access import SOURCES, source_number, source_of
+from chalicelib.usecases.merchants.source_limits import LIMIT, REMEMBERED_MS, SourceLimits
 
 NOON = 1_700_000_000_000 // 60_000 * 60_000
 """The first millisecond of a minute."""

@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.domain import ledger
-from chalicelib.domain.approvals import Approval
-from chalicelib.domain.audit import Books, violations
-from chalicelib.domain.batches import BatchOutput, WithdrawalBatch, batch_work
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.audit.rules import Books, violations
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import MerchantId, NetworkId, asset_id, tenant_id
-from chalicelib.domain.invoice_totals import InvoiceTotals, deltas, shard_key
-from chalicelib.domain.invoices import Invoice, Payment
+from chalicelib.domain.invoices.invoices import Invoice, Payment
+from chalicelib.domain.invoices.totals import InvoiceTotals, deltas, shard_key
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import Amount
-from chalicelib.domain.payout_line import payout_work
-from chalicelib.domain.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.approvals import Approval
+from chalicelib.domain.withdrawals.batches import BatchOutput, WithdrawalBatch, batch_work
+from chalicelib.domain.withdrawals.payout_line import payout_work
+from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
 NETWORK = NetworkId("live:ethereum")

@@ -7,7 +7,7 @@ import sys
 
 _CODE = """
 import sys
-import chalicelib.usecases.sandbox
+import chalicelib.usecases.sandbox.sandbox
 import chalicelib.chains.sandbox.chain, chalicelib.chains.sandbox.reader, chalicelib.chains.sandbox.payer
 print(",".join(sorted({name.split(".")[0] for name in sys.modules})))
 """

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.chains.sandbox.payload import HALF_ORDER, SignedPayment, Unsigned, digest_of, fee_of, recover, txid_of
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.encoding.public_keys import evm_address
 from chalicelib.usecases.ports.signing import Signature
 

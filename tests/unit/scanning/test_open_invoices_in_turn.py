@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 
 from chalicelib.chains.addresses import Rules
-from chalicelib.domain.catalogue import Catalogue, default_coins, default_networks
+from chalicelib.domain.catalogue.catalogue import Catalogue, default_coins, default_networks
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import AssetId, TenantId
-from chalicelib.domain.invoices import Invoice
-from chalicelib.usecases.balance_bookings import BalanceBooker
-from chalicelib.usecases.changes import Open, Save
-from chalicelib.usecases.invoices import expiry_work
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.usecases.invoices.invoices import expiry_work
+from chalicelib.usecases.ports.changes import Open, Save
+from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
 from tests.support.memory_store import HandClock, MemoryStore
 from tests.support.webhooks import NOW
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.evm.parsing import parse_block
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Block, Reward
-from chalicelib.usecases.rewards import tell_rewards
+from chalicelib.usecases.scanning.rewards import tell_rewards
 
 MINER, STAKER = "0x95222290dd7278aa3ddd389cc1e1d165cc4bafe5", "0xb9d7934878b5fb9610b3fe8a5e441e8fad7e293f"
 WITHDRAWAL = {"index": "0x11", "validatorIndex": "0xb0a97", "address": STAKER, "amount": "0xe6b6b2"}

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.approvals import Approval, ApprovalSignature
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.limits import DAY_MS
-from chalicelib.domain.risk import (
+from chalicelib.domain.screening.risk import (
     HOUR_MS,
     MOST_ALIKE,
     MOST_AMOUNTS,
@@ -26,6 +24,8 @@ from chalicelib.domain.risk import (
     judge,
     mark_of,
 )
+from chalicelib.domain.withdrawals.approvals import Approval, ApprovalSignature
+from chalicelib.domain.withdrawals.limits import DAY_MS
 from chalicelib.store.codec import plain, shaped
 
 TENANT, NETWORK, ASSET = TenantId("mch_a:test"), NetworkId("test:ethereum"), AssetId("test:ethereum:eth")

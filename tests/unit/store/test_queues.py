@@ -15,7 +15,7 @@ from chalicelib.domain.ids import NetworkId, TenantId
 from chalicelib.domain.work import Command
 from chalicelib.settings import Settings
 from chalicelib.store.queues import SqsQueues
-from chalicelib.usecases.message_chains import MOST, BoundedQueues, brought_by
+from chalicelib.usecases.base.message_chains import MOST, BoundedQueues, brought_by
 from chalicelib.usecases.ports.failures import Unavailable
 from tests.support.memory_store import HandClock
 from tests.support.webhooks import OTHER, SHOP, a_row, an_event

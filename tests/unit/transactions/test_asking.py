@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.asking import FIRST_MS, ROUND_MS, SLACK_MS, AskingRound, covered
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Cursor, Receipt
-from chalicelib.domain.sightings import Ours, Seen, Sighting, by_nonce, nonce_subject
+from chalicelib.domain.transactions.rounds import FIRST_MS, ROUND_MS, SLACK_MS, AskingRound, covered
+from chalicelib.domain.transactions.sightings import Ours, Seen, Sighting, by_nonce, nonce_subject
 from chalicelib.domain.work import Work, time_order
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.transactions.answers import Answers
-from chalicelib.usecases.transactions.asking import Asking
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.transactions.chain_cache import Answers
+from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.notes import Notes
+from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
-from chalicelib.usecases.verdicts import Scanned
 from tests.support.memory_store import MemoryStore
 
 NETWORK: Network = next(network for network in default_networks("test") if network.slug == "ethereum")

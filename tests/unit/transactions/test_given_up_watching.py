@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from chalicelib.domain.catalogue import Network, default_networks
-from chalicelib.domain.given_up import GivenUp
-from chalicelib.domain.sightings import Ours
-from chalicelib.domain.stakes import Stake
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.given_up_watching import GivenUpWatching
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
+from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.sightings import Ours
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.given_up_watching import GivenUpWatching
 
 DAY_OF_BLOCKS = 28_800
 """Tron has one in three seconds, and takes no transaction whose expiration is further away than a day."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.catalogue import Network, default_networks
+from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Header
-from chalicelib.domain.sightings import (
+from chalicelib.domain.transactions.sightings import (
     Lifetime,
     Ours,
     Seen,
@@ -22,8 +22,8 @@ from chalicelib.domain.sightings import (
     nonce_subject,
     txid_subject,
 )
-from chalicelib.usecases.losses import Losses
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.losses import Losses
 
 TIP = 70_000
 HOT, FIRST, SECOND, RIVAL = "0x" + "aa" * 20, "01" * 32, "02" * 32, "0f" * 32

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.providers import Health, Heard, electorate
+from chalicelib.chains.quorum import Seen, SeveralReaders
 from chalicelib.chains.rpc import NotServed, RpcError, TooMuch
-from chalicelib.chains.several import Seen, SeveralReaders
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.domain.node_silence import Contact, NodeSilence
-from chalicelib.usecases.node_votes import NodeVotes
+from chalicelib.domain.transactions.node_silence import Contact, NodeSilence
 from chalicelib.usecases.ports.failures import Contradiction, Unanswered, Unavailable
+from chalicelib.usecases.transactions.node_votes import NodeVotes
 from tests.support.memory_store import MemoryStore
 
 NETWORK = next(network for network in default_networks("live") if network.slug == "bsc")

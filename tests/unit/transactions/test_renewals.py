@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.domain.catalogue import default_networks
+from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawals import PRIORITIES, Attempt, PaymentOrder
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.withdrawals.withdrawals import PRIORITIES, Attempt, PaymentOrder
 from chalicelib.settings import Settings
 
 RULES = RenewalRules()

@@ -9,15 +9,15 @@ from typing import get_args
 
 import pytest
 
-from chalicelib.domain.collecting import MOST_TOPUPS, MOST_TRIES, Distribution, ParkReason, WaitReason
+from chalicelib.domain.catalogue.rates import Rates
 from chalicelib.domain.errors import BusinessRule, NotFound
-from chalicelib.domain.loans import TO_ACTIVATE, Lendable
-from chalicelib.domain.payout_line import payout_work, ready_order
-from chalicelib.domain.rates import Rates
-from chalicelib.domain.withdrawals import Withdrawal
-from chalicelib.usecases.changes import Delete, Open, Save
-from chalicelib.usecases.collect_decisions import CollectDecisions
+from chalicelib.domain.treasury.collections import MOST_TOPUPS, MOST_TRIES, Distribution, ParkReason, WaitReason
+from chalicelib.domain.treasury.energy_loans import TO_ACTIVATE, Lendable
+from chalicelib.domain.withdrawals.payout_line import payout_work, ready_order
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.ports.changes import Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.treasury.collection.decisions import CollectDecisions
 from tests.support.collecting import COLD, ETHER, FEE, HOT, MERCHANT, NETWORK, USDT, USER, Stake, Treasury
 
 Cause = Callable[[Treasury], Callable[[Treasury], object]]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.deliveries import (
+from chalicelib.domain.webhooks.deliveries import (
     MAX_RETRY_AFTER_SECONDS,
     Attempt,
     Delivery,

@@ -9,22 +9,30 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deliveries import ANSWER_BYTES, RETRY_SECONDS, Attempt, Delivery, beginning, delivery_for, delivery_work
-from chalicelib.domain.turns import EARLY_MS, TURN_MS, SweepCursor
-from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.deliveries import (
+    ANSWER_BYTES,
+    RETRY_SECONDS,
+    Attempt,
+    Delivery,
+    beginning,
+    delivery_for,
+    delivery_work,
+)
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.leases import EARLY_MS, TURN_MS, SweepCursor
 from chalicelib.domain.work import Work, held_order, time_order
-from chalicelib.usecases.changes import Open, Save
-from chalicelib.usecases.deliveries import Answer
-from chalicelib.usecases.delivery_sweep import KNOWN_MS, PAGE, DeliverySweep
-from chalicelib.usecases.notices import Notices
+from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
-from chalicelib.usecases.redelivery import Redelivery
-from chalicelib.usecases.webhook_views import delivery_view
-from chalicelib.usecases.webhooks import Webhooks
+from chalicelib.usecases.webhooks.deliveries import Answer
+from chalicelib.usecases.webhooks.due_sweep import KNOWN_MS, PAGE, DeliverySweep
+from chalicelib.usecases.webhooks.endpoints import Webhooks
+from chalicelib.usecases.webhooks.notices import Notices
+from chalicelib.usecases.webhooks.redelivery import Redelivery
+from chalicelib.usecases.webhooks.views import delivery_view
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, OTHER, SHOP, an_endpoint, an_event_record
-from tests.unit.test_turns import BAD, HOOK, OK, Line
+from tests.unit.webhooks.test_turns import BAD, HOOK, OK, Line
 
 MINUTE = 60_000
 DAY = 86_400_000

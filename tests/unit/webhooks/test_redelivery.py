@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deliveries import Attempt, Delivery, delivery_for, delivery_id, delivery_work
 from chalicelib.domain.errors import BusinessRule, NotFound, ServiceError
 from chalicelib.domain.ids import new_id
-from chalicelib.domain.redelivery import JOBS_MS, KEPT_MS, MOST_JOBS, PAGE, RedeliveryJob, Which
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks import TEST_EVENT, EventRecord, WebhookEndpoint, event_record
-from chalicelib.usecases.changes import Close, Delete, Emit, Open, Save
+from chalicelib.domain.webhooks.deliveries import Attempt, Delivery, delivery_for, delivery_id, delivery_work
+from chalicelib.domain.webhooks.endpoints import TEST_EVENT, EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.redelivery import JOBS_MS, KEPT_MS, MOST_JOBS, PAGE, RedeliveryJob, Which
+from chalicelib.usecases.ports.changes import Close, Delete, Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.redelivery import Redelivery, Wanted
-from chalicelib.usecases.redelivery_run import LOST_MS, RUN_MS, RedeliveryRun
-from chalicelib.usecases.relay import Relay
+from chalicelib.usecases.webhooks.redelivery import Redelivery, Wanted
+from chalicelib.usecases.webhooks.redelivery_run import LOST_MS, RUN_MS, RedeliveryRun
+from chalicelib.usecases.webhooks.relay import Relay
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
 from tests.support.webhooks import NOW, OTHER, SHOP, a_row, an_endpoint, an_event
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deliveries import Attempt, Delivery, delivery_work
-from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord
+from chalicelib.domain.webhooks.deliveries import Attempt, Delivery, delivery_work
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord
 from chalicelib.domain.work import Command, OutboxRow, outbox_work
-from chalicelib.usecases.changes import Close, Emit, Open, Save
-from chalicelib.usecases.notices import Notices
+from chalicelib.usecases.ports.changes import Close, Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.relay import Relay, Swept
+from chalicelib.usecases.webhooks.notices import Notices
+from chalicelib.usecases.webhooks.relay import Relay, Swept
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
 from tests.support.webhooks import NOW, OTHER, SHOP, a_row, an_endpoint, an_event
 

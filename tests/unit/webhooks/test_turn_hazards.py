@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deliveries import Delivery
-from chalicelib.domain.turns import FAILING_TOLD_MS, LEASE_MS, WAVE
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.deliveries import Delivery
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint
+from chalicelib.domain.webhooks.leases import FAILING_TOLD_MS, LEASE_MS, WAVE
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Delete, Save
-from chalicelib.usecases.deliveries import Answer
+from chalicelib.usecases.ports.changes import Delete, Save
 from chalicelib.usecases.ports.failures import Unavailable
+from chalicelib.usecases.webhooks.deliveries import Answer
 from tests.support.webhooks import NOW, SHOP
-from tests.unit.test_turns import BAD, HOOK, OK, Line
+from tests.unit.webhooks.test_turns import BAD, HOOK, OK, Line
 
 
 def tear(line: Line, *hidden: type, instead: Mapping[type, Any] | None = None, times: int = 1) -> None:

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from chalicelib.domain.deliveries import Delivery, delivery_for, delivery_work, unheld_work
-from chalicelib.domain.turns import FAILING_AFTER, LEASE_MS, TURN_MS, WAVE, Turn
-from chalicelib.domain.webhooks import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work, unheld_work
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.leases import FAILING_AFTER, LEASE_MS, TURN_MS, WAVE, Turn
 from chalicelib.domain.work import OutboxRow, is_held
-from chalicelib.usecases.changes import Delete, Open, Save
-from chalicelib.usecases.deliveries import Answer, Deliveries
-from chalicelib.usecases.delivery_sweep import DeliverySweep
-from chalicelib.usecases.message_chains import MOST, before, brought_by
+from chalicelib.usecases.base.message_chains import MOST, before, brought_by
+from chalicelib.usecases.ports.changes import Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.turns import Turns, in_threads
-from chalicelib.usecases.webhooks import Webhooks
+from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
+from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
+from chalicelib.usecases.webhooks.endpoints import Webhooks
+from chalicelib.usecases.webhooks.leases import Turns, in_threads
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, SHOP, an_endpoint, an_event

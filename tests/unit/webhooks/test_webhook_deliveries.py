@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from chalicelib.domain.deliveries import RETRY_SECONDS, Delivery, delivery_for, delivery_work
-from chalicelib.domain.turns import LEASE_MS, WAVE
-from chalicelib.domain.webhooks import KEEP_SECONDS, EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.deliveries import RETRY_SECONDS, Delivery, delivery_for, delivery_work
+from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.leases import LEASE_MS, WAVE
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases.changes import Delete, Open, Save
-from chalicelib.usecases.deliveries import Answer, Deliveries
-from chalicelib.usecases.delivery_sweep import DeliverySweep
+from chalicelib.usecases.ports.changes import Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.turns import Turns
+from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
+from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
+from chalicelib.usecases.webhooks.leases import Turns
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, OTHER, SECRET, SHOP, an_endpoint, an_event, an_event_record

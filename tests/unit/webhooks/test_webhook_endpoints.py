@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.domain.deliveries import Attempt, delivery_for
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.times import iso
-from chalicelib.domain.turns import Turn
-from chalicelib.domain.webhooks import secret_problem
-from chalicelib.usecases.changes import Conflict, Save
-from chalicelib.usecases.notices import Notices
-from chalicelib.usecases.webhook_secrets import opened
-from chalicelib.usecases.webhook_views import delivery_view, endpoint_view, event_view, noticed_view
-from chalicelib.usecases.webhooks import Webhooks
+from chalicelib.domain.webhooks.deliveries import Attempt, delivery_for
+from chalicelib.domain.webhooks.endpoints import secret_problem
+from chalicelib.domain.webhooks.leases import Turn
+from chalicelib.usecases.ports.changes import Conflict, Save
+from chalicelib.usecases.webhooks.endpoints import Webhooks
+from chalicelib.usecases.webhooks.notices import Notices
+from chalicelib.usecases.webhooks.signing_secrets import opened
+from chalicelib.usecases.webhooks.views import delivery_view, endpoint_view, event_view, noticed_view
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, OTHER, SHOP, an_endpoint, an_event_record

@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.events import EVENT_NAMES, Event, names_problem
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.webhook_urls import is_allowed, is_public, url_problems
-from chalicelib.domain.webhooks import WebhookEndpoint, event_record, new_secret, secret_problem, signature_headers, standard_key
+from chalicelib.domain.webhooks.endpoints import (
+    WebhookEndpoint,
+    event_record,
+    new_secret,
+    secret_problem,
+    signature_headers,
+    standard_key,
+)
+from chalicelib.domain.webhooks.events import EVENT_NAMES, Event, names_problem
+from chalicelib.domain.webhooks.urls import is_allowed, is_public, url_problems
 
 SHOP = TenantId("mch_shop:live")
 NOW = 1_767_323_045_006

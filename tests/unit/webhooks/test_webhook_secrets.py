@@ -12,13 +12,13 @@ from botocore.stub import Stubber
 
 from chalicelib.delivery.secrets import KmsOpener, KmsSealer
 from chalicelib.domain.errors import NotFound
-from chalicelib.domain.webhooks import WebhookEndpoint
+from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
 from chalicelib.settings import Settings
-from chalicelib.usecases.changes import Conflict, Save
+from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.secrets import NotOurs
-from chalicelib.usecases.webhook_secrets import opened
-from chalicelib.usecases.webhooks import Webhooks
+from chalicelib.usecases.webhooks.endpoints import Webhooks
+from chalicelib.usecases.webhooks.signing_secrets import opened
 from tests.support.custody import kms_of, unreachable_kms
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals

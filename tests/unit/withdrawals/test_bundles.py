@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.bundles import Bundle, BundledPayout
-from chalicelib.domain.coins_held import MOST_COINS, HeldCoin, HeldCoins
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.treasury.hot_utxos import MOST_COINS, HeldCoin, HeldCoins
+from chalicelib.domain.withdrawals.bundles import Bundle, BundledPayout
 
 NETWORK, TENANT = NetworkId("live:litecoin"), TenantId("mch_x:live")
 

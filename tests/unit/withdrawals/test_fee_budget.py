@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from chalicelib.domain.fee_budget import DAY_MS, MICROS, Borne, FeesBorne, micros_of
 from chalicelib.domain.ids import MerchantId, network_id, tenant_id
+from chalicelib.domain.withdrawals.fee_budget import DAY_MS, MICROS, Borne, FeesBorne, micros_of
 
 EMPTY = FeesBorne(tenant_id(MerchantId("mch_x"), "live"), network_id("live", "ethereum"))
 NOON = 20_000 * DAY_MS + DAY_MS // 2

@@ -7,10 +7,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.approvals import MultisigConfig
-from chalicelib.domain.batches import batch_of
 from chalicelib.domain.ids import AssetId, TenantId, group_id, member_id, new_id
-from chalicelib.domain.limits import (
+from chalicelib.domain.money import ceil_units, floor_units
+from chalicelib.domain.withdrawals.approvals import MultisigConfig
+from chalicelib.domain.withdrawals.batches import batch_of
+from chalicelib.domain.withdrawals.limits import (
     DAY_MS,
     MONTH_MS,
     MOST_ENTRIES,
@@ -26,7 +27,6 @@ from chalicelib.domain.limits import (
     with_payments,
     without_payment,
 )  # fmt: skip
-from chalicelib.domain.money import ceil_units, floor_units
 from chalicelib.store.codec import plain
 
 TENANT, ASSET = TenantId("mch_a:test"), AssetId("test:ethereum:eth")

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.ids import MerchantId, TenantId, asset_id, network_id, tenant_id
-from chalicelib.domain.payout_line import (
+from chalicelib.domain.kill_switch import PaymentSwitch
+from chalicelib.domain.webhooks.leases import SweepCursor
+from chalicelib.domain.withdrawals.payout_line import (
     BEGUN,
     IDLE_MS,
     READY,
@@ -26,15 +28,13 @@ from chalicelib.domain.payout_line import (
     time_in,
     waiting_order,
 )  # fmt: skip
-from chalicelib.domain.switch import PaymentSwitch
-from chalicelib.domain.turns import SweepCursor
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Close, Open, Save
-from chalicelib.usecases.open_payouts import MOST_ADDED_UP, needed_by_payouts
-from chalicelib.usecases.payout_line import FEW, MOST_TRIES, Line, in_turns
-from chalicelib.usecases.payout_sweep import ASKED_AT_ONCE, SECONDS, PayoutSweep
-from chalicelib.usecases.withdrawal_steps import moved_in_line, payout_parts
+from chalicelib.usecases.ports.changes import Close, Open, Save
+from chalicelib.usecases.withdrawals.open_payouts import MOST_ADDED_UP, needed_by_payouts
+from chalicelib.usecases.withdrawals.payout_line import FEW, MOST_TRIES, Line, in_turns
+from chalicelib.usecases.withdrawals.retry_idle import ASKED_AT_ONCE, SECONDS, PayoutSweep
+from chalicelib.usecases.withdrawals.steps import moved_in_line, payout_parts
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 
 NETWORK = network_id("live", "ethereum")
@@ -379,7 +379,7 @@ def test_what_open_payouts_take_is_added_up_without_reading_them(world: World) -
 
 
 def test_more_than_can_be_added_up_is_no_number(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    from chalicelib.usecases import open_payouts
+    from chalicelib.usecases.withdrawals import open_payouts
 
     assert MOST_ADDED_UP >= 100_000
     monkeypatch.setattr(open_payouts, "MOST_ADDED_UP", 400)

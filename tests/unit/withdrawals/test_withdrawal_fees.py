@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.withdrawal_fees import SAME_COIN, covers, debit_of, in_coin, operators_part, rate_text
-from chalicelib.domain.withdrawals import Withdrawal
+from chalicelib.domain.withdrawals.fees import SAME_COIN, covers, debit_of, in_coin, operators_part, rate_text
+from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 
 NETWORK = NetworkId("live:ethereum")
 PRICES = st.decimals("0.000001", "100000", places=6)

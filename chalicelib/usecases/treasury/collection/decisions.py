@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from chalicelib.domain.collecting import Collecting, Collection, collection_work, ended, went_on
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, network_parts
-from chalicelib.usecases.changes import Change, Close, Open, Save
+from chalicelib.domain.treasury.collections import Collecting, Collection, collection_work, ended, went_on
+from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
 
 Action = Literal["approve", "reject", "retry"]
 

@@ -11,20 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
-from chalicelib.domain.collecting import fee_share_exceeds, topup_units, worth
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import Move
-from chalicelib.domain.rates import RatesOf
+from chalicelib.domain.treasury.collections import fee_share_exceeds, topup_units, worth
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
 
 LAST_KNOWN_MS = 24 * 3_600_000
 UNPRICED_FEE = {"evm": Decimal("0.01"), "tron": Decimal(60)}

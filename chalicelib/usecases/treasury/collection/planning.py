@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses import Address, Watched
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_settings import NoFreshRate, collects
-from chalicelib.domain.collecting import Collecting, Collection, collection_work, waited, went_on
+from chalicelib.domain.addresses.addresses import Address, Watched
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate, collects
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.treasury.collections import Collecting, Collection, collection_work, waited, went_on
 from chalicelib.domain.work import Work
-from chalicelib.usecases.addresses import watched_key
-from chalicelib.usecases.changes import Beside, Change, Close, Open, Save, Still
-from chalicelib.usecases.collect_fees import MoveFees
-from chalicelib.usecases.collect_hints import hint_place
+from chalicelib.usecases.addresses.addresses import watched_key
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Beside, Change, Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.treasury.collection.fees import MoveFees
+from chalicelib.usecases.wallets.sweep_candidates import hint_place
 
 
 class CollectPlanning:

@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_settings import collects
-from chalicelib.domain.collecting import IN_MOTION, Collection, pressing
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.catalogue.coin_settings import collects
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import Move
+from chalicelib.domain.treasury.collections import IN_MOTION, Collection, pressing
+from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.work import Work, WorkKind, time_order
-from chalicelib.usecases.changes import Conflict
-from chalicelib.usecases.collect_fees import MoveFees
-from chalicelib.usecases.collect_hints import hint_place
-from chalicelib.usecases.collect_planning import CollectPlanning
-from chalicelib.usecases.collect_steps import CollectSteps
+from chalicelib.usecases.base.retries import Each
+from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import Each
+from chalicelib.usecases.treasury.collection.fees import MoveFees
+from chalicelib.usecases.treasury.collection.planning import CollectPlanning
+from chalicelib.usecases.treasury.collection.steps import CollectSteps
+from chalicelib.usecases.wallets.sweep_candidates import hint_place
 
 log = logging.getLogger(__name__)
 

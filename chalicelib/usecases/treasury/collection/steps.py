@@ -12,10 +12,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chalicelib.domain.addresses import Role, Wallet
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_settings import NoFreshRate
-from chalicelib.domain.collecting import (
+from chalicelib.domain.addresses.addresses import Role, Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate
+from chalicelib.domain.treasury.collections import (
     IN_MOTION,
     LONGEST_MS,
     MOST_TOPUPS,
@@ -31,21 +31,21 @@ from chalicelib.domain.collecting import (
     waited,
     went_on,
 )
-from chalicelib.domain.loans import TO_ACTIVATE
-from chalicelib.domain.moves import Move, move_id
+from chalicelib.domain.treasury.energy_loans import TO_ACTIVATE
+from chalicelib.domain.treasury.moves import Move, move_id
 from chalicelib.domain.work import Command
-from chalicelib.usecases.changes import Change, Close, Open, Save
-from chalicelib.usecases.collect_fees import MoveFees, Provision
-from chalicelib.usecases.collect_hints import place_id
-from chalicelib.usecases.grey_list import grey_listed
-from chalicelib.usecases.loans import Loans
-from chalicelib.usecases.move_planning import dropped, planned
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.screening.grey_list import grey_listed
+from chalicelib.usecases.treasury.collection.fees import MoveFees, Provision
+from chalicelib.usecases.treasury.moves.planning import dropped, planned
+from chalicelib.usecases.treasury.tron.energy_loans import Loans
+from chalicelib.usecases.wallets.sweep_candidates import place_id
 
 log = logging.getLogger(__name__)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinMove, ConsolidationQueue
-from chalicelib.domain.collecting import Collecting, Collection, Ending, WaitReason, collection_work, ended
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId, asset_parts
-from chalicelib.domain.moves import operators
-from chalicelib.usecases.changes import Change, Close, Open, Save
+from chalicelib.domain.treasury.collections import Collecting, Collection, Ending, WaitReason, collection_work, ended
+from chalicelib.domain.treasury.consolidations import CoinMove, ConsolidationQueue
+from chalicelib.domain.treasury.moves import operators
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.store import Store
 
 

@@ -17,9 +17,14 @@ from dataclasses import replace
 from functools import partial
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
-from chalicelib.domain.coin_moves import (
+from chalicelib.domain.ledger import JournalEntry
+from chalicelib.domain.money import Amount
+from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.treasury.collections import Collection
+from chalicelib.domain.treasury.consolidations import (
     UNSIGNED,
     CoinAttempt,
     CoinMove,
@@ -27,17 +32,27 @@ from chalicelib.domain.coin_moves import (
     coin_move_work,
     coin_moved_work,
 )
-from chalicelib.domain.coins_held import HeldCoins
-from chalicelib.domain.collecting import Collection
-from chalicelib.domain.given_up import GivenUp
-from chalicelib.domain.ledger import JournalEntry
-from chalicelib.domain.money import Amount
-from chalicelib.domain.renewals import RenewalRules
+from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.work import Work, WorkKind
-from chalicelib.usecases.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.coin_attempts import CoinAttempts
-from chalicelib.usecases.coin_move_approval import Consolidations, sent
-from chalicelib.usecases.coin_move_parts import (
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.chain_cache import Answers
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.given_up import WHY
+from chalicelib.usecases.transactions.notes import Notes
+from chalicelib.usecases.transactions.round_robin import Asking
+from chalicelib.usecases.transactions.sorting import Out, Sorted
+from chalicelib.usecases.transactions.utxo_attempts import CoinAttempts
+from chalicelib.usecases.treasury.consolidation.approval import Consolidations, sent
+from chalicelib.usecases.treasury.consolidation.parts import (
     amounts_at,
     attempt_of,
     deposits_of,
@@ -49,22 +64,7 @@ from chalicelib.usecases.coin_move_parts import (
     spendable,
     unspent_of,
 )
-from chalicelib.usecases.coins_standing import as_they_stand
-from chalicelib.usecases.given_up import WHY
-from chalicelib.usecases.outbox import News
-from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.transactions.answers import Answers
-from chalicelib.usecases.transactions.asking import Asking
-from chalicelib.usecases.transactions.notes import Notes
-from chalicelib.usecases.transactions.sorting import Out, Sorted
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.wallets.returned_utxos import as_they_stand
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from chalicelib.domain.coin_moves import CoinMove, MovedCoin
+from chalicelib.domain.treasury.consolidations import CoinMove, MovedCoin
 from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.wallet_lookup import wallet_at
+from chalicelib.usecases.wallets.lookup import wallet_at
 
 CoinKeys = Callable[[CoinMove], AbstractContextManager[Callable[[MovedCoin, bytes], Signature]]]
 """Opens the keys of a move's inputs for the length of a `with` block: what signs 32 bytes for a coin."""

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin, by_place
-from chalicelib.domain.coins_held import HeldCoins
-from chalicelib.domain.deposits import Deposit
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.money import Amount
-from chalicelib.usecases.bundle_parts import spelled
-from chalicelib.usecases.changes import Change, Save
-from chalicelib.usecases.hot_coins import coins_of
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin, by_place
+from chalicelib.domain.treasury.hot_utxos import HeldCoins
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.payouts.bundle_members import spelled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.coins import CoinPayer, Unspent
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
+from chalicelib.usecases.wallets.utxos import coins_of
 
 
 def open_moves(store: Store, network: NetworkId) -> list[CoinMove]:

@@ -16,9 +16,14 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chalicelib.domain.addresses import Address, Wallet
-from chalicelib.domain.catalogue import Coin, Network
-from chalicelib.domain.coin_moves import (
+from chalicelib.domain.addresses.addresses import Address, Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import NoFreshRate, collects, limit_units
+from chalicelib.domain.catalogue.rates import RatesOf
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.ids import new_id
+from chalicelib.domain.treasury.collections import fee_share_exceeds
+from chalicelib.domain.treasury.consolidations import (
     CoinMove,
     ConsolidationQueue,
     MovedCoin,
@@ -26,28 +31,23 @@ from chalicelib.domain.coin_moves import (
     coin_move_command,
     coin_move_work,
 )
-from chalicelib.domain.coin_settings import NoFreshRate, collects, limit_units
-from chalicelib.domain.coins_held import MOST_INPUTS
-from chalicelib.domain.collecting import fee_share_exceeds
-from chalicelib.domain.deposits import Deposit
-from chalicelib.domain.ids import new_id
-from chalicelib.domain.rates import RatesOf
-from chalicelib.usecases.bundle_parts import same_place
-from chalicelib.usecases.changes import Change, Close, Conflict, Open, Save, Still
-from chalicelib.usecases.coin_move_approval import Consolidations, Why
-from chalicelib.usecases.coin_move_parts import attempt_of, open_moves, outpoint_of, queue_of, spendable, unspent_of
-from chalicelib.usecases.coins_spent import SpentCoins
-from chalicelib.usecases.collect_hints import hint_work
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.payouts.bundle_members import same_place
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.treasury.consolidation.approval import Consolidations, Why
+from chalicelib.usecases.treasury.consolidation.parts import attempt_of, open_moves, outpoint_of, queue_of, spendable, unspent_of
+from chalicelib.usecases.treasury.consolidation.spent_utxos import SpentCoins
+from chalicelib.usecases.wallets.sweep_candidates import hint_work
 
 log = logging.getLogger(__name__)
 

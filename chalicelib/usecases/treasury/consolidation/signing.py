@@ -17,16 +17,26 @@ from dataclasses import replace
 from typing import Literal
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Address
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import CoinAttempt, CoinMove, CoinMoveKind
-from chalicelib.domain.coins_held import MOST_RATE, OwnTransaction
-from chalicelib.domain.collecting import fee_share_exceeds
+from chalicelib.domain.addresses.addresses import Address
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.renewals import RenewalRules
-from chalicelib.usecases.changes import Change, Post, Save, Still
-from chalicelib.usecases.coin_move_keys import CoinKeys
-from chalicelib.usecases.coin_move_parts import (
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.treasury.collections import fee_share_exceeds
+from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, CoinMoveKind
+from chalicelib.domain.treasury.hot_utxos import MOST_RATE, OwnTransaction
+from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Post, Save, Still
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.failures import Refused
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.utxo_proofs import begun_for, move_unproved
+from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
+from chalicelib.usecases.treasury.consolidation.parts import (
     amounts_at,
     attempt_of,
     deposits_of,
@@ -35,17 +45,7 @@ from chalicelib.usecases.coin_move_parts import (
     recipient_of,
     spendable,
 )
-from chalicelib.usecases.coin_proofs import begun_for, move_unproved
-from chalicelib.usecases.hot_coins import coins_of
-from chalicelib.usecases.payouts import OrderMismatch
-from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.failures import Refused
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.switch import PaymentsStopped, closed_to
-from chalicelib.usecases.trying import until_settled
+from chalicelib.usecases.wallets.utxos import coins_of
 
 log = logging.getLogger(__name__)
 

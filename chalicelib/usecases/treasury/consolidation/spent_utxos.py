@@ -6,17 +6,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coin_moves import MovedCoin
-from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.usecases.losses import Losses
+from chalicelib.domain.treasury.consolidations import MovedCoin
+from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.verdicts import Scanned
+from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.losses import Losses
 
 log = logging.getLogger(__name__)
 

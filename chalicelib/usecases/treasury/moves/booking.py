@@ -11,28 +11,28 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.moves import Move, move_work, moved_work
-from chalicelib.domain.withdrawals import Attempt, NonceCounter, Usurped
+from chalicelib.domain.treasury.moves import Move, move_work, moved_work
+from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, Usurped
 from chalicelib.domain.work import Command, Work
-from chalicelib.usecases.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.collect_hints import place_id
-from chalicelib.usecases.given_up import WHY
-from chalicelib.usecases.losses import Losses
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.open_work import is_open
+from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.rivals import by_whom
-from chalicelib.usecases.sweeping import is_open
-from chalicelib.usecases.traces import traces_of
-from chalicelib.usecases.verdicts import Scanned, Verdicts
-from chalicelib.usecases.watching import Watch
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.given_up import WHY
+from chalicelib.usecases.transactions.losses import Losses
+from chalicelib.usecases.transactions.marks import traces_of
+from chalicelib.usecases.transactions.rivals import by_whom
+from chalicelib.usecases.transactions.watching import Watch
+from chalicelib.usecases.wallets.sweep_candidates import place_id
 
 log = logging.getLogger(__name__)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.moves import LOANS, Move
+from chalicelib.domain.treasury.moves import LOANS, Move
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.rivals import rival_bytes
+from chalicelib.usecases.transactions.rivals import rival_bytes
 
 
 class MoveBytes:

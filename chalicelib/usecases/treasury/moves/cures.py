@@ -10,16 +10,16 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.moves import Move, move_command, move_id, move_work
-from chalicelib.domain.withdrawals import NonceCounter
-from chalicelib.usecases.changes import Change, Close, Open, Save
-from chalicelib.usecases.move_checks import MoveMismatch
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.treasury.moves import Move, move_command, move_id, move_work
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.treasury.moves.checks import MoveMismatch
 
 log = logging.getLogger(__name__)
 

@@ -7,34 +7,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.collecting import topup_units
-from chalicelib.domain.moves import Move, MoveKind, move_command, move_id
-from chalicelib.domain.sightings import Ours
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.sightings import Ours
+from chalicelib.domain.treasury.collections import topup_units
+from chalicelib.domain.treasury.moves import Move, MoveKind, move_command, move_id
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Change, Save, Still
-from chalicelib.usecases.given_up import GivenUps
-from chalicelib.usecases.losses import Losses, has_nonces
-from chalicelib.usecases.move_booking import MoveBooking
-from chalicelib.usecases.move_planning import planned
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.kill_switch import put_back
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.stuck import Stuck
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.switch import put_back
-from chalicelib.usecases.traces import traces_of
-from chalicelib.usecases.transactions.answers import Answers
-from chalicelib.usecases.transactions.asking import Asking
+from chalicelib.usecases.transactions.chain_cache import Answers
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.given_up import GivenUps
+from chalicelib.usecases.transactions.losses import Losses, has_nonces
+from chalicelib.usecases.transactions.marks import traces_of
 from chalicelib.usecases.transactions.notes import Notes
+from chalicelib.usecases.transactions.replacements import Stuck
+from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.treasury.moves.booking import MoveBooking
+from chalicelib.usecases.treasury.moves.planning import planned
 
 log = logging.getLogger(__name__)
 

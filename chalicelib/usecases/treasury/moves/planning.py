@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.moves import Move, move_command, move_work
-from chalicelib.usecases.changes import Change, Close, Open, Save
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.treasury.moves import Move, move_command, move_work
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.ports.changes import Change, Close, Open, Save
 
 
 def planned(news: News, move: Move) -> list[Change]:

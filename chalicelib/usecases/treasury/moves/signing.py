@@ -21,33 +21,33 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses import Role
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.coins_held import OwnTransaction
+from chalicelib.domain.addresses.addresses import Role
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.money import Amount
-from chalicelib.domain.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, move_work
-from chalicelib.domain.renewals import RenewalRules
-from chalicelib.domain.withdrawals import Attempt, NonceCounter, NonceUse
-from chalicelib.usecases.changes import Change, Close, Post, Save, Still
-from chalicelib.usecases.expired import EveryNode
-from chalicelib.usecases.first_nonce import NonceUnsure, counter_of
-from chalicelib.usecases.losses import replaceable, sent_from
-from chalicelib.usecases.move_bytes import MoveBytes
-from chalicelib.usecases.move_checks import MoveChecks, MoveMismatch
-from chalicelib.usecases.move_cures import MoveCures
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.domain.transactions.replacements import RenewalRules
+from chalicelib.domain.treasury.hot_utxos import OwnTransaction
+from chalicelib.domain.treasury.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, move_work
+from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, NonceUse
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Post, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Signer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.rivals import settled
-from chalicelib.usecases.signed_bytes import unlike_signed
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.wallet_lookup import wallet_at
+from chalicelib.usecases.transactions.expiry_votes import EveryNode
+from chalicelib.usecases.transactions.first_nonce import NonceUnsure, counter_of
+from chalicelib.usecases.transactions.losses import replaceable, sent_from
+from chalicelib.usecases.transactions.rivals import settled
+from chalicelib.usecases.transactions.signed_bytes import unlike_signed
+from chalicelib.usecases.treasury.moves.building import MoveBytes
+from chalicelib.usecases.treasury.moves.checks import MoveChecks, MoveMismatch
+from chalicelib.usecases.treasury.moves.cures import MoveCures
+from chalicelib.usecases.wallets.lookup import wallet_at
 
 log = logging.getLogger(__name__)
 

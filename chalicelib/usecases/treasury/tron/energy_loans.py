@@ -13,19 +13,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import asset_id
-from chalicelib.domain.loans import OVERDUE_MS, Way, loan_work, way
-from chalicelib.domain.moves import Move, MoveKind, move_id
+from chalicelib.domain.treasury.energy_loans import OVERDUE_MS, Way, loan_work, way
+from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Change, Close, Open
-from chalicelib.usecases.move_planning import planned
-from chalicelib.usecases.outbox import News
+from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
+from chalicelib.usecases.ports.changes import Change, Close, Open
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.delegating import DelegationNode
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import pages_of
-from chalicelib.usecases.trying import Each, until_settled
+from chalicelib.usecases.treasury.moves.planning import planned
 
 log = logging.getLogger(__name__)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from chalicelib.domain.moves import MoveKind
-from chalicelib.domain.sightings import Lifetime
-from chalicelib.domain.withdrawals import Priority
+from chalicelib.domain.transactions.sightings import Lifetime
+from chalicelib.domain.treasury.moves import MoveKind
+from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained, FeeEstimate, Opened, Payment
 from chalicelib.usecases.ports.delegating import DelegationNode, Direction
 from chalicelib.usecases.ports.signing import Signature, Signed

@@ -11,22 +11,22 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.domain.stakes import Stake, stake_work, staked_work
+from chalicelib.domain.treasury.stakes import Stake, stake_work, staked_work
 from chalicelib.domain.work import Work
-from chalicelib.usecases.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.given_up import WHY
+from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.sweeping import is_open
-from chalicelib.usecases.traces import traces_of
-from chalicelib.usecases.verdicts import Verdicts
-from chalicelib.usecases.watching import Watch
+from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.transactions.given_up import WHY
+from chalicelib.usecases.transactions.marks import traces_of
+from chalicelib.usecases.transactions.watching import Watch
 
 log = logging.getLogger(__name__)
 

@@ -7,25 +7,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.catalogue import Network
-from chalicelib.domain.sightings import Ours
-from chalicelib.domain.stakes import Stake, stake_command
-from chalicelib.usecases.changes import Save
-from chalicelib.usecases.given_up import GivenUps
-from chalicelib.usecases.losses import Losses, stake_sent
-from chalicelib.usecases.note_gaps import NoteGaps
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.sightings import Ours
+from chalicelib.domain.treasury.stakes import Stake, stake_command
+from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.stake_booking import StakeBooking
-from chalicelib.usecases.staking import OPEN_AT_ONCE
-from chalicelib.usecases.switch import stopped
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Scanned, Verdicts
+from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.given_up import GivenUps
+from chalicelib.usecases.transactions.losses import Losses, stake_sent
+from chalicelib.usecases.transactions.sighting_gaps import NoteGaps
+from chalicelib.usecases.treasury.tron.stake_booking import StakeBooking
+from chalicelib.usecases.treasury.tron.staking import OPEN_AT_ONCE
 
 log = logging.getLogger(__name__)
 

@@ -11,24 +11,24 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from chalicelib.domain.catalogue import Network
+from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.stakes import Stake, stake_work
-from chalicelib.domain.withdrawals import Attempt
-from chalicelib.usecases.changes import Close, Save
-from chalicelib.usecases.expired import EveryNode
-from chalicelib.usecases.losses import replaceable, stake_sent
-from chalicelib.usecases.payouts import OrderMismatch
+from chalicelib.domain.treasury.stakes import Stake, stake_work
+from chalicelib.domain.withdrawals.withdrawals import Attempt
+from chalicelib.usecases.base.kill_switch import rests_on, stopped
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.switch import rests_on, stopped
-from chalicelib.usecases.trying import until_settled
-from chalicelib.usecases.wallet_lookup import wallet_at
+from chalicelib.usecases.transactions.expiry_votes import EveryNode
+from chalicelib.usecases.transactions.losses import replaceable, stake_sent
+from chalicelib.usecases.wallets.lookup import wallet_at
 
 log = logging.getLogger(__name__)
 

@@ -13,25 +13,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from chalicelib.domain.addresses import Wallet
-from chalicelib.domain.catalogue import Coin, Network
+from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InsufficientBalance
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units
-from chalicelib.domain.stakes import Resource, Stake, stake_command, stake_work
-from chalicelib.usecases.changes import Also, Close, Open, Save, Still, nothing_more
-from chalicelib.usecases.outbox import News
+from chalicelib.domain.treasury.stakes import Resource, Stake, stake_command, stake_work
+from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.outbox import News
+from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.changes import Also, Close, Open, Save, Still, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.stake_booking import StakeBooking
-from chalicelib.usecases.switch import stopped
-from chalicelib.usecases.trying import Each, until_settled
-from chalicelib.usecases.verdicts import Verdicts
+from chalicelib.usecases.transactions.finality import Verdicts
+from chalicelib.usecases.treasury.tron.stake_booking import StakeBooking
 
 OPEN_AT_ONCE = 100
 _PAGE = 1000

@@ -1,0 +1,1 @@
+"""Watched addresses, service wallets, and the pools of indexes."""

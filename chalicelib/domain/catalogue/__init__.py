@@ -1,0 +1,1 @@
+"""Networks and coins: fixed facts, settings, rates."""

@@ -1,0 +1,1 @@
+"""Deposits, the claims of their transactions, and the bounds of sums."""

@@ -1,0 +1,1 @@
+"""Invoices: the record, the settings, the totals."""

@@ -1,0 +1,1 @@
+"""What is remembered while lost or restored tables are brought up to date."""

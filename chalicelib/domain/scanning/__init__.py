@@ -1,0 +1,1 @@
+"""What scanning remembers: ranges, rescans, transfers without a log."""

@@ -1,0 +1,1 @@
+"""What makes a payment suspicious, and the grey list."""

@@ -1,0 +1,1 @@
+"""Moves, consolidations, collections, stakes, and the UTXOs of hot wallets."""

@@ -1,0 +1,1 @@
+"""Events, webhook endpoints, deliveries, leases."""

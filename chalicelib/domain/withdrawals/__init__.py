@@ -1,0 +1,1 @@
+"""Withdrawals, batches, bundles, approvals, limits, the whitelist, fees."""

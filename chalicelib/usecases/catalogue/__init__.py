@@ -1,0 +1,1 @@
+"""Networks and coins as the operator changes them, the URLs of nodes, and exchange rates."""

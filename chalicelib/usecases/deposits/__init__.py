@@ -1,0 +1,1 @@
+"""Deposits: recorded, credited, released, undone."""

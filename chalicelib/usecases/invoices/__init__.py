@@ -1,0 +1,1 @@
+"""Invoices: made, paid, expired, added up, and shown on the page to pay on."""

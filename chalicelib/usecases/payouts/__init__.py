@@ -1,0 +1,1 @@
+"""Payouts: withdrawals become transactions, and transactions are settled."""

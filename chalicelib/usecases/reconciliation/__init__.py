@@ -1,0 +1,1 @@
+"""Reconciliation: the ledger against the chains, and the audit of the whole store."""

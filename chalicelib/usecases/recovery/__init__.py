@@ -1,0 +1,1 @@
+"""Recovery: after tables were lost, or restored to an earlier second."""

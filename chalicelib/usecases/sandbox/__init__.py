@@ -1,0 +1,1 @@
+"""The sandbox: simulated networks that developers move, and the demo."""

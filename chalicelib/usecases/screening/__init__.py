@@ -1,0 +1,1 @@
+"""Screening: what holds a deposit or a withdrawal back, and why."""

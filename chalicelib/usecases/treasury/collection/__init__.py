@@ -1,0 +1,1 @@
+"""Collection: deposits on networks of accounts go to the service wallets."""

@@ -1,0 +1,1 @@
+"""Moves: single transactions between our own wallets on networks of accounts."""

@@ -1,0 +1,1 @@
+"""Tron alone: stakes of TRX, and loans of energy."""

@@ -1,0 +1,1 @@
+"""Service wallets: registered, looked up, their balances on the chain and their UTXOs."""

@@ -1,0 +1,1 @@
+"""Webhooks: endpoints, the relay of events, deliveries, retries and redelivery."""
