@@ -35,7 +35,7 @@ from chalicelib.usecases.treasury.consolidation import signing as coin_move_sign
 from chalicelib.usecases.wallets.lookup import retired_wallets
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import Services, services
-from tests.contract import test_bundles
+from tests.contract.payouts import test_bundles
 from tests.contract.payouts.test_bundles import COIN, CONFIRMATIONS, NETWORK, OUT, REORG, Shop, cut, die, hang
 from tests.support.fake_coins import FakeCoins
 from tests.support.stack import Stack

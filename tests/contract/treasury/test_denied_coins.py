@@ -13,8 +13,8 @@ from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import services
-from tests.contract import test_coin_moves
 from tests.contract.payouts.test_bundles import COIN, NETWORK, REORG
+from tests.contract.treasury import test_coin_moves
 from tests.contract.treasury.test_coin_moves import TOTAL, Treasury
 from tests.support.fake_coins import FakeCoins
 

@@ -28,7 +28,7 @@ from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.invoices.status import changed, set_by_hand
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Emit, Save
 from chalicelib.wiring import services
-from tests.contract import test_glimpses
+from tests.contract.scanning import test_glimpses
 from tests.contract.scanning.test_glimpses import SATOSHIS, Coins
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
 from tests.support.stack import Stack
