@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ledger import WalletBalance
@@ -13,6 +13,8 @@ from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 
+_AT_WORK = ("built", "signed")
+"""The states in which a bundle, or a move of coins, spends the coins that it names."""
 _ORDERS = {
     "gathering": {"built"},
     "built": {"built"},
@@ -87,7 +89,7 @@ def _expected(
 
 
 def _held(wallet: HeldCoins, expected: dict[str, int]) -> Iterable[str]:
-    name = f"wallet {wallet.wallet} on {wallet.network}"
+    name = _name(wallet)
     for outpoint, count in Counter(coin.outpoint for coin in wallet.coins).items():
         if count > 1:
             yield f"{name} holds {outpoint} {count} times"
@@ -102,42 +104,55 @@ def _held(wallet: HeldCoins, expected: dict[str, int]) -> Iterable[str]:
 
 
 def _reserved(wallet: HeldCoins, bundles: Sequence[Bundle], open_ids: set[str], moves: Sequence[CoinMove]) -> Iterable[str]:
-    name = f"wallet {wallet.wallet} on {wallet.network}"
+    """A coin is reserved by what is at work on it, and what is at work has all of its coins reserved."""
+    yield from _reserved_by_the_living(wallet, bundles, open_ids, moves)
+    reserved = {(coin.outpoint, coin.reserved_by) for coin in wallet.coins}
+    for bundle in bundles:
+        if bundle.state in _AT_WORK:
+            yield from _not_reserved(f"bundle {bundle.id}", bundle.id, bundle.coins, reserved)
+    for move in moves:
+        if move.wallet == wallet.wallet and move.state in _AT_WORK:
+            yield from _not_reserved(f"coin move {move.id}", move.id, move.outpoints, reserved)
+    gathering = [bundle.id for bundle in bundles if bundle.state == "gathering"]
+    if gathering != ([wallet.gathering] if wallet.gathering else []):
+        yield f"{_name(wallet)} gathers {wallet.gathering}, and its bundles {', '.join(gathering) or 'nothing'}"
+
+
+def _reserved_by_the_living(
+    wallet: HeldCoins, bundles: Sequence[Bundle], open_ids: set[str], moves: Sequence[CoinMove]
+) -> Iterable[str]:
+    """No coin stays reserved by a bundle or a move that is over: it could never be spent again."""
     by_id = {bundle.id: bundle for bundle in bundles}
-    moving = {(outpoint, move.id) for move in moves if move.state in ("built", "signed") for outpoint in move.outpoints}
+    moving = {(outpoint, move.id) for move in moves if move.state in _AT_WORK for outpoint in move.outpoints}
     for coin in wallet.coins:
         if coin.reserved_by is None or (coin.outpoint, coin.reserved_by) in moving:
             continue
         bundle = by_id.get(coin.reserved_by)
-        live = bundle is not None and (bundle.state in ("built", "signed") or bundle.id in open_ids)
+        live = bundle is not None and (bundle.state in _AT_WORK or bundle.id in open_ids)
         if bundle is None or not live or coin.outpoint not in bundle.coins:
-            yield f"{name}: {coin.outpoint} is reserved by {coin.reserved_by}, which is not at work on it"
-    reserved = {(coin.outpoint, coin.reserved_by) for coin in wallet.coins}
-    for bundle in bundles:
-        if bundle.state in ("built", "signed"):
-            for outpoint in bundle.coins:
-                if (outpoint, bundle.id) not in reserved:
-                    yield f"bundle {bundle.id} spends {outpoint}, which is not reserved for it"
-    for move in moves:
-        if move.wallet == wallet.wallet and move.state in ("built", "signed"):
-            for outpoint in move.outpoints:
-                if (outpoint, move.id) not in reserved:
-                    yield f"coin move {move.id} spends {outpoint}, which is not reserved for it"
-    gathering = [bundle.id for bundle in bundles if bundle.state == "gathering"]
-    if gathering != ([wallet.gathering] if wallet.gathering else []):
-        yield f"{name} gathers {wallet.gathering}, and its bundles {', '.join(gathering) or 'nothing'}"
+            yield f"{_name(wallet)}: {coin.outpoint} is reserved by {coin.reserved_by}, which is not at work on it"
+
+
+def _not_reserved(name: str, id_: str, outpoints: Iterable[str], reserved: Container[tuple[str, str | None]]) -> Iterable[str]:
+    for outpoint in outpoints:
+        if (outpoint, id_) not in reserved:
+            yield f"{name} spends {outpoint}, which is not reserved for it"
+
+
+def _name(wallet: HeldCoins) -> str:
+    return f"wallet {wallet.wallet} on {wallet.network}"
 
 
 def _bundles(
-    bundles: dict[str, Bundle], orders: Sequence[PaymentOrder], withdrawals: Sequence[Withdrawal], open_ids: set[str]
+    bundles: Mapping[str, Bundle], orders: Sequence[PaymentOrder], withdrawals: Sequence[Withdrawal], open_ids: set[str]
 ) -> Iterable[str]:
+    """Orders and bundles name each other, and each bundle is as far as its orders are."""
     named = {(b.id, p.withdrawal): p for b in bundles.values() for p in b.payouts}
     amounts = {w.id: (w.tenant, w.amount) for w in withdrawals}
     states: dict[str, set[str]] = {bundle_id: set() for bundle_id in bundles}
     for order in orders:
-        if order.unbundled and (order.state != "built" or order.unsigned or order.raw or order.txid or order.earlier):
-            yield f"order {order.id} is in no bundle and is {order.state}, or has bytes"
         if order.bundle is None:
+            yield from _without_bytes(order)
             continue
         payout = named.pop((order.bundle, order.withdrawal_id), None)
         if payout is None:
@@ -150,14 +165,23 @@ def _bundles(
     for bundle_id, withdrawal_id in named:
         yield f"bundle {bundle_id} pays {withdrawal_id}, which has no order in it"
     for bundle in bundles.values():
-        if not bundle.payouts and bundle.state != "gathering":
-            yield f"bundle {bundle.id} is {bundle.state} and pays nobody"
-        if wrong := states[bundle.id] - _ORDERS[bundle.state]:
-            yield f"bundle {bundle.id} is {bundle.state} and has orders that are {', '.join(sorted(wrong))}"
-        unfinished = bundle.state in ("gathering", "built", "signed") or (
-            bundle.state == "dead" and states[bundle.id] != {"bounced"}
-        )
-        if unfinished and bundle.id not in open_ids:
-            yield f"bundle {bundle.id} is {bundle.state} and nobody will look at it again"
+        yield from _as_far_as_its_orders(bundle, states[bundle.id], open_ids)
     for bundle_id in sorted(open_ids - set(bundles)):
         yield f"bundle {bundle_id} is to be looked at and is not there"
+
+
+def _without_bytes(order: PaymentOrder) -> Iterable[str]:
+    """What a bundle pays is signed with the bundle: an order that is out of its bundle can pay nothing by itself."""
+    if order.unbundled and (order.state != "built" or order.unsigned or order.raw or order.txid or order.earlier):
+        yield f"order {order.id} is in no bundle and is {order.state}, or has bytes"
+
+
+def _as_far_as_its_orders(bundle: Bundle, states: set[str], open_ids: Container[str]) -> Iterable[str]:
+    """A bundle pays somebody, its orders' `states` fit its own, and it is open work until all of them are over."""
+    if not bundle.payouts and bundle.state != "gathering":
+        yield f"bundle {bundle.id} is {bundle.state} and pays nobody"
+    if wrong := states - _ORDERS[bundle.state]:
+        yield f"bundle {bundle.id} is {bundle.state} and has orders that are {', '.join(sorted(wrong))}"
+    unfinished = bundle.state in ("gathering", "built", "signed") or (bundle.state == "dead" and states != {"bounced"})
+    if unfinished and bundle.id not in open_ids:
+        yield f"bundle {bundle.id} is {bundle.state} and nobody will look at it again"

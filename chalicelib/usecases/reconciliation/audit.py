@@ -6,7 +6,8 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 
-from chalicelib.domain.audit.rules import Books, violations
+from chalicelib.domain.audit.books import Books
+from chalicelib.domain.audit.rules import violations
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from chalicelib.domain import ledger
-from chalicelib.domain.audit.rules import Books, violations
+from chalicelib.domain.audit.books import Books
+from chalicelib.domain.audit.rules import violations
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import MerchantId, NetworkId, asset_id, tenant_id
 from chalicelib.domain.invoices.invoices import Invoice, Payment

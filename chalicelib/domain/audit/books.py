@@ -1,0 +1,62 @@
+"""Everything that an audit looks at, read from the store by `usecases.reconciliation.audit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.invoices.totals import InvoiceTotals
+from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
+from chalicelib.domain.scanning.ranges import ScanRange
+from chalicelib.domain.scanning.rescans import Rescan
+from chalicelib.domain.stray_payments import StrayPayment
+from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.treasury.collections import Collecting, Collection, Distribution
+from chalicelib.domain.treasury.consolidations import CoinMove, ConsolidationQueue
+from chalicelib.domain.treasury.hot_utxos import HeldCoins, OwnTransaction
+from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.withdrawals.batches import WithdrawalBatch
+from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.domain.work import Work
+
+
+@dataclass
+class Books:
+    """Everything that an audit looks at."""
+
+    journal: list[JournalEntry] = field(default_factory=list)
+    balances: list[Balance] = field(default_factory=list)
+    wallets: list[WalletBalance] = field(default_factory=list)
+    deposits: list[Deposit] = field(default_factory=list)
+    invoices: list[Invoice] = field(default_factory=list)
+    totals: list[InvoiceTotals] = field(default_factory=list)
+    withdrawals: list[Withdrawal] = field(default_factory=list)
+    batches: list[WithdrawalBatch] = field(default_factory=list)
+    orders: list[PaymentOrder] = field(default_factory=list)
+    counters: list[NonceCounter] = field(default_factory=list)
+    bundles: list[Bundle] = field(default_factory=list)
+    held: list[HeldCoins] = field(default_factory=list)
+    work: list[Work] = field(default_factory=list)
+    sequences: dict[str, list[int]] = field(default_factory=dict)
+    """Sequence numbers of all events told or about to be told, by the object they are about."""
+    rescans: list[Rescan] = field(default_factory=list)
+    stakes: list[Stake] = field(default_factory=list)
+    ranges: list[ScanRange] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    collections: list[Collection] = field(default_factory=list)
+    collecting: list[Collecting] = field(default_factory=list)
+    distributions: list[Distribution] = field(default_factory=list)
+    own: list[OwnTransaction] = field(default_factory=list)
+    coin_moves: list[CoinMove] = field(default_factory=list)
+    consolidations: list[ConsolidationQueue] = field(default_factory=list)
+    strays: list[StrayPayment] = field(default_factory=list)
+    given_up: list[GivenUp] = field(default_factory=list)
+    outbox: list[str] = field(default_factory=list)
+    """Ids of the outbox rows."""
+    events_since: int = 0
+    """Events of records made before this (milliseconds since 1970) may be forgotten already."""
+    aged: bool = False
+    """The deployment is older than that, so a balance's first events may be forgotten."""
