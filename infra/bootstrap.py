@@ -16,12 +16,11 @@ from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID, account_xpubs, create_seed, seal_seed, unlock_seed
 from chalicelib.custody.wallets import new_kms_wallet
 from chalicelib.domain import demo
-from chalicelib.domain.addresses.addresses import Wallet, Watched, Xpub
+from chalicelib.domain.addresses.addresses import Wallet, Watched, Xpub, family_key, watched_key
 from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Coin, Network, corrected, default_coins, default_networks
 from chalicelib.domain.ids import MerchantId, Realm, network_id, new_id
 from chalicelib.domain.merchants.merchants import PRESETS, Level, Merchant
 from chalicelib.settings import Settings
-from chalicelib.usecases.addresses.addresses import family_key, watched_key
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.merchants.access import issue_key
 from chalicelib.usecases.ports.changes import Change, Conflict, Save

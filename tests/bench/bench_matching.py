@@ -22,10 +22,9 @@ os.environ.update({"STAGE": "local"})
 import orjson
 from botocore.awsrequest import AWSResponse
 
-from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched, family_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
-from chalicelib.usecases.addresses.addresses import family_key
 from chalicelib.usecases.scanning.matching import Matcher
 from infra.local.aws import start_aws
 from tests.bench import bench_scan_evm, bench_scan_tron, bench_scan_utxo

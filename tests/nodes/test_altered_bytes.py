@@ -12,8 +12,8 @@ import pytest
 from chalicelib.chains.evm.transactions import Unsigned, decode_payload
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.realm_time import in_realm
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
 from tests.nodes.conftest import send_native, send_token
 from tests.nodes.test_main_job import OUT, Shop

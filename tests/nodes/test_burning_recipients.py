@@ -18,9 +18,9 @@ from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.money import format_units, parse_units
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.realm_time import in_realm
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from infra.local.nodes import mine

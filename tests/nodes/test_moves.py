@@ -15,10 +15,10 @@ from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
 from infra.local.nodes import mine
 from infra.local.tokens import call_data, deploy

@@ -13,10 +13,10 @@ from chalicelib.domain.treasury.collections import Collection
 from chalicelib.domain.treasury.moves import Move, move_id, move_work, operators
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.realm_time import in_realm
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo

@@ -19,10 +19,11 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.realm_time import in_realm
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch, order_id
 from chalicelib.usecases.ports.changes import Post, Save
 from chalicelib.usecases.ports.signing import Signature
 from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.withdrawals.steps import order_id
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, network_id
 from chalicelib.domain.work import Work, time_order
 
 Mode = Literal["single", "common", "cross"]
 Role = Literal["user", "hot", "cold", "collector"]
 Custody = Literal["kms", "envelope", "none"]
+
+SERVICE_ROLES: tuple[Role, ...] = ("hot", "collector", "cold")
+"""The roles of the operator's own wallets: every role but the user's."""
 
 ROLE_OF: dict[str, Role] = {
     "user": "user", "default": "user", "hot": "hot", "hot-wallet": "hot", "cold": "cold", "cold-wallet": "cold",
@@ -171,3 +175,18 @@ class Xpub:
     path: str
     created_at: int
     version: int = 1
+
+
+def family_key(network: Network) -> str:
+    """The key space of a network's addresses: EVM networks share one, each other network has its own."""
+    return "evm" if network.family == "evm" else network.slug
+
+
+def payees_place(network: Network) -> NetworkId:
+    """The network under which `domain.screening.risk.Payees` are stored: "evm" for all EVM networks of a realm."""
+    return network_id(network.realm, family_key(network))
+
+
+def watched_key(network: Network, storage_form: str) -> tuple[type[Any], dict[str, str]]:
+    """Type and key of an address's `Watched`, for a read of the store."""
+    return Watched, {"realm": network.realm, "family": family_key(network), "address": storage_form}

@@ -16,6 +16,7 @@ from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.transactions.utxo_attempts import Attempts
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.domain.withdrawals.withdrawals import Priority
+from chalicelib.domain.work import Work, time_order
 
 MOST_PAYOUTS = 100
 """Payments of one transaction: about 4 kvB, and orders and withdrawals of all fit in two batch reads."""
@@ -124,3 +125,8 @@ class Bundle(Attempts[Built]):
         if len(rest) > 1 or (rest and rest[0][1] != wallet):
             raise ValueError("it pays somebody who is not to be paid")
         return (rest[0][0], rest[0][2]) if rest else (None, 0)
+
+
+def bundle_work(bundle: Bundle) -> Work:
+    """The obligation to bring a bundle to its end, which is when no reorganisation reaches its transaction any more."""
+    return Work("bundle", bundle.network, time_order(bundle.created_at), bundle.id)

@@ -9,11 +9,11 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
-from chalicelib.domain.addresses.addresses import Address, Mode, Watched
+from chalicelib.domain.addresses.addresses import Address, Mode, Watched, family_key
 from chalicelib.domain.addresses.index_pools import ALARM_LEFT, pool_name
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
-from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_id, new_id, tenant_parts
+from chalicelib.domain.ids import NetworkId, Realm, TenantId, new_id, tenant_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.usecases.addresses.daily_limit import DailyAddresses
 from chalicelib.usecases.base.retries import until_settled
@@ -243,20 +243,6 @@ def widest(network: Network) -> Mode:
     """The mode in which an address of `network` is watched wherever it can be paid: on every EVM network of its realm, whether
     that is active yet or not. One row is watched all the same."""
     return "cross" if network.family == "evm" else "common"
-
-
-def family_key(network: Network) -> str:
-    """What addresses of a network are told apart by: EVM networks share theirs, the others have each their own."""
-    return "evm" if network.family == "evm" else network.slug
-
-
-def payees_place(network: Network) -> NetworkId:
-    """What `domain.screening.risk.Payees` of a network are stored by."""
-    return network_id(network.realm, family_key(network))
-
-
-def watched_key(network: Network, storage_form: str) -> tuple[type[Any], dict[str, str]]:
-    return Watched, {"realm": network.realm, "family": family_key(network), "address": storage_form}
 
 
 def _balance_key(network: NetworkId, place: str, coin: Coin) -> tuple[type[Any], dict[str, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.addresses.addresses import SERVICE_ROLES, Wallet
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network, TokenContract, native_name
 from chalicelib.domain.catalogue.coin_settings import merged
 from chalicelib.domain.catalogue.native_faces import known_face
@@ -24,7 +24,6 @@ from chalicelib.usecases.ports.changes import Also, Change, Conflict, Save, noth
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts, TokenReader
-from chalicelib.usecases.wallets.lookup import ROLES
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +193,7 @@ class Coins:
 
     def _holders(self, network: Network) -> list[str]:
         """Our own wallets: they have native coins to pay fees with."""
-        found = self._store.get_many([(Wallet, {"network": network.id, "role": role}) for role in ROLES])
+        found = self._store.get_many([(Wallet, {"network": network.id, "role": role}) for role in SERVICE_ROLES])
         return [wallet.address for wallet in found if wallet is not None]
 
 

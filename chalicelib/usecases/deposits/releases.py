@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chalicelib.domain import ledger
+from chalicelib.domain.addresses.addresses import watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.deposits.deposits import BELOW_MINIMUM, HELD, SET_ASIDE, Deposit
@@ -24,7 +25,6 @@ from chalicelib.domain.ids import Realm, TenantId, asset_parts, network_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import views_now

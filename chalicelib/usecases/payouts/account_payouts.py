@@ -49,6 +49,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import Risk
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.expiry_votes import EveryNode
 from chalicelib.usecases.transactions.first_nonce import counter_of
 from chalicelib.usecases.transactions.losses import replaceable, sent_from
@@ -59,7 +60,7 @@ from chalicelib.usecases.wallets.utxos import pays_from_coins
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP, FeeBudgets
 from chalicelib.usecases.withdrawals.steps import (
     catalogue_views,
-    order_of,
+    order_id,
     sent_work,
     stepped,
 )
@@ -67,21 +68,6 @@ from chalicelib.usecases.withdrawals.steps import (
 log = logging.getLogger(__name__)
 
 Outcome = Literal["done", "waiting"]
-
-
-class OrderMismatch(Exception):
-    """The bytes about to be signed do not do what was approved. Nothing is signed; an operator has to look (money rule 7).
-
-    `bytes_only`: what was ordered is what was approved, and only the bytes are something else. They can be built anew.
-    """
-
-    def __init__(self, words: str, *, bytes_only: bool = False) -> None:
-        super().__init__(words)
-        self.bytes_only = bytes_only
-
-
-def order_id(withdrawal: Withdrawal) -> str:
-    return order_of(withdrawal.tenant, withdrawal.id)
 
 
 class FromCoins(Protocol):

@@ -13,8 +13,7 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, MOST_RATE, HeldCoins
 from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
-from chalicelib.usecases.payouts.bundle_members import members, most_urgent, same_place, spelled
+from chalicelib.usecases.payouts.bundle_members import members, most_urgent
 from chalicelib.usecases.payouts.fees import WORTH_MORE, Denied, PayoutFees
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Conflict, Save
@@ -23,6 +22,8 @@ from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.spelling import same_place, spelled
 from chalicelib.usecases.transactions.utxo_proofs import bundle_unproved
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import moved_in_line, waiting_for_fees

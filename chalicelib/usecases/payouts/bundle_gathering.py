@@ -13,12 +13,11 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
-from chalicelib.domain.withdrawals.bundles import MOST_PAYOUTS, Bundle, BundledPayout
+from chalicelib.domain.withdrawals.bundles import MOST_PAYOUTS, Bundle, BundledPayout, bundle_work
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal, ended, fee_at
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.payouts.account_payouts import order_id
 from chalicelib.usecases.payouts.bundle_building import BundleBuilding
-from chalicelib.usecases.payouts.bundle_members import bundle_work, most_urgent, same_place
+from chalicelib.usecases.payouts.bundle_members import most_urgent
 from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.payouts.fees import Denied, PayoutFees
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -27,10 +26,11 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, Output
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP, Counted, FeeBudgets
 from chalicelib.usecases.withdrawals.payout_line import in_turns
-from chalicelib.usecases.withdrawals.steps import catalogue_views, payout_parts, stepped
+from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id, payout_parts, stepped
 
 log = logging.getLogger(__name__)
 

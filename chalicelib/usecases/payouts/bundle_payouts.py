@@ -30,7 +30,7 @@ from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import FINAL, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.kill_switch import stopped
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.payouts.account_payouts import Outcome, order_id
+from chalicelib.usecases.payouts.account_payouts import Outcome
 from chalicelib.usecases.payouts.bundle_building import BundleBuilding
 from chalicelib.usecases.payouts.bundle_gathering import BundleGathering
 from chalicelib.usecases.payouts.bundle_members import members
@@ -48,7 +48,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import Risk
 from chalicelib.usecases.wallets.lookup import wallet_at
 from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets
-from chalicelib.usecases.withdrawals.steps import catalogue_views, sent_work, stepped
+from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id, sent_work, stepped
 
 log = logging.getLogger(__name__)
 

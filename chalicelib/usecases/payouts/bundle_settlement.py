@@ -24,14 +24,14 @@ from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.transactions.replacements import RenewalRules
-from chalicelib.domain.withdrawals.bundles import Built, Bundle
+from chalicelib.domain.withdrawals.bundles import Built, Bundle, bundle_work
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.kill_switch import stopped
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
-from chalicelib.usecases.payouts.bundle_members import bundle_work, members
+from chalicelib.usecases.payouts.bundle_members import members
 from chalicelib.usecases.payouts.bundle_sent import SentTogether
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Save

@@ -12,8 +12,7 @@ from chalicelib.domain.treasury.hot_utxos import MOST_RATE, OwnTransaction
 from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.kill_switch import rests_on
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
-from chalicelib.usecases.payouts.bundle_members import members, spelled
+from chalicelib.usecases.payouts.bundle_members import members
 from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
@@ -21,6 +20,8 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.spelling import spelled
 from chalicelib.usecases.transactions.utxo_proofs import bundle_unproved
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import catalogue_views

@@ -13,10 +13,10 @@ from chalicelib.domain.ids import NetworkId, asset_parts, network_parts
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import NonceUse, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.open_work import pages_of
-from chalicelib.usecases.payouts.account_payouts import order_id
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.utxos import pays_from_coins
+from chalicelib.usecases.withdrawals.steps import order_id
 
 
 def made_anew(store: Store, catalogue: Catalogue, withdrawal: Withdrawal, nonce: int | None = None) -> PaymentOrder:

@@ -21,7 +21,6 @@ from chalicelib.usecases.base.kill_switch import put_back, stopped
 from chalicelib.usecases.base.open_work import is_open, pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
-from chalicelib.usecases.payouts.account_payouts import order_id
 from chalicelib.usecases.payouts.following import PaymentsOut
 from chalicelib.usecases.payouts.sent import Sent
 from chalicelib.usecases.ports.accounts import FeeEstimate
@@ -43,6 +42,7 @@ from chalicelib.usecases.withdrawals.steps import (
     bounced,
     catalogue_views,
     moved,
+    order_id,
     payout_parts,
     purse_of,
     sent_work,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched, family_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.coin_settings import collects
 from chalicelib.domain.ids import AssetId, TenantId, new_id, tenant_id
@@ -31,7 +31,6 @@ from chalicelib.domain.reconciliation import (
     Unread,
     owed_by,
 )
-from chalicelib.usecases.addresses.addresses import family_key
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Halted, Unavailable

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
@@ -22,7 +22,6 @@ from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.treasury.moves import operators
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.coins import Unspent

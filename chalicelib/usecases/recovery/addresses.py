@@ -26,13 +26,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Address, Watched
+from chalicelib.domain.addresses.addresses import Address, Watched, family_key, watched_key
 from chalicelib.domain.addresses.index_pools import IndexPool, pool_name
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_parts, new_id
 from chalicelib.domain.recovery.addresses import INDEXES, Restore, Usage
-from chalicelib.usecases.addresses.addresses import family_key, watched_key
 from chalicelib.usecases.addresses.index_ceilings import Ceilings
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Conflict, Save

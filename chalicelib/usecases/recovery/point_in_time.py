@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses.addresses import Address, Wallet, Watched
+from chalicelib.domain.addresses.addresses import SERVICE_ROLES, Address, Wallet, Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.ids import AssetId
@@ -33,11 +33,9 @@ from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind, 
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.deposits.deposits import Deposits
-from chalicelib.usecases.payouts.account_payouts import order_id
 from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
@@ -50,8 +48,8 @@ from chalicelib.usecases.scanning.reorganisations import batch_blocks
 from chalicelib.usecases.scanning.sightings import Noting
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.losses import Losses, has_nonces, sent_from
-from chalicelib.usecases.wallets.lookup import ROLES, retired_wallets
-from chalicelib.usecases.withdrawals.steps import catalogue_views, sent_work, stepped, waited_for
+from chalicelib.usecases.wallets.lookup import retired_wallets
+from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id, sent_work, stepped, waited_for
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +180,7 @@ class AfterRestore:
     def _wallets(self) -> dict[str, tuple[Wallet, bool]]:
         """Service wallets by the storage form of their address, and whether each is in place."""
         found = {self._form(old.address) or "": (old.wallet, False) for old in retired_wallets(self._store, self._network.id)}
-        for role in ROLES:
+        for role in SERVICE_ROLES:
             wallet = self._store.get(Wallet, network=self._network.id, role=role)
             if wallet is not None:
                 found[self._form(wallet.address) or ""] = (wallet, True)

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched, family_key, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
@@ -39,7 +39,6 @@ from chalicelib.domain.scanning.internal_transfers import BalanceBooking, Reconc
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.domain.work import Work
-from chalicelib.usecases.addresses.addresses import family_key, watched_key
 from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.addresses.addresses import SERVICE_ROLES, Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block
 from chalicelib.domain.transactions.sightings import Seen, Sighting, input_subject, nonce_subject, txid_subject
@@ -33,7 +33,7 @@ from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.wallets.lookup import ROLES, retired_wallets
+from chalicelib.usecases.wallets.lookup import retired_wallets
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 _TOGETHER = 10
@@ -112,7 +112,8 @@ class Noting:
         """Every wallet that has, or had, a key here. Current ones first: one that is replaced between the two reads is in the
         second."""
         network = self._network.id
-        current: list[Wallet | None] = self._store.get_many([(Wallet, {"network": network, "role": role}) for role in ROLES])
+        keys = [(Wallet, {"network": network, "role": role}) for role in SERVICE_ROLES]
+        current: list[Wallet | None] = self._store.get_many(keys)
         retired = [old.wallet for old in retired_wallets(self._store, network)]
         return [wallet for wallet in (*current, *retired) if wallet is not None and wallet.role != "cold"]
 

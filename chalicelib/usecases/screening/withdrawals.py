@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Context
 
-from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched, payees_place, watched_key
 from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ids import asset_parts
@@ -19,7 +19,6 @@ from chalicelib.domain.screening.risk import Assessment, Case, Payees, PaymentHi
 from chalicelib.domain.withdrawals.limits import DAY_MS
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
-from chalicelib.usecases.addresses.addresses import payees_place, watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.readers import ChainReader, Contracts

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Address, Watched
+from chalicelib.domain.addresses.addresses import Address, Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
@@ -21,7 +21,6 @@ from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, derived_id, network_parts
 from chalicelib.domain.scanning.rescans import Rescan, rescan_work
 from chalicelib.domain.stray_payments import StrayPayment, StrayStatus, stray_work
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Also, AtEpoch, Change, Open, Save, Still, nothing_more

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.money import MOST_SUM
 from chalicelib.domain.treasury.moves import Move, operators
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances, ChainReader, Witness

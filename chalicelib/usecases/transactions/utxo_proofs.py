@@ -15,11 +15,11 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.domain.withdrawals.bundles import Bundle
-from chalicelib.usecases.payouts.bundle_members import spelled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Still
 from chalicelib.usecases.ports.coins import CoinPayer, Unspent
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.spelling import spelled
 
 
 class SignedAttempt(Protocol):

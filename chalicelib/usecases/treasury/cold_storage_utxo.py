@@ -29,13 +29,13 @@ from chalicelib.domain.treasury.consolidations import (
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, HeldCoins
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.payouts.bundle_members import same_place
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.treasury.consolidation.parts import attempt_of, open_moves, unspent_of
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.open_payouts import needed_by_payouts

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.addresses.addresses import Address, Wallet, Watched
+from chalicelib.domain.addresses.addresses import Address, Wallet, Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, MoveKind, move_command, move_id, move_work
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from chalicelib.domain.addresses.addresses import OnChain, RetiredWallet, Wallet
+from chalicelib.domain.addresses.addresses import SERVICE_ROLES, OnChain, RetiredWallet, Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
@@ -27,11 +27,10 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
-from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.domain.withdrawals.bundles import Bundle, bundle_work
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
-from chalicelib.usecases.payouts.bundle_members import bundle_work
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
@@ -42,7 +41,7 @@ from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.consolidation.parts import open_moves
 from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.usecases.treasury.retired_wallets import Begun, UnderWay
-from chalicelib.usecases.wallets.lookup import ROLES, retired_wallets
+from chalicelib.usecases.wallets.lookup import retired_wallets
 from chalicelib.usecases.wallets.utxos import coins_of, pays_from_coins
 
 log = logging.getLogger(__name__)
@@ -223,7 +222,7 @@ class Drains:
 
     def _using(self, moves: list[Move]) -> list[Wallet]:
         used = {address for move in moves for address in (move.source, move.recipient)}
-        keys = [(Wallet, {"network": self._network.id, "role": role}) for role in ROLES]
+        keys = [(Wallet, {"network": self._network.id, "role": role}) for role in SERVICE_ROLES]
         found: list[Wallet | None] = self._store.get_many(keys) if moves else []
         return [wallet for wallet in found if wallet is not None and wallet.address in used]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.addresses.addresses import SERVICE_TYPE, Address, RetiredWallet, Role, Wallet
+from chalicelib.domain.addresses.addresses import SERVICE_ROLES, SERVICE_TYPE, Address, RetiredWallet, Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId
 from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.store import Store
-
-ROLES: tuple[Role, ...] = ("hot", "collector", "cold")
 
 
 def wallet_at(store: Store, network: NetworkId, address: str) -> Wallet | None:
@@ -19,7 +17,7 @@ def wallet_at(store: Store, network: NetworkId, address: str) -> Wallet | None:
     Whoever finishes what was begun signs with the wallet that the order names, never with the one that has its role by now. Current
     ones are read first: one that is replaced between the two reads is found by the second. Raises Unavailable.
     """
-    current: list[Wallet | None] = store.get_many([(Wallet, {"network": network, "role": role}) for role in ROLES])
+    current: list[Wallet | None] = store.get_many([(Wallet, {"network": network, "role": role}) for role in SERVICE_ROLES])
     for wallet in current:
         if wallet is not None and wallet.address == address:
             return wallet

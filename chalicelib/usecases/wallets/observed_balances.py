@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from chalicelib.domain.addresses.addresses import Observed, OnChain, Role, Wallet
+from chalicelib.domain.addresses.addresses import SERVICE_ROLES, Observed, OnChain, Role, Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
@@ -13,7 +13,6 @@ from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.wallets.lookup import ROLES
 from chalicelib.usecases.wallets.utxos import coins_of, pays_from_coins
 
 log = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ class Observer:
         now = self._clock.now_ms()
         if before is not None and now - before.at < EVERY_SECONDS * 1000:
             return
-        registered: list[Wallet | None] = self._store.get_many([(Wallet, self._key(role)) for role in ROLES])
+        registered: list[Wallet | None] = self._store.get_many([(Wallet, self._key(role)) for role in SERVICE_ROLES])
         wallets = [wallet for wallet in registered if wallet is not None]
         coins = [
             coin for coin in self._store.catalogue(self._network.realm).coins_of(self._network.slug) if coin.status == "ACTIVE"

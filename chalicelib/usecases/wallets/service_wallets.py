@@ -23,6 +23,8 @@ from chalicelib.domain.addresses.addresses import (
     Role,
     Wallet,
     Watched,
+    family_key,
+    watched_key,
 )
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.coin_settings import distributes
@@ -30,7 +32,6 @@ from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import AssetId, TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
-from chalicelib.usecases.addresses.addresses import family_key, watched_key
 from chalicelib.usecases.base.kill_switch import untouched
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Holdings

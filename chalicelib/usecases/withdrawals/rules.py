@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Wallet, Watched
+from chalicelib.domain.addresses.addresses import Wallet, Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.catalogue.coin_settings import in_usd, limit_units
 from chalicelib.domain.catalogue.rates import STALE_MS, Rates, RatesOf
@@ -25,7 +25,6 @@ from chalicelib.domain.withdrawals.fees import SAME_COIN, Charge, in_coin, rate_
 from chalicelib.domain.withdrawals.limits import DAY_MS, MONTH_MS, MOST_OWN, Paid, PayeeSpent, Spent, used, window_of, with_payments
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id, limit_of
 from chalicelib.domain.withdrawals.withdrawals import Priority, fee_at
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import is_service, token_contracts, unwatched, unwatched_words

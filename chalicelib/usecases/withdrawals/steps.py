@@ -55,6 +55,11 @@ def order_of(tenant: TenantId, withdrawal_id: str) -> str:
     return derived_id("ord", tenant, withdrawal_id)
 
 
+def order_id(withdrawal: Withdrawal) -> str:
+    """The id of the one payment order of `withdrawal`."""
+    return order_of(withdrawal.tenant, withdrawal.id)
+
+
 def payout_command(withdrawal: Withdrawal) -> Command:
     """Ask for this withdrawal to be gone on with now, whosever turn it is: its nonce or inputs hold up those behind it. One group
     per wallet that pays, so that one at a time takes a nonce."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+from chalicelib.domain.addresses.addresses import payees_place
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts
@@ -16,7 +17,6 @@ from chalicelib.domain.merchants.settings import MerchantSettings
 from chalicelib.domain.screening.risk import Payees, mark_of
 from chalicelib.domain.withdrawals.approvals import whitelist_text
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
-from chalicelib.usecases.addresses.addresses import payees_place
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.merchants.signer_guard import Signatures, check_signed
 from chalicelib.usecases.ports.addresses import AddressRules

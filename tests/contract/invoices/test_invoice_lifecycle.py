@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.addresses.addresses import watched_key
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import parse_units
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services

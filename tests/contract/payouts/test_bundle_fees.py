@@ -11,10 +11,10 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.base.realm_time import in_realm
-from chalicelib.usecases.payouts.account_payouts import order_id
 from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.withdrawals.fee_budget import set_budget
+from chalicelib.usecases.withdrawals.steps import order_id
 from chalicelib.wiring import services
 from tests.contract.payouts.test_bundles import COIN, Shop
 from tests.contract.payouts.test_bundles import begin as begin  # noqa: PLC0414 - fixtures, under their own names

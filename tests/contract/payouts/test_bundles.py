@@ -32,13 +32,13 @@ from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.base.realm_time import in_realm
 from chalicelib.usecases.base.retries import Each, Failures
 from chalicelib.usecases.payouts import bundle_gathering
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
 from chalicelib.usecases.payouts.bundle_signing import BundleSigning
 from chalicelib.usecases.payouts.rebuild import made_anew
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.give_up import NotGivenUp
 from chalicelib.usecases.withdrawals.fee_budget import set_budget
 from chalicelib.wiring import Services, services

@@ -21,12 +21,12 @@ from chalicelib.domain.scanning.rescans import Rescan
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder
 from chalicelib.store.queues import SqsQueues
 from chalicelib.usecases.base.realm_time import in_realm
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions import losses
 from chalicelib.usecases.transactions import replacements as stuck_payments
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, Died, install

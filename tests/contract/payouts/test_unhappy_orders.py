@@ -14,8 +14,8 @@ import pytest
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.realm_time import in_realm
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
 from infra.cli import main
 from tests.support.shop import Kms, Shop, open_shop

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from chalicelib.domain.addresses.addresses import payees_place
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.screening.risk import Payees, PaymentHistory, RiskRules, mark_of
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases.addresses.addresses import payees_place
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop

@@ -24,12 +24,12 @@ from chalicelib.domain.treasury.collections import Collection
 from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.base.realm_time import in_realm
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.signing import Signature
 from chalicelib.usecases.reconciliation import utxo as reconciliation_coins
 from chalicelib.usecases.reconciliation.cold_adjusting import NotBooked
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
 from chalicelib.usecases.treasury.consolidation import signing as coin_move_signing
 from chalicelib.usecases.wallets.lookup import retired_wallets

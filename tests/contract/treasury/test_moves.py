@@ -13,9 +13,9 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.scanning.own_transactions import from_others
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.treasury.moves.signing import MOST_REFUSALS
 from chalicelib.wiring import services
 from infra.local.queues import consumers

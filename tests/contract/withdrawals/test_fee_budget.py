@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from chalicelib.domain.addresses.addresses import Watched
+from chalicelib.domain.addresses.addresses import Watched, family_key
 from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ledger import Book, JournalEntry, operator, totals
@@ -19,7 +19,6 @@ from chalicelib.domain.withdrawals.payout_line import RETRY_MS
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Command
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases.addresses.addresses import family_key
 from chalicelib.usecases.base.realm_time import in_realm
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.withdrawals import retry_idle as payout_sweep

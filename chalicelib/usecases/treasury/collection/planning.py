@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Address, Watched
+from chalicelib.domain.addresses.addresses import Address, Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, collects
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Collecting, Collection, collection_work, waited, went_on
 from chalicelib.domain.work import Work
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Beside, Change, Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock

@@ -13,12 +13,12 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin, by_place
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.usecases.base.open_work import pages_of
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
-from chalicelib.usecases.payouts.bundle_members import spelled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.coins import CoinPayer, Unspent
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.spelling import spelled
 from chalicelib.usecases.wallets.utxos import coins_of
 
 

@@ -35,7 +35,6 @@ from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.payouts.bundle_members import same_place
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
@@ -44,6 +43,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned
+from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, Why
 from chalicelib.usecases.treasury.consolidation.parts import attempt_of, open_moves, outpoint_of, queue_of, spendable, unspent_of
 from chalicelib.usecases.treasury.consolidation.spent_utxos import SpentCoins

@@ -26,7 +26,6 @@ from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, Coi
 from chalicelib.domain.treasury.hot_utxos import MOST_RATE, OwnTransaction
 from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Post, Save, Still
 from chalicelib.usecases.ports.clock import Clock
@@ -34,6 +33,7 @@ from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.utxo_proofs import begun_for, move_unproved
 from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
 from chalicelib.usecases.treasury.consolidation.parts import (

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Literal
 
-from chalicelib.domain.addresses.addresses import RetiredWallet, Role, Wallet, Watched
+from chalicelib.domain.addresses.addresses import RetiredWallet, Role, Wallet, Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.deposits.sums import MATTERS, NEAR
@@ -14,15 +14,14 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import MOST_SUM
 from chalicelib.domain.treasury.moves import LOANS, Move, MoveKind
 from chalicelib.domain.withdrawals.withdrawals import NonceUse
-from chalicelib.usecases.addresses.addresses import watched_key
 from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to
 from chalicelib.usecases.base.open_work import pages_of
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.accounts import Explained
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Still
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.errors import OrderMismatch
 
 log = logging.getLogger(__name__)
 

@@ -30,7 +30,6 @@ from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, move_work
 from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, NonceUse
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Post, Save, Still
@@ -39,6 +38,7 @@ from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Signer
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.expiry_votes import EveryNode
 from chalicelib.usecases.transactions.first_nonce import NonceUnsure, counter_of
 from chalicelib.usecases.transactions.losses import replaceable, sent_from

@@ -17,7 +17,6 @@ from chalicelib.domain.treasury.stakes import Stake, stake_work
 from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.base.kill_switch import rests_on, stopped
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.payouts.account_payouts import OrderMismatch
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -26,6 +25,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.expiry_votes import EveryNode
 from chalicelib.usecases.transactions.losses import replaceable, stake_sent
 from chalicelib.usecases.wallets.lookup import wallet_at
