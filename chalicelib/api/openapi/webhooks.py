@@ -168,10 +168,19 @@ def _payload(event: str, schemas: Schema) -> Schema:
     }
 
 
+def _or_null(field: Schema) -> Schema:
+    """The schema of a field that the record leaves out and this event has as null."""
+    kind = {name: value for name, value in field.items() if name not in ("description", "examples")}
+    said = f"{field['description']} Null before the broadcast."
+    return {"anyOf": [kind, {"type": "null"}], "description": said, "examples": field["examples"]}
+
+
 def _beyond_the_record(event: str, schemas: Schema) -> Schema:
     """What the `data` of some events has beside the public record (decisions §10)."""
     more: Schema = {"txId": _TX_ID} if event.startswith("transaction.") else {}
     if event in _CHANGES:
         status = schemas[_RECORDS[event.split(".", maxsplit=1)[0]].__name__]["properties"]["status"]
         more["previous_status"] = {**status, "description": "The status before this change."}
+    if event == "withdrawal.status_changed":
+        more["transaction_hash"] = _or_null(schemas["Withdrawal"]["properties"]["transaction_hash"])
     return more

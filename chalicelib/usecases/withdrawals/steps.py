@@ -95,7 +95,9 @@ def stepped(news: News, views: Views, before: Withdrawal, after: Withdrawal) -> 
         raise ValueError(f"a withdrawal can not go from {before.status} to {after.status}")
     told = replace(after, emitted=before.emitted + 1, version=before.version + 1)
     record = views.withdrawal(told)
-    news.tell(told.tenant, "withdrawal.status_changed", told.id, told.emitted, record, before.status)
+    # Published as always there in this event: null before the broadcast, where the record has none.
+    changed = {"transaction_hash": None, **record}
+    news.tell(told.tenant, "withdrawal.status_changed", told.id, told.emitted, changed, before.status)
     if told.status == "confirmed":
         told = replace(told, emitted=told.emitted + 1)
         news.tell(told.tenant, "withdrawal.completed", told.id, told.emitted, record, before.status)

@@ -58,6 +58,7 @@ def test_every_event_is_as_documented(stack: Stack) -> None:
     }
     with open_shop(stack) as shop:
         tell_everything(shop)
+        (shown,) = shop.get("/v1/withdrawals")["data"]
         told = [(event.name, json.loads(event.body)) for event in services().store.every(EventRecord)]
         listed = shop.get("/v1/events", limit="100")["data"]
     assert {name for name, _ in told} == {*EVENT_NAMES, TEST_EVENT} - OF_ENDPOINTS
@@ -65,4 +66,10 @@ def test_every_event_is_as_documented(stack: Stack) -> None:
         validators[name].validate(body)
     for body in listed:
         validators[body["event"]].validate(body)
+    changes = [body for name, body in told if name == "withdrawal.status_changed"]
+    hashes = {body["data"]["status"]: body["data"]["transaction_hash"] for body in changes}
+    assert (hashes["processing"], hashes["confirmed"]) == (None, shown["transaction_hash"])
+    for body in changes:
+        del body["data"]["transaction_hash"]
+        assert not validators["withdrawal.status_changed"].is_valid(body)
     assert not validators["invoice.created"].is_valid(next(body for name, body in told if name == "invoice.expired"))

@@ -95,6 +95,8 @@ class Witness:
         told = json.loads(json.dumps(event.data))
         for more in ("txId", "previous_status"):
             told.pop(more, None)
+        if event.name == "withdrawal.status_changed" and told["transaction_hash"] is None:
+            del told["transaction_hash"]  # the record has none before the broadcast
         self._asking = True
         try:
             shown = self._shown(event.object_id)
