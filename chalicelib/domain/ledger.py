@@ -204,53 +204,50 @@ def _fee(realm: Realm, place: str, fee: Amount) -> tuple[Posting, ...]:
     return _both(place, BURNT, operator(realm), FEES, fee) if fee.units else ()
 
 
-def withdrawal_settled(
-    withdrawal: str,
-    order: str,
-    round_: int,
-    at: int,
-    tenant: TenantId,
-    realm: Realm,
-    place: str,
-    amount: Amount,
-    fee: Amount,
-    charge: int = 0,
-    debited: int = 0,
-) -> JournalEntry:
-    """The chain says paid. The wallet at `place` paid `fee` in the network's native coin, at the operator's cost.
+@dataclass(frozen=True, slots=True)
+class SignedPayment:
+    """A withdrawal's signed payment: `amount` left the wallet at `place` and is in flight.
+
+    `order` is the payment order's id; `round` counts how often its block fell out of the chain before.
+    """
+
+    withdrawal: str
+    order: str
+    round: int
+    tenant: TenantId
+    realm: Realm
+    place: str
+    amount: Amount
+
+    def ended(self, kind: str, at: int, postings: tuple[Posting, ...]) -> JournalEntry:
+        """The entry of its end in this round: it is settled or bounced, and never both."""
+        ref = {"withdrawal": self.withdrawal, "order": self.order}
+        return JournalEntry(f"settle:{self.order}:{self.round}", kind, at, postings, ref)
+
+
+def withdrawal_settled(payment: SignedPayment, at: int, fee: Amount, charge: int = 0, debited: int = 0) -> JournalEntry:
+    """The chain says paid. The payment's wallet paid `fee` in the network's native coin, at the operator's cost.
 
     Of `charge` reserved units of the withdrawn coin the merchant owes the operator `debited` for it; the rest is available again.
     """
-    gone = _both(in_flight(order), OUTSIDE, merchant(tenant, "frozen"), OUTSIDE, amount)
+    tenant, realm, amount = payment.tenant, payment.realm, payment.amount
+    gone = _both(in_flight(payment.order), OUTSIDE, merchant(tenant, "frozen"), OUTSIDE, amount)
     owed = _charged(tenant, realm, amount.asset, debited, charge - debited)
-    ref = {"withdrawal": withdrawal, "order": order}
-    return JournalEntry(f"settle:{order}:{round_}", "withdrawal_settled", at, gone + _fee(realm, place, fee) + owed, ref)
+    return payment.ended("withdrawal_settled", at, gone + _fee(realm, payment.place, fee) + owed)
 
 
-def withdrawal_bounced(
-    withdrawal: str,
-    order: str,
-    round_: int,
-    at: int,
-    tenant: TenantId,
-    realm: Realm,
-    place: str,
-    amount: Amount,
-    fee: Amount,
-    charge: int = 0,
-    debited: int = 0,
-) -> JournalEntry:
+def withdrawal_bounced(payment: SignedPayment, at: int, fee: Amount, charge: int = 0, debited: int = 0) -> JournalEntry:
     """The chain says failed, or that the payment can never happen: coins and money are back; a fee that was paid is gone.
 
     Where one was, `debited` units of `charge` stay owed to the operator: else a merchant could burn the hot wallet's coins at no
     cost.
     """
+    tenant, realm, amount = payment.tenant, payment.realm, payment.amount
     back = (
-        Posting(Book.WHERE, in_flight(order), place, amount),
+        Posting(Book.WHERE, in_flight(payment.order), payment.place, amount),
         *_charged(tenant, realm, amount.asset, debited, amount.units + charge - debited),
     )
-    ref = {"withdrawal": withdrawal, "order": order}
-    return JournalEntry(f"settle:{order}:{round_}", "withdrawal_bounced", at, back + _fee(realm, place, fee), ref)
+    return payment.ended("withdrawal_bounced", at, back + _fee(realm, payment.place, fee))
 
 
 def _charged(tenant: TenantId, realm: Realm, asset: AssetId, owed: int, free: int) -> tuple[Posting, ...]:
@@ -275,29 +272,41 @@ def move_signed(move: str, at: int, place: str, amount: Amount) -> JournalEntry:
     return JournalEntry(f"sign:{move}", "move_signed", at, (moved,), {"move": move})
 
 
-def move_settled(
-    move: str, round_: int, at: int, realm: Realm, place: str, destination: str, amount: Amount, arrived: int, fee: Amount
-) -> JournalEntry:
-    """The chain says moved: `arrived` units are at `destination`, and `fee` of the native coin was burnt at `place`.
+@dataclass(frozen=True, slots=True)
+class SignedMove:
+    """A signed move between places of ours: `amount` left `place` and is in flight. `round` counts as that of `SignedPayment`."""
 
-    What is missing of `amount` a token has kept for itself: it is outside, at the operator's cost.
+    move: str
+    round: int
+    realm: Realm
+    place: str
+    amount: Amount
+
+
+def move_settled(signed: SignedMove, at: int, destination: str, arrived: int, fee: Amount) -> JournalEntry:
+    """The chain says moved: `arrived` units are at `destination`, and `fee` of the native coin was burnt at the move's place.
+
+    What is missing of the amount a token has kept for itself: it is outside, at the operator's cost.
+    Raises ValueError when more arrived than was sent.
     """
+    amount, realm = signed.amount, signed.realm
     if not 0 <= arrived <= amount.units:
         raise ValueError(f"{arrived} arrived of {amount.units}")
-    flight = in_flight(move)
+    flight = in_flight(signed.move)
     gone = Amount(amount.asset, amount.units - arrived)
     postings = (
         *((Posting(Book.WHERE, flight, destination, Amount(amount.asset, arrived)),) if arrived else ()),
         *(_both(flight, OUTSIDE, operator(realm), OUTSIDE, gone) if gone.units else ()),
-        *_fee(realm, place, fee),
+        *_fee(realm, signed.place, fee),
     )
-    return JournalEntry(f"settle:{move}:{round_}", "move_settled", at, postings, {"move": move})
+    return JournalEntry(f"settle:{signed.move}:{signed.round}", "move_settled", at, postings, {"move": signed.move})
 
 
-def move_failed(move: str, round_: int, at: int, realm: Realm, place: str, amount: Amount, fee: Amount) -> JournalEntry:
+def move_failed(signed: SignedMove, at: int, fee: Amount) -> JournalEntry:
     """The chain says failed, or that it can never happen: the coins are where they were; a fee that was paid is gone."""
-    back = Posting(Book.WHERE, in_flight(move), place, amount)
-    return JournalEntry(f"settle:{move}:{round_}", "move_failed", at, (back, *_fee(realm, place, fee)), {"move": move})
+    back = Posting(Book.WHERE, in_flight(signed.move), signed.place, signed.amount)
+    postings = (back, *_fee(signed.realm, signed.place, fee))
+    return JournalEntry(f"settle:{signed.move}:{signed.round}", "move_failed", at, postings, {"move": signed.move})
 
 
 def move_reversed(entry: JournalEntry, move: str, round_: int, at: int) -> JournalEntry:

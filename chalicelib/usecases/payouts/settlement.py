@@ -283,7 +283,8 @@ class Settlement:
         post = ledger.withdrawal_settled if state == "settled" else ledger.withdrawal_bounced
         paid = Amount(catalogue.native(self._network.slug).asset, fee)
         amount, realm = Amount(w.asset, w.amount), self._network.realm
-        return post(w.id, order.id, order.round, at, w.tenant, realm, place, amount, paid, w.charge, debited)
+        payment = ledger.SignedPayment(w.id, order.id, order.round, w.tenant, realm, place, amount)
+        return post(payment, at, paid, w.charge, debited)
 
     def _paid(self, order: PaymentOrder, receipt: Receipt) -> bool:
         """Whether it succeeded, and a token's own log says that it moved: success alone does not (money rule 8)."""

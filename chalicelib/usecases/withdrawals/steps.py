@@ -225,9 +225,8 @@ def bounced(
     purse = purse_of(store, before)
     place = ledger.wallet(network.id, rules.storage_form(network.slug, order.wallet))
     amount, no_fee = Amount(before.asset, before.amount), Amount(catalogue.native(network.slug).asset, 0)
-    entry = ledger.withdrawal_bounced(
-        before.id, order.id, order.round, now, before.tenant, network.realm, place, amount, no_fee, before.charge, 0
-    )
+    payment = ledger.SignedPayment(before.id, order.id, order.round, before.tenant, network.realm, place, amount)
+    entry = ledger.withdrawal_bounced(payment, now, no_fee, before.charge, 0)
     counts_no_more = unspent(purse, before, now)
     uncounted = corrected(store, rates_of, before, None, now)
     if len(counts_no_more) > 1:  # no room: what it never burnt counts towards its merchant's fee budget until the day is over

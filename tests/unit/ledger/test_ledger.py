@@ -41,7 +41,7 @@ def test_a_withdrawal_moves_both_books_alike(bounced: bool) -> None:
         paid_in(),
         ledger.withdrawal_reserved("wd_1", 2, SHOP, amount),
         ledger.payment_signed("ord_1", 3, HOT, amount),
-        end("wd_1", "ord_1", 0, 4, SHOP, "live", HOT, amount, Amount(ETH, 7)),
+        end(ledger.SignedPayment("wd_1", "ord_1", 0, SHOP, "live", HOT, amount), 4, Amount(ETH, 7)),
     ]
     sums = totals(entries)
     for asset in (ETH, USDT):
@@ -83,5 +83,5 @@ def test_an_entry_of_another_coin_leaves_a_balance_alone() -> None:
 @pytest.mark.parametrize("bounced", [False, True])
 def test_a_settlement_can_be_undone_to_the_unit(bounced: bool) -> None:
     end = ledger.withdrawal_bounced if bounced else ledger.withdrawal_settled
-    settled = end("wd_1", "ord_1", 0, 4, SHOP, "live", HOT, Amount(USDT, 40), Amount(ETH, 7))
+    settled = end(ledger.SignedPayment("wd_1", "ord_1", 0, SHOP, "live", HOT, Amount(USDT, 40)), 4, Amount(ETH, 7))
     assert totals([settled, ledger.settlement_reversed(settled, "ord_1", 0, 5)]) == {}

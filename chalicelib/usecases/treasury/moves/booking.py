@@ -173,10 +173,8 @@ class MoveBooking:
         catalogue, slug = self._store.catalogue(self._network.realm), self._network.slug
         place = ledger.wallet(self._network.id, self._rules.storage_form(slug, move.source))
         amount, fee = Amount(move.asset, move.units), Amount(catalogue.native(slug).asset, move.fee)
-        realm, now = self._network.realm, self._clock.now_ms()
+        signed, now = ledger.SignedMove(move.id, move.round, self._network.realm, place, amount), self._clock.now_ms()
         if move.state == "failed":
-            return ledger.move_failed(move.id, move.round, now, realm, place, amount, fee)
+            return ledger.move_failed(signed, now, fee)
         destination = ledger.wallet(self._network.id, self._rules.storage_form(slug, move.recipient))
-        return ledger.move_settled(
-            move.id, move.round, now, realm, place, destination, amount, min(move.arrived or 0, move.units), fee
-        )
+        return ledger.move_settled(signed, now, destination, min(move.arrived or 0, move.units), fee)
