@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from chalicelib.api.errors import STATUS, Family
 from chalicelib.domain.ids import Realm
@@ -66,63 +66,50 @@ class Route:
 ROUTES: list[Route] = []
 
 
-def endpoint(
-    method: Method,
-    path: str,
-    *,
-    family: Family,
-    permission: str | None = None,
-    level: RouteLevel = "client",
-    rate_class: RateClass | None = None,
-    summary: str,
-    body: type | None = None,
-    query: type | ModelOf | None = None,
-    status: int = 200,
-    envelope: bool | None = None,
-    creates: bool = False,
-    realm: Realm | None = None,
-    answer: str | None = None,
-    errors: tuple[str, ...] = (),
-    shows: Mapping[str, Any] | None = None,
-    media: str = "application/json",
-    failure: str | None = None,
-) -> Callable[[H], H]:
+class Traits(TypedDict, total=False):
+    """What an endpoint may have beside its place and its summary, in the words of `Route`; `query` is its `query_of`."""
+
+    permission: str | None
+    level: RouteLevel
+    rate_class: RateClass | None
+    body: type | None
+    query: type | ModelOf | None
+    status: int
+    envelope: bool | None
+    creates: bool
+    realm: Realm | None
+    answer: str | None
+    errors: tuple[str, ...]
+    shows: Mapping[str, Any]
+    media: str
+    failure: str | None
+
+
+def endpoint(method: Method, path: str, *, family: Family, summary: str, **traits: Unpack[Traits]) -> Callable[[H], H]:
     """Put the decorated function in the table. `envelope` follows the family where it is not given.
 
     Raises ValueError for a permission that no key can have, for a code that no error has, and for a second function at the same
     place: mistakes that must not wait for a request.
     """
+    given: dict[str, Any] = {"permission": None, "level": "client", "envelope": None, **traits}
+    _check(method, path, given)
+    if given["envelope"] is None:
+        given["envelope"] = family == "envelope"
+    given["rate_class"] = given.get("rate_class") or ("admin" if given["level"] == "admin" else "standard")
+    given["query_of"] = given.pop("query", None)
+
+    def add(handler: H) -> H:
+        ROUTES.append(Route(method=method, path=path, family=family, handler=handler, summary=summary, **given))
+        return handler
+
+    return add
+
+
+def _check(method: Method, path: str, given: Mapping[str, Any]) -> None:
+    permission, errors = given["permission"], given.get("errors", ())
     if permission is not None and permission not in PERMISSIONS:
         raise ValueError(f"{method} {path}: unknown permission {permission}")
     if not STATUS.keys() >= set(errors):
         raise ValueError(f"{method} {path}: unknown codes in {errors}")
     if any(route.method == method and route.path == path for route in ROUTES):
         raise ValueError(f"{method} {path} is there twice")
-
-    def add(handler: H) -> H:
-        ROUTES.append(
-            Route(
-                method=method,
-                path=path,
-                level=level,
-                permission=permission,
-                family=family,
-                rate_class=rate_class or ("admin" if level == "admin" else "standard"),
-                handler=handler,
-                summary=summary,
-                body=body,
-                query_of=query,
-                status=status,
-                envelope=family == "envelope" if envelope is None else envelope,
-                creates=creates,
-                realm=realm,
-                answer=answer,
-                errors=errors,
-                shows=shows or {},
-                media=media,
-                failure=failure,
-            )
-        )
-        return handler
-
-    return add

@@ -73,21 +73,24 @@ def example(schema: Schema, schemas: Schema) -> Any:
     """
     if "$ref" in schema:
         return example(schemas[schema["$ref"].rsplit("/", 1)[1]], schemas)
-    for name in ("examples", "enum"):
-        if schema.get(name):
-            return schema[name][0]
-    if "const" in schema or "default" in schema:
-        return schema.get("const", schema.get("default"))
+    if said := _said(schema):
+        return said[0]
     for several in ("anyOf", "oneOf", "allOf"):
         if several in schema:
             return example(schema[several][0], schemas)
+    return _of_type(schema, schemas)
+
+
+def _said(schema: Schema) -> Sequence[Any]:
+    """The values that a schema names itself, the best one first."""
+    values: Sequence[Any] = schema.get("examples") or schema.get("enum") or ()
+    return values or [schema[name] for name in ("const", "default") if name in schema]
+
+
+def _of_type(schema: Schema, schemas: Schema) -> Any:
     match schema.get("type"):
         case "object":
-            fields = schema.get("properties", {})
-            wanted = schema.get("required", [])
-            if len(wanted) < schema.get("minProperties", 1):
-                wanted = [*wanted, *(name for name, field in fields.items() if _has_example(field))]
-            return {name: example(fields[name], schemas) for name in fields if name in wanted}
+            return {name: example(field, schemas) for name, field in _exemplary(schema).items()}
         case "array":
             return [example(schema.get("items", {}), schemas)] if schema.get("minItems", 1) else []
         case "boolean":
@@ -97,6 +100,15 @@ def example(schema: Schema, schemas: Schema) -> Any:
         case "string":
             return "string"
     return None
+
+
+def _exemplary(schema: Schema) -> Schema:
+    """The fields of an object that its example shows."""
+    fields: Schema = schema.get("properties", {})
+    wanted = schema.get("required", [])
+    if len(wanted) < schema.get("minProperties", 1):
+        wanted = [*wanted, *(name for name, field in fields.items() if _has_example(field))]
+    return {name: field for name, field in fields.items() if name in wanted}
 
 
 def _has_example(field: Schema) -> bool:

@@ -120,9 +120,7 @@ class Invoice:
         """The status that the payments give now. Enough money in time beats expiry and cancellation; a manual status beats all."""
         if self.manual_status is not None:
             return self.manual_status
-        if self.confirmed >= self.amount:
-            return "completed"
-        if self.auto_confirm and self.confirmed + self.unconfirmed - self.doubtful >= self.amount:
+        if self._paid_in_full():
             return "completed"
         if self.confirmed + self.unconfirmed >= self.amount:
             return "confirming"
@@ -131,6 +129,11 @@ class Invoice:
         if self.expired:
             return "expired"
         return "partial" if self.confirmed + self.unconfirmed > 0 else "pending"
+
+    def _paid_in_full(self) -> bool:
+        """Enough is confirmed; or, where the merchant wants it so, seen and not in doubt."""
+        trusted = self.unconfirmed - self.doubtful if self.auto_confirm else 0
+        return self.confirmed >= self.amount or self.confirmed + trusted >= self.amount
 
     def settled(self) -> Invoice:
         """This invoice with the status its payments give."""
