@@ -48,17 +48,17 @@ def after_restore(args: argparse.Namespace) -> int:
     wired = services()
     if args.realm not in wired.settings.realms:
         raise CanNot(f"the stage {wired.settings.stage} has no realm {args.realm}")
-    begins = dict(_begin(text) for text in args.from_block)
+    from_blocks = dict(_begin(text) for text in args.from_block)
     since = wired.switches.begin_restore(args.realm)
     try:
-        begins = wired.ceilings.put_back(args.realm, since, args.below)
+        first_free = wired.ceilings.put_back(args.realm, since, args.below)
     except BusinessRule as error:
         raise CanNot(f"{error}: --below N") from error
     active = [n for n in wired.catalogue(args.realm).networks.values() if n.status == "active"]
     left: list[str] = []
     for network in active:
         with in_realm(network.realm):
-            if wired.pools.unwatched(network.id, since, begins.get(pool_of(network.slug), 0)):
+            if wired.pools.unwatched(network.id, since, first_free.get(pool_of(network.slug), 0)):
                 left.append(
                     f"{network.slug}: addresses given out after that second are not watched: "
                     f"restore --realm {args.realm} --network {network.slug} --merchant …"
@@ -69,7 +69,8 @@ def after_restore(args: argparse.Namespace) -> int:
                     left.append(f"{network.slug}: a network of coins: put it right by hand, then say --by-hand {network.slug}")
                 continue
             left += [
-                f"{network.slug}: {line}" for line in _traced(wired, network, since, begins.get(network.slug), args.book_unmatched)
+                f"{network.slug}: {line}"
+                for line in _traced(wired, network, since, from_blocks.get(network.slug), args.book_unmatched)
             ]
     if args.done and not left:
         at = wired.reconciliations.order(args.realm, None).at

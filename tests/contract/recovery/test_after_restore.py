@@ -14,6 +14,7 @@ from chalicelib.domain.addresses.addresses import Watched
 from chalicelib.domain.addresses.index_pools import STEP, IndexPool
 from chalicelib.domain.kill_switch import PaymentSwitch
 from chalicelib.domain.merchants.merchants import Merchant
+from chalicelib.domain.recovery.point_in_time import Trace
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.cli import main
@@ -168,6 +169,22 @@ def test_what_went_between_our_own_places_is_credited_to_nobody(shop: Shop):
     same(shop, address, "eth")
     same(shop, shop.hot().address, "usdt")
     assert [move.state for move in (*moves("topup"), *moves("sweep"))] == ["settled", "settled"]
+
+
+def test_blocks_to_begin_at_are_no_address_indexes(shop: Shop):
+    """Pools of indexes bear the names of networks: where the indexes of tron end says nothing of its blocks."""
+    networks = services().catalogue("test").networks
+    for slug in ("ethereum", "tron"):
+        services().simulated(networks[slug].id).mine(3 * CEILING)
+    shop.turn("poll_tron")
+    put_back(kept())
+    watch_again()
+    command("--from-block", "ethereum:7")
+    ethereum, tron = (services().store.get(Trace, network=networks[slug].id) for slug in ("ethereum", "tron"))
+    assert ethereum is not None
+    assert ethereum.first == 7
+    assert tron is not None
+    assert tron.first > row("tron").count >= CEILING
 
 
 def test_a_wallet_whose_chain_is_ahead_signs_nothing(shop: Shop, caplog: pytest.LogCaptureFixture):
