@@ -1,4 +1,4 @@
-"""What has to be done after the tables were put back to an earlier second (docs/operating.md, A table was damaged)."""
+"""What has to be done after the tables were put back to an earlier second (docs/runbooks.md, A table was damaged)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding the deposit addresses again from the seed and the chain, after the store was lost (docs/operating.md says when).
+"""Finding the deposit addresses again from the seed and the chain, after the store was lost (docs/runbooks.md says when).
 
 The seed gives every address there can be; which of them were used, only the chain knows. Indexes are taken in ranges of fifty by
 functions that may die, and most of them are never paid: any gap is normal. So the pool's ceiling, which is kept outside the store

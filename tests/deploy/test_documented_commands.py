@@ -1,0 +1,49 @@
+"""The operator's pages name every command of the command line, and what they tell an operator to type is understood."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+
+import pytest
+
+from infra import cli
+from infra.deploy import TEMPLATE
+
+DOCS = TEMPLATE.parents[1] / "docs"
+TEXT = "\n".join((DOCS / f"{name}.md").read_text() for name in ("operating", "runbooks", "alarms"))
+LINES = sorted({line.strip().partition("  #")[0].strip() for line in TEXT.splitlines() if line.strip().startswith("CLI ")})
+
+
+def commands() -> set[str]:
+    parser = cli._parser()
+    return {name for action in parser._actions if isinstance(action, argparse._SubParsersAction) for name in action.choices}
+
+
+def words(line: str) -> list[str]:
+    """What a line of a page says to type: options in brackets with the others, and a number where N stands for one."""
+    plain = re.sub(r"[\[\]]", "", line.removeprefix("CLI "))
+    return ["7" if word == "N" else word for word in shlex.split(plain)]
+
+
+def test_the_pages_have_examples() -> None:
+    assert len(LINES) > 25
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if "--help" not in line])
+def test_an_example_is_understood(line: str) -> None:
+    found = words(line.replace("SLUG", "ethereum").replace("|", " "))
+    assert cli._parser().parse_args(["--stage", "prod", *found]).run.__name__ == found[0].replace("-", "_")
+
+
+def test_every_command_is_named() -> None:
+    named = {name for name in commands() if re.search(rf"(CLI |`|/ ){name}[ `]", TEXT)}
+    assert commands() - named == set()
+
+
+def test_every_setting_is_named() -> None:
+    read = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)*)"', (DOCS.parent / "chalicelib" / "settings.py").read_text()))
+    rows = [line.split("|")[1] for line in (DOCS / "operating.md").read_text().splitlines() if line.startswith("| ")]
+    assert len(read) > 25
+    assert read - set(re.findall(r"[A-Z_]+", " ".join(rows))) == set()
