@@ -1,4 +1,4 @@
-"""Commands for the day that the store is lost: the seed's backup, and finding its addresses again (docs/runbooks.md, Everything is lost)."""
+"""Commands for the day that the store is lost: the seed's backup, and finding its addresses again (runbook: Everything is lost)."""
 
 from __future__ import annotations
 
