@@ -10,7 +10,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from chalicelib.api import sealing
 from chalicelib.api.rendering import Answer
@@ -19,13 +19,39 @@ from chalicelib.usecases.base.idempotency import KEPT_MS, StoredAnswer
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
 
 if TYPE_CHECKING:
-    from chalicelib.api.context import Ctx
+    from chalicelib.domain.ids import TenantId
+    from chalicelib.wiring import Services
 
 HEADER = "Idempotency-Key"
 MAX_LENGTH = 255
 _PACKED_FROM = 64 * 1024
 """Answers of more bytes than this are stored compressed. The largest, a batch of 100 withdrawals that 20 signers have to sign, has
 300 KB, most of them the same ones again and again: a tenth of that is left."""
+
+
+class KeyedRequest(Protocol):
+    """What is asked here of a request, as `api.context.Ctx` has it."""
+
+    @property
+    def services(self) -> Services: ...
+
+    @property
+    def tenant(self) -> TenantId: ...
+
+    @property
+    def now_ms(self) -> int: ...
+
+    @property
+    def plain_key(self) -> str: ...
+
+    @property
+    def idempotency_key(self) -> str | None: ...
+
+    @property
+    def request_hash(self) -> str: ...
+
+    @property
+    def expired_version(self) -> int: ...
 
 
 class Replay(Exception):
@@ -54,12 +80,12 @@ def hash_of(method: str, path: str, query: Mapping[str, Sequence[str]], body: by
     return hashlib.sha256(b"\n".join((method.encode(), path.encode(), parameters.encode(), body))).hexdigest()
 
 
-def stored(ctx: Ctx) -> StoredAnswer | None:
+def stored(ctx: KeyedRequest) -> StoredAnswer | None:
     """What is stored under the request's key, expired or not."""
     return ctx.services.store.get(StoredAnswer, tenant=ctx.tenant, key=ctx.idempotency_key or "")
 
 
-def replay(ctx: Ctx, record: StoredAnswer | None) -> Answer | None:
+def replay(ctx: KeyedRequest, record: StoredAnswer | None) -> Answer | None:
     """The stored answer, where it still counts. Raises BusinessRule when the key was used with another request."""
     if record is None or record.expires_at <= ctx.now_ms:
         return None
@@ -73,7 +99,7 @@ def replay(ctx: Ctx, record: StoredAnswer | None) -> Answer | None:
     return Answer(None, status=record.status, text=text, headers={"Idempotency-Replayed": "true"})
 
 
-def _context(ctx: Ctx) -> str:
+def _context(ctx: KeyedRequest) -> str:
     """What a sealed answer belongs to."""
     return f"{ctx.tenant}\x1f{ctx.idempotency_key}\x1f{ctx.request_hash}"
 
@@ -81,7 +107,7 @@ def _context(ctx: Ctx) -> str:
 class Once:
     """Renders what was created, and stores the rendering with it where the request has an Idempotency-Key."""
 
-    def __init__(self, ctx: Ctx, render: Callable[[Any], Answer], *, secret: bool = False) -> None:
+    def __init__(self, ctx: KeyedRequest, render: Callable[[Any], Answer], *, secret: bool = False) -> None:
         self._ctx = ctx
         self._secret = secret
         self._render = render

@@ -1,4 +1,5 @@
-"""The little of the EVM's binary interface that a payment service needs: the calls and the log of an EIP-20 token, the logs bloom.
+"""The little of the EVM's binary interface that a payment service needs: an EIP-20 token's calls with their results, its log, and the
+logs bloom. Tron's contracts have the same.
 
 Pure. Addresses here are in storage form: `0x` and 40 lower-case hex digits.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 
 from chalicelib.encoding.keccak import keccak256
+from chalicelib.usecases.ports.tokens import NoToken
 
 TRANSFER_TOPIC = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 """keccak256("Transfer(address,address,uint256)"), the first topic of every EIP-20 transfer's log."""
@@ -20,6 +22,9 @@ SYMBOL_SELECTOR, NAME_SELECTOR, DECIMALS_SELECTOR = (bytes.fromhex(text) for tex
 
 BALANCE_SELECTOR = bytes.fromhex("70a08231")
 """balanceOf(address) of EIP-20."""
+
+_MOST_BYTES = 4_096
+"""Of one result. A symbol or a name that is longer is none."""
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}", re.ASCII)
 
@@ -52,6 +57,35 @@ def parse_transfer_call(data: bytes) -> tuple[str, int]:
 def balance_call(holder: str) -> bytes:
     """Calldata of balanceOf(holder)."""
     return BALANCE_SELECTOR + address_bytes(holder).rjust(32, b"\0")
+
+
+def text_of(answer: bytes, what: str) -> str:
+    """The string in a call's result: as the ABI has it, or as bytes32 with zeros behind it. Raises NoToken.
+
+    docs.soliditylang.org, "Contract ABI Specification": offset 32, length, bytes, zeros up to a multiple of 32.
+    """
+    if not answer:
+        raise NoToken(f"it has no {what}")
+    if len(answer) > _MOST_BYTES:
+        raise NoToken(f"its {what} is too long")
+    if len(answer) == 32:
+        raw = answer.rstrip(b"\0")
+    else:
+        length = int.from_bytes(answer[32:64])
+        if len(answer) < 64 or int.from_bytes(answer[:32]) != 32 or length > len(answer) - 64:
+            raise NoToken(f"its {what} is no string")
+        raw = answer[64 : 64 + length]
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NoToken(f"its {what} is no text") from error
+
+
+def number_of(answer: bytes) -> int:
+    """The number in a call's result. Raises NoToken."""
+    if len(answer) != 32:
+        raise NoToken("it has no decimals")
+    return int.from_bytes(answer)
 
 
 def bloom_mask(value: str) -> int:

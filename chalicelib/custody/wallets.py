@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from typing import Any
 
 from chalicelib.custody.envelope import private_key, seal
@@ -57,29 +56,6 @@ def import_wallet(
     address = address_of(network, point, chain)
     record = seal(kms, settings, network, address, raw, now_ms)
     return Wallet(network, role, address, "envelope", record.id, point.hex(), now_ms), record
-
-
-class Keys:
-    """The port WalletKeys: only encrypts, and makes keys that it can not use. `client` gives the client of an AWS service."""
-
-    def __init__(self, client: Callable[[str], Any], settings: Settings) -> None:
-        self._client, self._settings = client, settings
-
-    @property
-    def native(self) -> bool:
-        return self._settings.wallet_custody == "native"
-
-    def new(self) -> str:
-        return new_private_key()
-
-    def put_away(self, network: NetworkId, role: Role, secret: str, now_ms: int) -> tuple[Wallet, EncryptedKey]:
-        return import_wallet(self._client("kms"), self._settings, network, role, secret, now_ms)
-
-    def make(self, network: NetworkId, role: Role, number: int, now_ms: int) -> Wallet:
-        from chalicelib.custody.native import make_wallet
-
-        kms, sts = self._client("kms"), self._client("sts")
-        return make_wallet(kms, sts, self._settings, network, role, number, now_ms)
 
 
 def _secret_bytes(slug: str, secret: str, chain: Chain) -> bytes:

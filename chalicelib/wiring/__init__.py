@@ -206,7 +206,7 @@ class Services(WorkerServices):
 
     @cached_property
     def wallets(self) -> Wallets:
-        from chalicelib.custody.wallets import Keys
+        from chalicelib.custody.wallet_keys import Keys
         from chalicelib.usecases.wallets.service_wallets import Wallets
 
         return Wallets(self.store, Keys(self._client, self.settings), self.rules, self.realm_clock)

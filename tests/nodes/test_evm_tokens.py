@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.chains.evm.tokens import EvmTokens, text_of
+from chalicelib.chains.abi import text_of
+from chalicelib.chains.evm.tokens import EvmTokens
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.usecases.catalogue.coins import facts_problem
 from chalicelib.usecases.ports.failures import Unavailable

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chalicelib.chains.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR
+from chalicelib.chains.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR, number_of, text_of
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.faces import is_face
 from chalicelib.chains.evm.quantities import data, quantity
@@ -16,9 +16,6 @@ from chalicelib.chains.rpc import Request, RpcError, Transport
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
-
-_MOST_BYTES = 4_096
-"""Of one answer. A symbol or a name that is longer is none."""
 
 
 class EvmTokens:
@@ -57,32 +54,3 @@ class EvmTokens:
 
 def _call(contract: str, selector: bytes) -> Request:
     return "eth_call", [{"to": contract, "data": "0x" + selector.hex()}, "latest"]
-
-
-def text_of(answer: bytes, what: str) -> str:
-    """The string in a call's result: as the ABI has it, or as bytes32 with zeros behind it. Raises NoToken.
-
-    docs.soliditylang.org, "Contract ABI Specification": offset 32, length, bytes, zeros up to a multiple of 32.
-    """
-    if not answer:
-        raise NoToken(f"it has no {what}")
-    if len(answer) > _MOST_BYTES:
-        raise NoToken(f"its {what} is too long")
-    if len(answer) == 32:
-        raw = answer.rstrip(b"\0")
-    else:
-        length = int.from_bytes(answer[32:64])
-        if len(answer) < 64 or int.from_bytes(answer[:32]) != 32 or length > len(answer) - 64:
-            raise NoToken(f"its {what} is no string")
-        raw = answer[64 : 64 + length]
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise NoToken(f"its {what} is no text") from error
-
-
-def number_of(answer: bytes) -> int:
-    """The number in a call's result. Raises NoToken."""
-    if len(answer) != 32:
-        raise NoToken("it has no decimals")
-    return int.from_bytes(answer)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from chalicelib.chains.abi import balance_call
 from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.held import MOST_ROWS, rows_in
 from chalicelib.chains.rpc import RpcError, TooMuch
+from chalicelib.chains.tron.calls import Node, call_failed, constant_call, returned
 from chalicelib.chains.tron.parsing import (
     block_number,
     moved_by,
@@ -22,7 +23,7 @@ from chalicelib.chains.tron.parsing import (
     transfers_in,
 )
 from chalicelib.chains.tron.transactions import native_transfers
-from chalicelib.chains.tron.values import data, hex_address, row, whole, words
+from chalicelib.chains.tron.values import data, hex_address, row, whole
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer, linked
 from chalicelib.domain.recovery.addresses import Usage
@@ -38,16 +39,6 @@ _BLOCKS_AT_ONCE = 10
 """A block of the main network with its transactions is about 0.3 MB. Nodes give at most 100 in one answer."""
 _PROOFS_AT_ONCE = 50
 _HEAD = {"detail": False}
-_NOT_HERE = "not support"
-"""In the words of a node that is not set up for constant calls: its answer has the code of a call that fails."""
-
-
-class Node(Protocol):
-    """One node, or several that stand in for each other: `chains.tron.http.TronHttp` has this form."""
-
-    def call(self, method: str, params: Any = ()) -> Any: ...
-
-    def batch(self, requests: Sequence[tuple[str, Any]]) -> list[Any]: ...
 
 
 class TronReader:
@@ -260,43 +251,6 @@ def _proof_of(txid: str, plain: bool) -> list[tuple[str, Any]]:
 def header_of(number: int) -> dict[str, Any]:
     """The request for a block without its transactions."""
     return {"id_or_num": str(number), "detail": False}
-
-
-def constant_call(node: Node, owner: str, contract: str, call: bytes, family: str = "wallet") -> dict[str, Any]:
-    """The answer to a call of `contract` that changes nothing, as if `owner` made it. `family` is which state it is asked of."""
-    request = {
-        "owner_address": hex_address(owner),
-        "contract_address": hex_address(contract),
-        "data": call.hex(),
-        "visible": False,
-    }
-    return row(node.call(f"{family}/triggerconstantcontract", request), "a call's answer")
-
-
-def call_failed(answer: Mapping[str, Any]) -> str | None:
-    """Why a constant call fails on the chain, None where it does not. Raises Garbled where the node did not run it."""
-    result = row(answer.get("result"), "a call's result")
-    transaction = answer.get("transaction")
-    rets = transaction.get("ret") if isinstance(transaction, dict) else None
-    failed = isinstance(rets, list) and any(isinstance(ret, dict) and ret.get("ret") == "FAILED" for ret in rets)
-    code = result.get("code")
-    if _NOT_HERE in words(result.get("message")):
-        raise Garbled("the node does not run calls")
-    if failed or code in ("CONTRACT_VALIDATE_ERROR", "CONTRACT_EXE_ERROR") or (code is None and result.get("message")):
-        return words(result.get("message")) or "the call fails"
-    if result.get("result") is not True:
-        raise Garbled(f"the node does not run the call: {words(result.get('message'))}")
-    return None
-
-
-def returned(answer: Mapping[str, Any]) -> bytes:
-    """What a constant call returned."""
-    found = answer.get("constant_result")
-    if found is None:
-        return b""
-    if not isinstance(found, list) or len(found) > 1:
-        raise Garbled("a call's result is no list of one")
-    return data(found[0], "a call's result") if found else b""
 
 
 def balance_of(node: Node, holder: str, contract: str | None, family: str = "wallet") -> int:

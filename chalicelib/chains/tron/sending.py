@@ -13,8 +13,9 @@ from chalicelib.chains.answers import Garbled, hash32
 from chalicelib.chains.providers import electorate, has_no_vote
 from chalicelib.chains.rpc import RpcError
 from chalicelib.chains.tron import refusals, transactions
+from chalicelib.chains.tron.calls import Node
 from chalicelib.chains.tron.parsing import block_number, block_time
-from chalicelib.chains.tron.reader import MAINNET, Node, header_of
+from chalicelib.chains.tron.reader import MAINNET, header_of
 from chalicelib.chains.tron.values import row
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable

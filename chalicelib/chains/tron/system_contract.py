@@ -12,7 +12,8 @@ from hashlib import sha256
 from typing import ClassVar
 
 from chalicelib.chains.tron import fees, transactions
-from chalicelib.chains.tron.reader import MAINNET, Node
+from chalicelib.chains.tron.calls import Node
+from chalicelib.chains.tron.reader import MAINNET
 from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, whole
 from chalicelib.domain.catalogue.catalogue import Network

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chalicelib.chains.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR
+from chalicelib.chains.abi import DECIMALS_SELECTOR, NAME_SELECTOR, SYMBOL_SELECTOR, number_of, text_of
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.evm.tokens import number_of, text_of
 from chalicelib.chains.rpc import RpcError
-from chalicelib.chains.tron.reader import MAINNET, Node, call_failed, constant_call, header_of, returned
+from chalicelib.chains.tron.calls import Node, call_failed, constant_call, returned
+from chalicelib.chains.tron.reader import MAINNET, header_of
 from chalicelib.chains.tron.values import hex_address, row
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.ports.failures import Unavailable

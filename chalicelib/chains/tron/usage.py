@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from chalicelib.chains.abi import balance_call
 from chalicelib.chains.answers import Garbled
-from chalicelib.chains.tron.reader import call_failed, returned
+from chalicelib.chains.tron.calls import call_failed, returned
 from chalicelib.chains.tron.values import hex_address, row, whole
 from chalicelib.domain.recovery.addresses import Usage
 
