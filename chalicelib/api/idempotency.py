@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from chalicelib.api import sealing
 from chalicelib.api.rendering import Answer
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.usecases.base.idempotency import KEPT_MS, StoredAnswer
@@ -93,7 +92,9 @@ def replay(ctx: KeyedRequest, record: StoredAnswer | None) -> Answer | None:
         raise BusinessRule(HEADER, "this key was used with another request in the last 24 hours")
     text: str | None = zlib.decompress(base64.b64decode(record.body)).decode() if record.packed else record.body
     if record.sealed:
-        text = sealing.unseal(ctx.plain_key, _context(ctx), record.body)
+        from chalicelib.custody import sealed_answers
+
+        text = sealed_answers.unseal(ctx.plain_key, _context(ctx), record.body)
         if text is None:
             raise BusinessRule(HEADER, "this key was used by another API key, and its answer shows a secret")
     return Answer(None, status=record.status, text=text, headers={"Idempotency-Replayed": "true"})
@@ -139,8 +140,12 @@ class Once:
         expires_at = ctx.now_ms + KEPT_MS
         assert self._answer.text is not None and self._answer.status is not None  # noqa: S101
         text = self._answer.text
-        body, packed = sealing.seal(ctx.plain_key, _context(ctx), text) if self._secret else text, False
-        if not self._secret and len(text.encode()) > _PACKED_FROM:
+        body, packed = text, False
+        if self._secret:
+            from chalicelib.custody import sealed_answers
+
+            body = sealed_answers.seal(ctx.plain_key, _context(ctx), text)
+        elif len(text.encode()) > _PACKED_FROM:
             body, packed = base64.b64encode(zlib.compress(text.encode())).decode("ascii"), True
         row = StoredAnswer(
             tenant=ctx.tenant,

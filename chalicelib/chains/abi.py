@@ -1,7 +1,6 @@
-"""The little of the EVM's binary interface that a payment service needs: an EIP-20 token's calls with their results, its log, and the
-logs bloom. Tron's contracts have the same.
+"""The little of the EVM's binary interface that a payment service needs: EIP-20 calls with their results, the log, the logs bloom.
 
-Pure. Addresses here are in storage form: `0x` and 40 lower-case hex digits.
+Tron's contracts have the same. Pure. Addresses here are in storage form: `0x` and 40 lower-case hex digits.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class StoredAnswer:
     `request_hash` is the SHA-256 of method, path and body; `body` is the answer to the byte. `expires_at` is in milliseconds
     since 1970; `ttl` is the same moment in seconds, for DynamoDB's own removal, which may come days later: readers look at
     `expires_at`, and an expired answer is overwritten with the next version. `sealed`: it shows a secret, and `body` is
-    encrypted (`api.sealing`). `packed`: `body` is compressed, since an item has 400 KB and an answer may have more
+    encrypted (`custody.sealed_answers`). `packed`: `body` is compressed, since an item has 400 KB and an answer may have more
     (`api.idempotency`).
     """
 
