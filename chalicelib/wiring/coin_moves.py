@@ -5,69 +5,69 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from chalicelib.wiring.chains import ChainServices
-
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.domain.treasury.consolidations import CoinMoveKind
-    from chalicelib.usecases.ports.signing import DepositKeys
     from chalicelib.usecases.treasury.cold_storage_utxo import ColdCoins
     from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
     from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
     from chalicelib.usecases.treasury.consolidation.planning import CoinMovePlanning
     from chalicelib.usecases.treasury.consolidation.signing import CoinMoveSigning
+    from chalicelib.wiring.chains import ChainWiring
+    from chalicelib.wiring.custody import CustodyWiring
+    from chalicelib.wiring.parts import Parts
+    from chalicelib.wiring.transactions import TransactionWiring
 
 
-class CoinMoveServices(ChainServices):
-    """The part of `Services` for coin moves. All of it for networks of coins alone."""
+class CoinMoveWiring:
+    """All of it for networks of coins alone."""
+
+    def __init__(self, parts: Parts, chains: ChainWiring, custody: CustodyWiring, transactions: TransactionWiring) -> None:
+        self._parts, self._chains, self._custody, self._transactions = parts, chains, custody, transactions
 
     def coin_moves(self, network: Network) -> CoinMoveFollowing:
         """What becomes of the coin moves of a network. For one poll."""
         from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
 
-        reader, payer, clock = self.reader(network), self.coin_payer(network), self.clock_of(network.realm)
-        verdicts = self.verdicts(network)
-        return CoinMoveFollowing(network, reader, payer, self.store, self.rules, clock, self.renewals, verdicts)
+        parts, clock = self._parts, self._parts.clock_of(network.realm)
+        reader, payer = self._chains.reader(network), self._chains.coin_payer(network)
+        renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
+        return CoinMoveFollowing(network, reader, payer, parts.store, parts.rules, clock, renewals, verdicts)
 
     def coin_move_planning(self, network: Network) -> CoinMovePlanning:
         from chalicelib.usecases.treasury.consolidation.planning import CoinMovePlanning
 
-        reader, payer, clock = self.reader(network), self.coin_payer(network), self.clock_of(network.realm)
-        percent = self.settings.collect_fee_percent
-        return CoinMovePlanning(network, reader, payer, self.store, self.rules, clock, self.rates, percent)
+        parts, clock = self._parts, self._parts.clock_of(network.realm)
+        reader, payer = self._chains.reader(network), self._chains.coin_payer(network)
+        percent = parts.settings.collect_fee_percent
+        return CoinMovePlanning(network, reader, payer, parts.store, parts.rules, clock, parts.rates, percent)
 
     def cold_coins(self, network: Network) -> ColdCoins:
         """What leaves the network's hot wallets for other wallets of ours."""
         from chalicelib.usecases.treasury.cold_storage_utxo import ColdCoins
 
-        payer, clock = self.coin_payer(network), self.clock_of(network.realm)
-        percent, times = self.settings.collect_fee_percent, self.renewals.times
-        return ColdCoins(network, payer, self.store, self.rules, clock, self.rates, percent, times)
+        parts, payer = self._parts, self._chains.coin_payer(network)
+        percent, times = parts.settings.collect_fee_percent, self._transactions.renewals.times
+        clock = parts.clock_of(network.realm)
+        return ColdCoins(network, payer, parts.store, parts.rules, clock, parts.rates, percent, times)
 
     @cached_property
     def wallet_coin_moves(self) -> CoinMoveSigning:
         """Moves of hot wallets' coins: for the function that has their keys."""
         from chalicelib.usecases.treasury.consolidation.keys import wallets_keys
 
-        return self._coin_move_signing(wallets_keys(self.store, self.signer), ("cold", "drain"))
+        return self._signing(wallets_keys(self._parts.store, self._custody.signer), ("cold", "drain"))
 
     @cached_property
     def deposit_coin_moves(self) -> CoinMoveSigning:
         """Moves of deposits' coins: for the function that may open the seed."""
         from chalicelib.usecases.treasury.consolidation.keys import deposits_keys
 
-        return self._coin_move_signing(deposits_keys(self.deposit_keys), ("consolidation",))
+        return self._signing(deposits_keys(self._custody.deposit_keys), ("consolidation",))
 
-    def _coin_move_signing(self, keys: CoinKeys, kinds: tuple[CoinMoveKind, ...]) -> CoinMoveSigning:
+    def _signing(self, keys: CoinKeys, kinds: tuple[CoinMoveKind, ...]) -> CoinMoveSigning:
         from chalicelib.usecases.treasury.consolidation.signing import CoinMoveSigning
 
-        rules, clock, percent = self.rules, self.realm_clock, self.settings.collect_fee_percent
-        payer_of, reader_of = self.coin_payer, self.reader
-        return CoinMoveSigning(self.store, rules, clock, keys, kinds, payer_of, reader_of, self.renewals, percent)
-
-    @cached_property
-    def deposit_keys(self) -> DepositKeys:
-        from chalicelib.custody.derived import SeedKeys
-        from chalicelib.custody.records import EncryptedSeed
-
-        return SeedKeys(self._client("kms"), self.settings, lambda seed_id: self.store.get(EncryptedSeed, id=seed_id))
+        parts, percent, renewals = self._parts, self._parts.settings.collect_fee_percent, self._transactions.renewals
+        payer_of, reader_of = self._chains.coin_payer, self._chains.reader
+        return CoinMoveSigning(parts.store, parts.rules, parts.realm_clock, keys, kinds, payer_of, reader_of, renewals, percent)

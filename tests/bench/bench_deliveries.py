@@ -77,7 +77,7 @@ class Service:
         from chalicelib.wiring import services
 
         wired = services()
-        sealer = KmsSealer(lambda: wired._client("kms"), wired.settings)
+        sealer = KmsSealer(lambda: wired.wiring.parts.client("kms"), wired.settings)
         made = []
         for m in range(merchants):
             tenant = TenantId(f"mch_{m:04}:live")

@@ -26,7 +26,7 @@ from chalicelib.usecases.ports.signing import Signature, Signed
 from chalicelib.usecases.ports.staking import ExplainedStake
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from chalicelib.wiring.chains import ChainServices
+from chalicelib.wiring.chains import ChainWiring
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from tests.deploy.declared import API
@@ -194,11 +194,11 @@ def live(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     coins, contracts, tron = Coins(), FakeCoins(), FakeCoins()
     stakes = Stakes(tron)
     readers = {"bitcoin": Reader(coins), "ethereum": Untraced(contracts), "tron": Frozen(tron)}
-    monkeypatch.setattr(ChainServices, "_live_reader", lambda self, network: readers[network.slug])
-    monkeypatch.setattr(ChainServices, "_live_coin_payer", lambda self, network: coins)
-    monkeypatch.setattr(ChainServices, "mempool", lambda self, network: coins)
-    monkeypatch.setattr(ChainServices, "_live_payer", lambda self, network: Quoting())
-    monkeypatch.setattr(ChainServices, "staking_node", lambda self, network, impatient=False: stakes)
+    monkeypatch.setattr(ChainWiring, "live_reader", lambda self, network: readers[network.slug])
+    monkeypatch.setattr(ChainWiring, "live_coin_payer", lambda self, network: coins)
+    monkeypatch.setattr(ChainWiring, "mempool", lambda self, network: coins)
+    monkeypatch.setattr(ChainWiring, "live_payer", lambda self, network: Quoting())
+    monkeypatch.setattr(ChainWiring, "staking_node", lambda self, network, impatient=False: stakes)
     stack = first_stack(aws, {slug: NodeInfo("http://127.0.0.1:9") for slug in readers})
     recorder = recording(monkeypatch)
     yield Live(stack, recorder, {"bitcoin": coins, "ethereum": contracts, "tron": tron}, stakes)

@@ -52,7 +52,7 @@ class Journey:
 
     def fall_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A backlog that is shared out, with a payment in it."""
-        monkeypatch.setattr(services(), "range_queue", lambda _: services().queues)
+        monkeypatch.setattr(services().wiring.scanning, "range_queue", lambda _: services().queues)
         monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", 5)
         monkeypatch.setattr("chalicelib.usecases.scanning.backlog.FAR", 1)
         invoice = self.api("POST", "/v1/invoices", {"currency": "eth", "amount": "1", "network": "ethereum"}, 201)
@@ -165,7 +165,7 @@ def test_conditions_on_partition_keys_are_read() -> None:
 @pytest.mark.slow
 def test_every_call_is_allowed(stack: Stack, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     journey = Journey(stack, recorder)
-    services().__dict__["rate_providers"] = [Kraken()]
+    services().wiring.catalogue.__dict__["rate_providers"] = [Kraken()]
     journey.api("GET", "/v1/auth/test")
     hook = journey.api("POST", "/v1/webhooks", {"url": f"http://127.0.0.1:{closed_port()}/hook", "events": ["*"]}, 201)
     admin = stack.keys["admin_test"]

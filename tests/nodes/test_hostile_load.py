@@ -335,7 +335,7 @@ def test_an_honest_merchant_is_served_in_time_whatever_strangers_do(world: World
     hostile.prepare()
     world.proxies[0].flood, world.proxies[1].flood = LOGS, WAITING
     # A new process knows nothing of what waits.
-    services()._looks.clear()
+    services().wiring.scanning.looks.clear()
     beside = Journey(world)
     beside.begin()
     while world.time.at < beside.begun + MINUTES * MINUTE:

@@ -44,8 +44,8 @@ class Behind:
         login = urlsplit(honest).netloc.rpartition("@")[0]
         url = self.proxy.url.replace("//", f"//{login}@") if login else self.proxy.url
         patience = PATIENCE if self.proxy.fault.hang else 30.0
-        transports = [wired._transport(network, url, patience), wired._transport(network, honest, 30.0)]
-        seen = [Seen(wired._reader_over(network, t), Health(number)) for number, t in enumerate(transports, start=1)]
+        transports = [wired.wiring.nodes.transport(network, url, patience), wired.wiring.nodes.transport(network, honest, 30.0)]
+        seen = [Seen(wired.wiring.chains.reader_over(network, t), Health(number)) for number, t in enumerate(transports, start=1)]
         reader = SeveralReaders(network, seen, lambda: 0.0)
         return Scanner(network, reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
 

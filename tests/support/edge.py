@@ -75,7 +75,7 @@ class Edge:
     def calls(self) -> Calls:
         counter = Calls()
         counter.attach(self.services.store.models.connection.client)
-        counter.attach(self.services._client("sqs"))
+        counter.attach(self.services.wiring.parts.client("sqs"))
         return counter
 
 

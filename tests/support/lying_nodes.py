@@ -70,9 +70,9 @@ def behind(shop: Shop, patch: pytest.MonkeyPatch, count: int, agreement: int | N
     nodes = Nodes(real, [Liar(real, Health(n)) for n in range(1, count + 1)])
     seen: list[Any] = [Seen(node, node.health) for node in nodes.all]  # type: ignore[arg-type]
     reader: Any = SeveralReaders(network, seen) if count > 1 else nodes.liar
-    patch.setattr(wired, "reader", lambda asked: reader if asked.id == network.id else old(asked))
+    patch.setattr(wired.wiring.chains, "reader", lambda asked: reader if asked.id == network.id else old(asked))
     judge = wired.verdicts
-    patch.setattr(wired, "verdicts", lambda asked: judge(network if asked.id == network.id else asked))
+    patch.setattr(wired.wiring.transactions, "verdicts", lambda asked: judge(network if asked.id == network.id else asked))
     return nodes
 
 

@@ -199,7 +199,7 @@ def bent_node(shop: Shop, patch: pytest.MonkeyPatch) -> Node:
     network = shop.realm_network()
     node = Node(wired.reader(network))
     real = wired.reader
-    patch.setattr(wired, "reader", lambda asked: node if asked.id == network.id else real(asked))
+    patch.setattr(wired.wiring.chains, "reader", lambda asked: node if asked.id == network.id else real(asked))
     return node
 
 

@@ -62,6 +62,6 @@ def slowed(shop: Shop, patch: pytest.MonkeyPatch, seconds: float) -> Slowness:
     for name in ("reader", "payer"):
         old = getattr(wired, name)
         node = SlowNode(old(network), slowness)
-        patch.setattr(wired, name, lambda asked, node=node, old=old: node if asked.id == network.id else old(asked))
+        patch.setattr(wired.wiring.chains, name, lambda asked, node=node, old=old: node if asked.id == network.id else old(asked))
     patch.setattr(deadlines, "time", SimpleNamespace(monotonic=slowness.monotonic))
     return slowness

@@ -45,7 +45,7 @@ def a_row(*events: Event, id: str = "out_1", at: int = NOW, commands: tuple[Comm
 
 def lose_messages(wired: Services, queue: str) -> None:
     """Take every message out of a queue, unread. Not by PurgeQueue: a queue takes one purge a minute."""
-    sqs = wired._client("sqs")
+    sqs = wired.wiring.parts.client("sqs")
     url = sqs.get_queue_url(QueueName=wired.settings.queue(queue))["QueueUrl"]
     while taken := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
         for message in taken:

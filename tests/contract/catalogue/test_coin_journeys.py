@@ -122,7 +122,7 @@ def test_no_minimum_by_a_rate_that_somebody_says(shop: Shop, monkeypatch: pytest
     now = services().clock_of("test").now_ms()
     # Constant rates may not know a coin, either.
     rates = ConstantRates({}, lambda: now) if said is None else Rates([Rate("eth", "USD", said, now, "liar")])
-    monkeypatch.setattr(services(), "rates", lambda _: rates)
+    monkeypatch.setattr(services().wiring.parts, "rates", lambda _: rates)
     address = shop.post("/v1/addresses", {"network": "ethereum"}).json["address"]
     shop.pay(address, "1")
     shop.pay(address, "0.001")

@@ -9,7 +9,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,7 +42,9 @@ from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.give_up import NotGivenUp
 from chalicelib.usecases.withdrawals.fee_budget import set_budget
 from chalicelib.wiring import Services, services
-from chalicelib.wiring.chains import ChainServices
+from chalicelib.wiring.chains import ChainWiring
+from chalicelib.wiring.custody import CustodyWiring
+from chalicelib.wiring.payouts import PayoutWiring
 from chalicelib.workers import poll
 from chalicelib.workers.deadlines import Deadline
 from infra.bootstrap import NodeInfo
@@ -172,9 +174,9 @@ def live(running_aws: LocalAws) -> Iterator[tuple[Stack, Any, FakeCoins]]:
             return getattr(at_work["chain"], name)
 
     with pytest.MonkeyPatch.context() as patch, running_aws.active():
-        patch.setattr(ChainServices, "_live_reader", lambda self, network: Reader(Now()))  # type: ignore[arg-type]
-        patch.setattr(ChainServices, "_live_coin_payer", lambda self, network: Now())
-        patch.setattr(Services, "signer", DigestSigner())
+        patch.setattr(ChainWiring, "live_reader", lambda self, network: Reader(Now()))  # type: ignore[arg-type]
+        patch.setattr(ChainWiring, "live_coin_payer", lambda self, network: Now())
+        patch.setattr(CustodyWiring, "signer", DigestSigner())
         at_work["chain"].mine(70)
         stack = first_stack(running_aws, {"litecoin": NodeInfo("http://127.0.0.1:9")})
         shop = Shop(stack, at_work["chain"])
@@ -680,11 +682,8 @@ def test_bytes_that_pay_another_are_not_signed(shop: Shop, monkeypatch: pytest.M
     withdrawal = shop.withdraw("1")
     with monkeypatch.context() as patch:
         signed = DigestSigner()
-        patch.setattr(Services, "signer", signed)
-        patch.setattr(Services, "bundle_payouts", cached_property(_dishonest))
-        patch.setattr(Services, "payouts", cached_property(Services.payouts.func))
-        Services.bundle_payouts.__set_name__(Services, "bundle_payouts")
-        Services.payouts.__set_name__(Services, "payouts")
+        patch.setattr(CustodyWiring, "signer", signed)
+        patch.setattr(PayoutWiring, "bundle_payouts", property(lambda _: _dishonest(services())))
         shop.reborn()
         with pytest.raises(OrderMismatch):
             pay_first(shop)

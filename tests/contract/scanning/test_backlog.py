@@ -96,7 +96,7 @@ class Behind:
 def behind(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Behind]:
     monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", BATCH)
     monkeypatch.setattr(module, "MOST_OUT", OUT)
-    monkeypatch.setattr(services(), "range_queue", lambda _: services().queues)
+    monkeypatch.setattr(services().wiring.scanning, "range_queue", lambda _: services().queues)
     shop = Shop(stack)
     shop.turn()
     yield Behind(shop, bent_node(shop, monkeypatch))
@@ -341,7 +341,7 @@ def test_what_a_range_meets_on_a_nonce_of_ours_settles_the_payment_that_lost_it(
 
 
 def test_without_a_queue_the_poll_goes_on_by_itself(behind: Behind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services(), "range_queue", lambda _: None)
+    monkeypatch.setattr(services().wiring.scanning, "range_queue", lambda _: None)
     behind.fall()
     behind.pay(behind.shop.invoice("1")["address"], 1, BLOCKS - 20)
     behind.catch_up()

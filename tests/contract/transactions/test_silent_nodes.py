@@ -111,7 +111,7 @@ def test_without_a_fresh_rate_everything_is_large(shop: Shop, monkeypatch: pytes
     withdrawal = fails(shop, SMALL)
     silence(shop, nodes, 1)
     shop.mine()
-    monkeypatch.setattr(services(), "verdicts", rateless(services()))
+    monkeypatch.setattr(services().wiring.transactions, "verdicts", rateless(services()))
     turns(shop)
     assert status(shop, withdrawal) == "confirming"
 

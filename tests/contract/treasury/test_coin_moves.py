@@ -34,7 +34,8 @@ from chalicelib.usecases.treasury.consolidation import planning as coin_move_pla
 from chalicelib.usecases.treasury.consolidation import signing as coin_move_signing
 from chalicelib.usecases.wallets.lookup import retired_wallets
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
-from chalicelib.wiring import Services, services
+from chalicelib.wiring import services
+from chalicelib.wiring.custody import CustodyWiring
 from tests.contract.payouts import test_bundles
 from tests.contract.payouts.test_bundles import COIN, CONFIRMATIONS, NETWORK, OUT, REORG, Shop, cut, die, hang
 from tests.support.fake_coins import FakeCoins
@@ -143,7 +144,7 @@ def collecting(live: tuple[Stack, Any, FakeCoins]) -> Iterator[tuple[Stack, Any,
     """The funded shop, whose coin is collected, with nine deposits of half a coin each."""
     stack, (snapshot, at_work), chain = live
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Services, "deposit_keys", DigestKeys())
+        patch.setattr(CustodyWiring, "deposit_keys", DigestKeys())
         at_work["chain"] = copy.deepcopy(chain)
         stack.restore(snapshot)
         treasury = Treasury(stack, at_work["chain"])

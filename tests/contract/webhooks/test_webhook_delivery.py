@@ -162,7 +162,7 @@ def test_a_dead_delivery_is_in_a_dead_letter_queue_of_its_own(stack: Stack, rece
     assert (delivery.status, len(delivery.attempts), len(receiver.received)) == ("dead", 9, 9)
     assert open_deliveries() == set()
     wired = services()
-    sqs = wired._client("sqs")
+    sqs = wired.wiring.parts.client("sqs")
     urls = {q: sqs.get_queue_url(QueueName=wired.settings.queue(q))["QueueUrl"] for q in ("deliveries-dead", "webhooks-dead")}
     buried = {q: sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []) for q, url in urls.items()}
     assert [json.loads(message["Body"]) for message in buried["webhooks-dead"]] == [{"id": delivery.id, "tenant": delivery.tenant}]

@@ -325,7 +325,7 @@ def test_kms_is_asked_by_what_makes_a_secret_alone(shop: Shop, monkeypatch: pyte
         return sorted(action for _, action, _ in recorder.calls if action.startswith("kms:"))
 
     assert asked("GET", "/webhooks") == []
-    assert "kms" not in services()._clients
+    assert "kms" not in services().wiring.parts.clients
     body = {"url": "http://127.0.0.1:8099/hook", "events": ["*"]}
     assert asked("POST", "/webhooks", body) == ["kms:Encrypt"]
     (row,) = services().store.every(WebhookEndpoint)
@@ -338,7 +338,7 @@ def test_kms_is_asked_by_what_makes_a_secret_alone(shop: Shop, monkeypatch: pyte
         ("DELETE", f"/webhooks/{row.id}", None),
     ):
         assert asked(method, path, sent) == []
-    assert "kms" not in services()._clients
+    assert "kms" not in services().wiring.parts.clients
 
 
 def test_where_kms_is_down_nothing_is_half_made_and_no_attempt_is_counted(
@@ -348,7 +348,7 @@ def test_where_kms_is_down_nothing_is_half_made_and_no_attempt_is_counted(
     before = items()
     wired = services()
     (row,) = wired.store.every(WebhookEndpoint)
-    wired._clients["kms"] = unreachable_kms()
+    wired.wiring.parts.clients["kms"] = unreachable_kms()
     headers = {"Idempotency-Key": "k"}
     body = {"url": "http://127.0.0.1:8099/hook", "events": ["*"], "secret": "a secret of my own"}
     for path, sent in (("/webhooks", body), (f"/webhooks/{hook['id']}/rotate-secret", {"secret": "a secret of my own"})):
@@ -362,7 +362,7 @@ def test_where_kms_is_down_nothing_is_half_made_and_no_attempt_is_counted(
         wired.turns.take(row.tenant, row.id)
     (waiting,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")
     assert (waiting["status"], waiting["attempts"], receiver.received) == ("pending", [], [])
-    del wired._clients["kms"]
+    del wired.wiring.parts.clients["kms"]
     shop.work()
     assert len(receiver.received) == 1
     (told,) = shop.done("GET", f"/webhooks/{hook['id']}/deliveries")

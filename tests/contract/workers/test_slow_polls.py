@@ -62,7 +62,7 @@ def test_blocks_that_are_told_slowly_hold_up_no_crediting(stack: Stack, slow: Sl
         def __getattr__(self, name: str) -> Any:
             return slowed(slow, node.blocks) if name == "blocks" else getattr(node, name)
 
-    monkeypatch.setattr(wired, "reader", lambda n: Slow() if n.id == network.id else others(n))
+    monkeypatch.setattr(wired.wiring.chains, "reader", lambda n: Slow() if n.id == network.id else others(n))
     shop.mine(20)
     shop.stack.drain(only=(poll,), rounds=1)
     assert shop.status(invoice) == "completed"

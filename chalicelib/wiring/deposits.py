@@ -1,0 +1,28 @@
+"""Deposits, and what releases those that were held."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.domain.ids import Realm
+    from chalicelib.usecases.deposits.deposits import Deposits
+    from chalicelib.usecases.deposits.releases import Releases
+    from chalicelib.wiring.parts import Parts
+
+
+class DepositWiring:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def deposits(self, realm: Realm) -> Deposits:
+        from chalicelib.usecases.deposits.deposits import Deposits
+
+        parts = self._parts
+        return Deposits(parts.store, parts.rules, parts.clock_of(realm), parts.rates)
+
+    def releases(self, realm: Realm) -> Releases:
+        from chalicelib.usecases.deposits.releases import Releases
+
+        parts = self._parts
+        return Releases(parts.store, parts.rules, parts.clock_of(realm), parts.rates)

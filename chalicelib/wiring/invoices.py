@@ -1,0 +1,45 @@
+"""Invoices, their settings, their checkout page, their expiry."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.usecases.invoices.checkout import Checkouts
+    from chalicelib.usecases.invoices.expiries import InvoiceExpiries
+    from chalicelib.usecases.invoices.invoices import Invoices
+    from chalicelib.usecases.invoices.settings import InvoiceSettingsBook
+    from chalicelib.wiring.parts import Parts
+    from chalicelib.wiring.wallets import WalletWiring
+
+
+class InvoiceWiring:
+    def __init__(self, parts: Parts, wallets: WalletWiring) -> None:
+        self._parts, self._wallets = parts, wallets
+
+    @cached_property
+    def invoices(self) -> Invoices:
+        from chalicelib.usecases.invoices.invoices import Invoices
+
+        parts, addresses = self._parts, self._wallets.addresses
+        url = parts.settings.public_url
+        return Invoices(parts.store, addresses, parts.realm_clock, self.invoice_settings, parts.rates, url)
+
+    @cached_property
+    def checkouts(self) -> Checkouts:
+        from chalicelib.usecases.invoices.checkout import Checkouts
+
+        return Checkouts(self._parts.store, self._parts.clock_of)
+
+    @cached_property
+    def invoice_settings(self) -> InvoiceSettingsBook:
+        from chalicelib.usecases.invoices.settings import InvoiceSettingsBook
+
+        return InvoiceSettingsBook(self._parts.store, self._parts.settings.default_expiry)
+
+    @cached_property
+    def invoice_expiries(self) -> InvoiceExpiries:
+        from chalicelib.usecases.invoices.expiries import InvoiceExpiries
+
+        return InvoiceExpiries(self._parts.store, self._parts.realm_clock)

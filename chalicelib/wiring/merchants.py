@@ -1,0 +1,51 @@
+"""Merchants: admission of a request, API keys, settings, balances."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.domain.ids import TenantId
+    from chalicelib.domain.ledger import Balance
+    from chalicelib.store.access import Access
+    from chalicelib.usecases.merchants.api_keys import ApiKeys
+    from chalicelib.usecases.merchants.settings import MerchantSettingsDesk
+    from chalicelib.usecases.merchants.source_limits import SourceLimits
+    from chalicelib.wiring.parts import Parts
+
+
+class MerchantWiring:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @cached_property
+    def gate(self) -> Access:
+        from chalicelib.store.access import Access
+
+        settings, client = self._parts.settings, self._parts.store.models.connection.client
+        return Access(client, settings.table("tenants"), settings.realms, by_source=settings.stage == "demo")
+
+    @cached_property
+    def source_limits(self) -> SourceLimits:
+        from chalicelib.usecases.merchants.source_limits import SourceLimits
+
+        return SourceLimits()
+
+    @cached_property
+    def api_keys(self) -> ApiKeys:
+        from chalicelib.usecases.merchants.api_keys import ApiKeys
+
+        return ApiKeys(self._parts.store, self._parts.clock)
+
+    @cached_property
+    def merchant_settings(self) -> MerchantSettingsDesk:
+        from chalicelib.usecases.merchants.settings import MerchantSettingsDesk
+
+        return MerchantSettingsDesk(self._parts.store, self._parts.realm_clock)
+
+    def balances(self, tenant: TenantId) -> list[Balance]:
+        """Every balance that the merchant ever had."""
+        from chalicelib.domain.ledger import Balance
+
+        return self._parts.store.page(Balance, limit=1000, tenant=tenant).items

@@ -1,0 +1,132 @@
+"""Moves between our own wallets on networks of accounts: collecting, cold storage, rotation, fillers."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.usecases.treasury.cold_storage_accounts import Distributor
+    from chalicelib.usecases.treasury.collection.decisions import CollectDecisions
+    from chalicelib.usecases.treasury.collection.fees import MoveFees
+    from chalicelib.usecases.treasury.collection.run import CollectRun
+    from chalicelib.usecases.treasury.filling_over import FillingOver
+    from chalicelib.usecases.treasury.hot_floor import HotFloor
+    from chalicelib.usecases.treasury.moves.following import MoveFollowing
+    from chalicelib.usecases.treasury.moves.signing import MoveSigning
+    from chalicelib.usecases.treasury.rotation import Drains
+    from chalicelib.wiring.chains import ChainWiring
+    from chalicelib.wiring.coin_moves import CoinMoveWiring
+    from chalicelib.wiring.custody import CustodyWiring
+    from chalicelib.wiring.parts import Parts
+    from chalicelib.wiring.stakes import StakeWiring
+    from chalicelib.wiring.transactions import TransactionWiring
+
+
+class MoveWiring:
+    def __init__(
+        self,
+        parts: Parts,
+        chains: ChainWiring,
+        custody: CustodyWiring,
+        transactions: TransactionWiring,
+        stakes: StakeWiring,
+        coin_moves: CoinMoveWiring,
+    ) -> None:
+        self._parts, self._chains, self._custody, self._transactions = parts, chains, custody, transactions
+        self._stakes, self._coin_moves = stakes, coin_moves
+
+    def moves(self, network: Network) -> MoveFollowing:
+        """For a network of accounts."""
+        from chalicelib.usecases.treasury.moves.booking import MoveBooking
+        from chalicelib.usecases.treasury.moves.following import MoveFollowing
+
+        parts, chains, outgoing = self._parts, self._chains, self._transactions
+        clock, reader, verdicts = parts.clock_of(network.realm), chains.reader(network), outgoing.verdicts(network)
+        booking = MoveBooking(network, reader, parts.store, parts.rules, clock, verdicts)
+        return MoveFollowing(
+            network,
+            reader,
+            chains.payer(network),
+            parts.store,
+            clock,
+            verdicts,
+            outgoing.stuck(network),
+            booking,
+            parts.rules,
+            self._stakes.stuck_loans(network),
+        )
+
+    def move_fees(self, network: Network) -> MoveFees:
+        """For networks of accounts."""
+        from chalicelib.usecases.treasury.collection.fees import MoveFees
+
+        parts, chains = self._parts, self._chains
+        payer, reader = partial(chains.payer, network), partial(chains.reader, network)
+        clock, percent = parts.clock_of(network.realm), parts.settings.collect_fee_percent
+        return MoveFees(network, parts.store, parts.rules, clock, payer, reader, parts.rates, percent)
+
+    def collecting(self, network: Network) -> CollectRun:
+        """For networks of accounts."""
+        from chalicelib.usecases.treasury.collection.planning import CollectPlanning
+        from chalicelib.usecases.treasury.collection.run import CollectRun
+        from chalicelib.usecases.treasury.collection.steps import CollectSteps
+
+        store, clock, fees = self._parts.store, self._parts.clock_of(network.realm), self.move_fees(network)
+        steps = CollectSteps(network, store, self._parts.rules, clock, fees, self._stakes.loans(network))
+        return CollectRun(network, store, clock, CollectPlanning(network, store, clock, fees), steps, fees)
+
+    @cached_property
+    def collect_decisions(self) -> CollectDecisions:
+        from chalicelib.usecases.treasury.collection.decisions import CollectDecisions
+
+        return CollectDecisions(self._parts.store, self._parts.rules, self._parts.realm_clock)
+
+    def hot_floor(self, network: Network) -> HotFloor:
+        from chalicelib.usecases.treasury.hot_floor import HotFloor
+
+        parts = self._parts
+        return HotFloor(network, parts.store, parts.rules, parts.clock_of(network.realm), parts.rates)
+
+    def distributor(self, network: Network) -> Distributor:
+        """For networks of accounts."""
+        from chalicelib.usecases.treasury.cold_storage_accounts import Distributor
+
+        parts, clock = self._parts, self._parts.clock_of(network.realm)
+        return Distributor(network, parts.store, parts.rules, clock, self.move_fees(network))
+
+    def drains(self, network: Network) -> Drains:
+        """For networks of both kinds."""
+        from chalicelib.usecases.treasury.rotation import Drains
+
+        parts, reader, clock = self._parts, self._chains.reader(network), self._parts.clock_of(network.realm)
+        fees, coins_pay = partial(self.move_fees, network), lambda wallet: self._coin_moves.cold_coins(network).worth(wallet)
+        return Drains(network, reader, parts.store, parts.rules, clock, parts.rates, fees, coins_pay)
+
+    def filling_over(self, network: Network) -> FillingOver:
+        """For an operator's transaction on the nonce of an open payment."""
+        from chalicelib.usecases.treasury.filling_over import FillingOver
+
+        parts, outgoing = self._parts, self._transactions
+        clock, payer = parts.clock_of(network.realm), self._chains.payer(network)
+        losses, verdicts = outgoing.losses(network), outgoing.verdicts(network)
+        return FillingOver(network, parts.store, parts.rules, clock, payer, losses, verdicts)
+
+    @cached_property
+    def wallet_moves(self) -> MoveSigning:
+        """Moves out of service wallets: for the function that has their keys."""
+        return self._signing(wallets=self._custody.signer, loans_of=self._chains.loan_payer)
+
+    @cached_property
+    def deposit_moves(self) -> MoveSigning:
+        """Moves out of deposit addresses: for the function that may open the seed."""
+        return self._signing(deposits=self._custody.deposit_keys)
+
+    def _signing(self, **keys: Any) -> MoveSigning:
+        from chalicelib.usecases.treasury.moves.signing import MoveSigning
+
+        parts, chains, outgoing = self._parts, self._chains, self._transactions
+        renewals, every_node = outgoing.renewals, outgoing.hearings.every_node
+        clock = parts.realm_clock
+        return MoveSigning(parts.store, parts.rules, clock, chains.payer, chains.reader, renewals, every_node, **keys)

@@ -1,0 +1,89 @@
+"""The nodes of the live networks, and what speaks to each in the way of its family."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chalicelib.chains.providers import Node
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.wiring.parts import Parts
+
+
+class NodeWiring:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._known: dict[tuple[bool, str], list[Node]] = {}
+
+    def nodes(self, network: Network, impatient: bool = False) -> list[Node]:
+        """The network's nodes as configured. How they have been doing is known to all who speak to them in this process.
+
+        `impatient`: for a request that somebody waits for, whose function has 29 seconds in all. Raises LookupError where this
+        deployment has no node of the network.
+        """
+        self.demand_live(network)
+        from hashlib import sha256
+
+        from chalicelib.chains.providers import Health, Heard, Node
+
+        if network.rpc_url is None:
+            raise LookupError(f"{network.id} has no node that this version can speak to")
+        urls = (network.rpc_url, *network.more_rpc_urls)
+        key = (impatient, " ".join(urls))
+        if key not in self._known:
+            # With another one to ask, nobody waits long for the first.
+            seconds = 5.0 if impatient else 15.0 if len(urls) == 1 else 8.0
+            # A node's URL may hold a provider's secret: what is stored of the node has a name that says nothing of it.
+            healths = [Health(number, name=sha256(url.encode()).hexdigest()[:16]) for number, url in enumerate(urls, start=1)]
+            self._known[key] = [
+                Node(Heard(self.transport(network, url, seconds), health), health)
+                for url, health in zip(urls, healths, strict=True)
+            ]
+        return self._known[key]
+
+    def transports(self, network: Network, impatient: bool = False) -> list[Any]:
+        """Each node by itself, behind `call` and `batch`."""
+        return [node.transport for node in self.nodes(network, impatient)]
+
+    def rpc(self, network: Network, impatient: bool = False) -> Any:
+        """The network's node, or several that stand in for each other, behind `call` and `batch`."""
+        from chalicelib.chains.providers import Providers
+
+        nodes = self.nodes(network, impatient)
+        return nodes[0].transport if len(nodes) == 1 else Providers(nodes)
+
+    def transport(self, network: Network, url: str, seconds: float) -> Any:
+        """What speaks to one node, in the way of the network's family, and waits so long for each part of an answer."""
+        if network.family == "tron":
+            from chalicelib.chains.tron.http import TronHttp
+
+            return TronHttp(url, timeout=seconds, place_allowed=self._place_allowed)
+        from chalicelib.chains.rpc import JsonRpc
+
+        return JsonRpc(url, timeout=seconds, place_allowed=self._place_allowed)
+
+    def demand_live(self, network: Network) -> None:
+        """Raises LookupError where this deployment has no real networks, whatever the catalogue says."""
+        settings = self._parts.settings
+        if "live" not in settings.realms:
+            raise LookupError(f"{network.id}: the stage {settings.stage} has simulated networks only")
+
+    def tron_genesis(self, network: Network) -> str | None:
+        """The first block that the real Tron has. None, for any: the local stack's nodes make chains of their own, and so does
+        whoever says that this network is not on its main one."""
+        from chalicelib.chains.tron.reader import MAINNET
+
+        settings = self._parts.settings
+        local = settings.stage == "local" or settings.chain(network.id) != "main"
+        return None if local else MAINNET
+
+    @property
+    def _place_allowed(self) -> Callable[[str], bool] | None:
+        """Whether a node may be at an IP address. On the local stack, whose nodes are at the same machine, anywhere."""
+        if self._parts.settings.stage == "local":
+            return None
+        from chalicelib.usecases.catalogue.node_urls import may_be_a_node
+
+        return may_be_a_node

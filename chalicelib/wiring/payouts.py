@@ -1,0 +1,113 @@
+"""Payouts: what builds and signs the payments of withdrawals, and what follows them to the end."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.usecases.payouts.account_payouts import Payouts
+    from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
+    from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
+    from chalicelib.usecases.payouts.sent import Sent
+    from chalicelib.usecases.payouts.settlement import Settlement
+    from chalicelib.usecases.transactions.chain_cache import Answers
+    from chalicelib.wiring.chains import ChainWiring
+    from chalicelib.wiring.custody import CustodyWiring
+    from chalicelib.wiring.parts import Parts
+    from chalicelib.wiring.screening import ScreeningWiring
+    from chalicelib.wiring.transactions import TransactionWiring
+    from chalicelib.wiring.withdrawals import WithdrawalWiring
+
+
+class PayoutWiring:
+    def __init__(
+        self,
+        parts: Parts,
+        chains: ChainWiring,
+        custody: CustodyWiring,
+        transactions: TransactionWiring,
+        withdrawals: WithdrawalWiring,
+        screening: ScreeningWiring,
+    ) -> None:
+        self._parts, self._chains, self._custody, self._transactions = parts, chains, custody, transactions
+        self._withdrawals, self._screening = withdrawals, screening
+
+    @cached_property
+    def payouts(self) -> Payouts:
+        from chalicelib.usecases.payouts.account_payouts import Payouts
+
+        parts, chains, outgoing = self._parts, self._chains, self._transactions
+        return Payouts(
+            parts.store,
+            parts.rules,
+            parts.realm_clock,
+            self._custody.signer,
+            chains.payer,
+            chains.reader,
+            outgoing.renewals,
+            self.bundle_payouts,
+            self._screening.risk,
+            parts.rates,
+            self._withdrawals.fee_budgets,
+            outgoing.hearings.every_node,
+        )
+
+    @cached_property
+    def bundle_payouts(self) -> BundlePayouts:
+        from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts
+
+        parts, chains = self._parts, self._chains
+        return BundlePayouts(
+            parts.store,
+            parts.rules,
+            parts.realm_clock,
+            self._custody.signer,
+            chains.coin_payer,
+            chains.reader,
+            self._transactions.renewals,
+            self._screening.risk,
+            parts.rates,
+            self._withdrawals.fee_budgets,
+        )
+
+    def sent(self, network: Network) -> Sent:
+        """How a network's payments went out: one by one, or several in one transaction."""
+        from chalicelib.usecases.payouts.sent import SentAlone
+        from chalicelib.usecases.wallets.utxos import pays_from_coins
+
+        if pays_from_coins(network):
+            from chalicelib.usecases.payouts.bundle_sent import SentTogether
+
+            return SentTogether(self._parts.store, self._chains.coin_payer(network))
+        return SentAlone(self._chains.payer(network), self._transactions.stuck(network))
+
+    def settlement(self, network: Network, answers: Answers | None = None) -> Settlement:
+        from chalicelib.usecases.payouts.settlement import Settlement
+
+        parts, clock = self._parts, self._parts.clock_of(network.realm)
+        reader, sent = self._chains.reader(network), self.sent(network)
+        verdicts = self._transactions.verdicts(network)
+        return Settlement(network, reader, sent, parts.store, parts.rules, clock, verdicts, parts.rates, answers)
+
+    def bundle_settlement(self, network: Network, answers: Answers | None = None) -> BundleSettlement:
+        """For networks of coins."""
+        from chalicelib.usecases.payouts.bundle_sent import SentTogether
+        from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
+
+        parts, outgoing = self._parts, self._transactions
+        payer = self._chains.coin_payer(network)
+        return BundleSettlement(
+            network,
+            self._chains.reader(network),
+            payer,
+            SentTogether(parts.store, payer),
+            parts.store,
+            parts.rules,
+            parts.clock_of(network.realm),
+            outgoing.renewals,
+            outgoing.verdicts(network),
+            parts.rates,
+            answers,
+        )

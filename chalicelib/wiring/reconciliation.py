@@ -1,0 +1,51 @@
+"""Reconciliation: the comparison of the books with the chain, its reports, adjustments of cold wallets."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.usecases.reconciliation.accounts import Looks
+    from chalicelib.usecases.reconciliation.cold_adjusting import ColdAdjusting
+    from chalicelib.usecases.reconciliation.reports import Reconciliations
+    from chalicelib.usecases.reconciliation.run import ReconciliationRun
+    from chalicelib.wiring.chains import ChainWiring
+    from chalicelib.wiring.parts import Parts
+
+
+class ReconciliationWiring:
+    def __init__(self, parts: Parts, chains: ChainWiring) -> None:
+        self._parts, self._chains = parts, chains
+
+    @cached_property
+    def reconciliations(self) -> Reconciliations:
+        from chalicelib.usecases.reconciliation.reports import Reconciliations
+
+        return Reconciliations(self._parts.store, self._parts.clock)
+
+    def comparison(self, network: Network) -> Looks:
+        """What compares places of a network with the chain. Raises LookupError where this deployment has no node of it."""
+        from chalicelib.usecases.reconciliation.accounts import LooksAtABlock, LooksAtNow
+        from chalicelib.usecases.reconciliation.utxo import LooksAtCoins
+
+        parts, reader = self._parts, self._chains.reader(network)
+        if network.family == "utxo" and not network.simulated:
+            return LooksAtCoins(network, reader, self._chains.coin_witness(network), parts.store, parts.rules)
+        looks = LooksAtNow if network.simulated or network.family == "tron" else LooksAtABlock
+        return looks(network, reader, parts.store, parts.rules)
+
+    def reconciliation_run(self, network: Network) -> ReconciliationRun:
+        """Raises LookupError for a network that this deployment has no node of."""
+        from chalicelib.usecases.reconciliation.run import ReconciliationRun
+
+        return ReconciliationRun(network, self.comparison(network), self._parts.store, self._parts.clock)
+
+    def cold_adjusting(self, network: Network) -> ColdAdjusting:
+        """Raises LookupError as above."""
+        from chalicelib.usecases.reconciliation.cold_adjusting import ColdAdjusting
+
+        parts, looks = self._parts, partial(self.comparison, network)
+        reader, clock = self._chains.reader(network), parts.clock_of(network.realm)
+        return ColdAdjusting(network, reader, looks, parts.store, parts.rules, clock)

@@ -1,0 +1,47 @@
+"""Recovery: finding addresses again, and the first steps after tables were restored to a point in time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.domain.ids import TenantId
+    from chalicelib.usecases.recovery.addresses import Pools, Restorer
+    from chalicelib.usecases.recovery.point_in_time import AfterRestore
+    from chalicelib.wiring.chains import ChainWiring
+    from chalicelib.wiring.custody import CustodyWiring
+    from chalicelib.wiring.deposits import DepositWiring
+    from chalicelib.wiring.parts import Parts
+    from chalicelib.wiring.wallets import WalletWiring
+
+
+class RecoveryWiring:
+    def __init__(
+        self, parts: Parts, chains: ChainWiring, custody: CustodyWiring, wallets: WalletWiring, deposits: DepositWiring
+    ) -> None:
+        self._parts, self._chains, self._custody, self._wallets, self._deposits = parts, chains, custody, wallets, deposits
+
+    def restorer(self, network: Network, owner: TenantId) -> Restorer:
+        """What finds the addresses of a network again, for `owner`."""
+        from chalicelib.usecases.recovery.addresses import Restorer
+
+        parts, clock = self._parts, self._parts.clock_of(network.realm)
+        reader, deriver = self._chains.reader(network), self._custody.deriver
+        return Restorer(network, reader, parts.store, deriver, parts.rules, clock, owner)
+
+    @cached_property
+    def pools(self) -> Pools:
+        from chalicelib.custody.derive import pool_of
+        from chalicelib.usecases.recovery.addresses import Pools
+
+        return Pools(self._parts.store, self._wallets.ceilings, pool_of)
+
+    def after_restore(self, network: Network) -> AfterRestore:
+        """For networks of accounts."""
+        from chalicelib.usecases.recovery.point_in_time import AfterRestore
+
+        parts, chains, deposits = self._parts, self._chains, self._deposits.deposits(network.realm)
+        reader, payer, clock = chains.reader(network), chains.payer(network), parts.clock_of(network.realm)
+        return AfterRestore(network, reader, payer, parts.store, parts.rules, deposits, clock)

@@ -1,0 +1,79 @@
+"""Stakes and energy loans on Tron: decided by an operator, signed, followed."""
+
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.domain.treasury.moves import MoveKind
+    from chalicelib.usecases.transactions.replacements import Stuck
+    from chalicelib.usecases.treasury.tron.energy_loans import Loans
+    from chalicelib.usecases.treasury.tron.stake_following import StakeFollowing
+    from chalicelib.usecases.treasury.tron.stake_signing import StakeSigning
+    from chalicelib.usecases.treasury.tron.staking import Staker, Staking
+    from chalicelib.wiring.chains import ChainWiring
+    from chalicelib.wiring.custody import CustodyWiring
+    from chalicelib.wiring.parts import Parts
+    from chalicelib.wiring.simulated import SimulatedWiring
+    from chalicelib.wiring.transactions import TransactionWiring
+
+
+class StakeWiring:
+    def __init__(
+        self, parts: Parts, chains: ChainWiring, simulated: SimulatedWiring, custody: CustodyWiring, transactions: TransactionWiring
+    ) -> None:
+        self._parts, self._chains, self._simulated = parts, chains, simulated
+        self._custody, self._transactions = custody, transactions
+
+    @cached_property
+    def staking(self) -> Staking:
+        from chalicelib.usecases.treasury.tron.staking import Staking
+
+        parts, node = self._parts, partial(self._chains.staking_node, impatient=True)
+        return Staking(parts.store, parts.rules, parts.realm_clock, node)
+
+    def staker(self, network: Network) -> Staker:
+        """Raises LookupError for a network that is not simulated."""
+        from chalicelib.usecases.treasury.tron.staking import Staker
+
+        parts, clock = self._parts, self._parts.clock_of(network.realm)
+        reader, chain = self._chains.reader(network), self._simulated.simulated(network.id)
+        return Staker(network, reader, chain, parts.store, parts.rules, clock, self._transactions.verdicts(network))
+
+    def stake_following(self, network: Network) -> StakeFollowing:
+        """For a network that is not simulated."""
+        from chalicelib.usecases.treasury.tron.stake_following import StakeFollowing
+
+        parts, clock = self._parts, self._parts.clock_of(network.realm)
+        reader, node = self._chains.reader(network), self._chains.staking_node(network)
+        return StakeFollowing(network, reader, node, parts.store, parts.rules, clock, self._transactions.verdicts(network))
+
+    @cached_property
+    def stake_signing(self) -> StakeSigning:
+        from chalicelib.usecases.treasury.tron.stake_signing import StakeSigning
+
+        parts, chains, signer = self._parts, self._chains, self._custody.signer
+        every_node = self._transactions.hearings.every_node
+        return StakeSigning(parts.store, parts.rules, parts.realm_clock, signer, chains.staking_node, chains.reader, every_node)
+
+    def loans(self, network: Network) -> Loans | None:
+        """What lends the energy of the hot wallet's stake; None for a network that has none."""
+        if network.family != "tron" or network.simulated:
+            return None
+        from chalicelib.usecases.treasury.tron.energy_loans import Loans
+
+        clock, delegations = self._parts.clock_of(network.realm), self._chains.delegations(network)
+        return Loans(network, self._parts.store, clock, delegations)
+
+    def stuck_loans(self, network: Network) -> dict[MoveKind, Stuck]:
+        """What says when a loan of energy should be replaced; empty for a network that has none."""
+        from chalicelib.domain.treasury.moves import LOANS
+        from chalicelib.usecases.transactions.replacements import Stuck
+
+        if network.family != "tron" or network.simulated:
+            return {}
+        parts, renewals, verdicts = self._parts, self._transactions.renewals, self._transactions.verdicts(network)
+        reader, payer = self._chains.reader(network), partial(self._chains.loan_payer, network)
+        return {kind: Stuck(network, reader, payer(kind), renewals, parts.store, parts.rules, verdicts) for kind in LOANS}

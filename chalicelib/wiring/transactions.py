@@ -1,0 +1,90 @@
+"""What became of our transactions: finality, node votes, losses, replacements, decisions to give up."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.domain.transactions.replacements import RenewalRules
+    from chalicelib.usecases.transactions.chain_cache import Answers
+    from chalicelib.usecases.transactions.expiry_votes import Hearings
+    from chalicelib.usecases.transactions.finality import Verdicts
+    from chalicelib.usecases.transactions.give_up import GivingUp
+    from chalicelib.usecases.transactions.given_up_watching import GivenUpWatching
+    from chalicelib.usecases.transactions.losses import Losses
+    from chalicelib.usecases.transactions.node_votes import NodeVotes
+    from chalicelib.usecases.transactions.replacements import Stuck
+    from chalicelib.wiring.chains import ChainWiring
+    from chalicelib.wiring.parts import Parts
+
+
+class TransactionWiring:
+    def __init__(self, parts: Parts, chains: ChainWiring) -> None:
+        self._parts, self._chains = parts, chains
+
+    @property
+    def renewals(self) -> RenewalRules:
+        from chalicelib.domain.transactions.replacements import RenewalRules
+
+        settings = self._parts.settings
+        return RenewalRules(settings.renewal_seconds, settings.renewals_most, times=settings.renewal_fee_times)
+
+    def stuck(self, network: Network) -> Stuck:
+        """What says when a transaction of ours should be replaced. For networks of accounts, and for one poll."""
+        from chalicelib.usecases.transactions.replacements import Stuck
+
+        parts, verdicts = self._parts, self.verdicts(network)
+        reader, payer = self._chains.reader(network), self._chains.payer(network)
+        return Stuck(network, reader, payer, self.renewals, parts.store, parts.rules, verdicts)
+
+    def verdicts(self, network: Network) -> Verdicts:
+        from chalicelib.usecases.transactions.finality import Verdicts
+
+        parts, reader = self._parts, self._chains.reader(network)
+        return Verdicts(network, reader, parts.store, parts.rates, parts.clock_of(network.realm))
+
+    def node_votes(self, network: Network) -> NodeVotes:
+        """Which nodes of a network have a vote. On the machines' clock, as the nodes are."""
+        from chalicelib.usecases.transactions.node_votes import NodeVotes
+
+        parts, silence = self._parts, self._parts.settings.node_silence_minutes
+        return NodeVotes(network, self._chains.reader(network), parts.store, parts.clock, silence)
+
+    @cached_property
+    def hearings(self) -> Hearings:
+        from chalicelib.usecases.transactions.expiry_votes import Hearings
+
+        return Hearings(self.node_votes, self.verdicts)
+
+    def losses(self, network: Network) -> Losses:
+        """What was met of our transactions in blocks, for one poll or one signature."""
+        from chalicelib.usecases.transactions.losses import Losses
+
+        return Losses(network, self._chains.reader(network), self._parts.store)
+
+    def giving_up(self, network: Network) -> GivingUp:
+        """For an operator's decision about a transaction of ours."""
+        from chalicelib.usecases.transactions.give_up import GivingUp
+        from chalicelib.usecases.wallets.utxos import pays_from_coins
+
+        parts, coins = self._parts, self._chains.coin_payer(network) if pays_from_coins(network) else None
+        clock, losses, verdicts = parts.clock_of(network.realm), self.losses(network), self.verdicts(network)
+        return GivingUp(network, parts.store, parts.rules, clock, losses, verdicts, coins)
+
+    def given_up_watching(self, network: Network) -> GivenUpWatching:
+        from chalicelib.usecases.transactions.given_up_watching import GivenUpWatching
+        from chalicelib.usecases.wallets.utxos import pays_from_coins
+
+        parts, clock = self._parts, self._parts.clock_of(network.realm)
+        counts = not pays_from_coins(network) and (network.simulated or network.family != "tron")
+        payer = self._chains.payer(network) if counts else None
+        losses, verdicts = self.losses(network), self.verdicts(network)
+        return GivenUpWatching(network, parts.store, parts.rules, clock, losses, verdicts, parts.rates, payer)
+
+    def answers(self, network: Network) -> Answers:
+        """What nodes tell, for those who follow the same transactions in one run."""
+        from chalicelib.usecases.transactions.chain_cache import Answers
+
+        return Answers(self._chains.reader(network))

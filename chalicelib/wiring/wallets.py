@@ -1,0 +1,50 @@
+"""Service wallets, deposit addresses, and what the chain says that they hold."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.usecases.addresses.addresses import Addresses
+    from chalicelib.usecases.addresses.index_ceilings import Ceilings
+    from chalicelib.usecases.wallets.observed_balances import Observer
+    from chalicelib.usecases.wallets.service_wallets import Wallets
+    from chalicelib.wiring.chains import ChainWiring
+    from chalicelib.wiring.custody import CustodyWiring
+    from chalicelib.wiring.parts import Parts
+
+
+class WalletWiring:
+    def __init__(self, parts: Parts, chains: ChainWiring, custody: CustodyWiring) -> None:
+        self._parts, self._chains, self._custody = parts, chains, custody
+
+    @cached_property
+    def wallets(self) -> Wallets:
+        from chalicelib.usecases.wallets.service_wallets import Wallets
+
+        return Wallets(self._parts.store, self._custody.wallet_keys, self._parts.rules, self._parts.realm_clock)
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        from chalicelib.custody.derive import pool_of
+        from chalicelib.usecases.addresses.addresses import Addresses
+
+        parts, deriver = self._parts, self._custody.deriver
+        return Addresses(parts.store, deriver, parts.rules, parts.realm_clock, pool_of, parts.settings.addresses_per_day)
+
+    @cached_property
+    def ceilings(self) -> Ceilings:
+        from chalicelib.custody.derive import POOLS
+        from chalicelib.store.ceilings import SsmCeilings
+        from chalicelib.usecases.addresses.index_ceilings import Ceilings
+
+        parts = self._parts
+        return Ceilings(parts.store, SsmCeilings(parts.settings, lambda: parts.client("ssm")), POOLS)
+
+    def observer(self, network: Network) -> Observer:
+        from chalicelib.usecases.wallets.observed_balances import Observer
+
+        clock, chains = self._parts.clock_of(network.realm), self._chains
+        return Observer(network, chains.reader(network), self._parts.store, clock, chains.coin_payer)

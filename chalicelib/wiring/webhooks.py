@@ -1,0 +1,69 @@
+"""Webhooks: endpoints, and what delivers events to them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
+    from chalicelib.usecases.webhooks.endpoints import Webhooks
+    from chalicelib.usecases.webhooks.leases import Turns
+    from chalicelib.usecases.webhooks.redelivery import Redelivery
+    from chalicelib.usecases.webhooks.redelivery_run import RedeliveryRun
+    from chalicelib.usecases.webhooks.relay import Relay
+    from chalicelib.wiring.parts import Parts
+
+
+class WebhookWiring:
+    """All of it on the machine's clock, in both realms."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    @cached_property
+    def webhooks(self) -> Webhooks:
+        from chalicelib.delivery.secrets import KmsSealer
+        from chalicelib.usecases.webhooks.endpoints import Webhooks
+
+        parts = self._parts
+        sealer, private = KmsSealer(lambda: parts.client("kms"), parts.settings), parts.settings.webhooks_private
+        return Webhooks(parts.store, parts.queues, parts.clock, sealer, allow_private=private)
+
+    @cached_property
+    def redelivery(self) -> Redelivery:
+        from chalicelib.usecases.webhooks.redelivery import Redelivery
+
+        return Redelivery(self._parts.store, self._parts.queues, self._parts.clock, self._parts.realm_clock)
+
+    @cached_property
+    def relay(self) -> Relay:
+        from chalicelib.usecases.webhooks.relay import Relay
+
+        return Relay(self._parts.store, self._parts.queues, self._parts.clock)
+
+    @cached_property
+    def turns(self) -> Turns:
+        from chalicelib.delivery.safe_http import SafeHttpSender
+        from chalicelib.delivery.secrets import KmsOpener
+        from chalicelib.usecases.webhooks.deliveries import Deliveries
+        from chalicelib.usecases.webhooks.leases import Turns
+        from chalicelib.usecases.webhooks.notices import Notices
+
+        parts = self._parts
+        sender = SafeHttpSender(allow_private=parts.settings.webhooks_private)
+        opener = KmsOpener(lambda: parts.client("kms"), parts.settings)
+        deliveries = Deliveries(parts.store, parts.clock, sender, parts.queues, notices=Notices(parts.clock_of))
+        return Turns(parts.store, parts.queues, parts.clock, deliveries, opener)
+
+    @cached_property
+    def redelivery_run(self) -> RedeliveryRun:
+        from chalicelib.usecases.webhooks.redelivery_run import RedeliveryRun
+
+        return RedeliveryRun(self._parts.store, self._parts.queues, self._parts.clock)
+
+    @cached_property
+    def delivery_sweep(self) -> DeliverySweep:
+        from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
+
+        return DeliverySweep(self._parts.store, self._parts.queues, self._parts.clock)
