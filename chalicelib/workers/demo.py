@@ -18,6 +18,7 @@ from chalicelib.domain.ids import tenant_id
 from chalicelib.usecases.base.realm_time import in_realm
 from chalicelib.usecases.invoices.invoices import Wishes
 from chalicelib.usecases.ports.changes import Change, Delete, Save
+from chalicelib.usecases.withdrawals.rules import Output
 from chalicelib.wiring import Services, services
 from chalicelib.workers import poll
 
@@ -111,7 +112,7 @@ class _Filling:
 
     def withdraw(self, coin: Coin, amount: int, to: str, outcome: str | None = None) -> str:
         """A withdrawal of whole coins, with what the chain shall make of it; its id."""
-        made = self.wired.withdrawals.create(self.tenant, coin, amount * 10**coin.decimals, to)
+        made = self.wired.withdrawals.create(self.tenant, coin, Output(to, amount * 10**coin.decimals))
         if outcome is not None:
             self.wired.sandbox.outcome(self.tenant, made.id, outcome)
         return made.id

@@ -17,7 +17,7 @@ from chalicelib.api.lists.withdrawals import WITHDRAWALS
 from chalicelib.api.models import MoneyRequest, Query, Request
 from chalicelib.api.problems import shown
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.catalogue.catalogue import Catalogue
+from chalicelib.domain.catalogue.catalogue import Catalogue, Coin
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.errors import FieldProblem, InvalidParameter
 from chalicelib.domain.money import NotAnAmount, format_units, parse_units
@@ -134,29 +134,17 @@ def created_record(views: Views, withdrawal: Withdrawal) -> dict[str, Any]:
 
 def create_one(
     ctx: Ctx,
-    network: str,
-    slug: str,
-    amount: str,
-    to_address: str,
+    coin: Coin,
+    output: Output,
     *,
     priority: Priority = "normal",
     metadata: dict[str, Any] | None = None,
     from_address: str | None = None,
-    address_field: str = "to_address",
 ) -> Answer:
     """Both published forms of one withdrawal."""
-    coin = chosen_coin(ctx.catalogue, "coin", slug, network)
     answer = ctx.once(lambda withdrawal: created_record(ctx.views, withdrawal))
     ctx.services.withdrawals.create(
-        ctx.tenant,
-        coin,
-        parse_units(amount, coin.decimals),
-        to_address,
-        priority=priority,
-        metadata=metadata,
-        from_address=from_address,
-        address_field=address_field,
-        also=answer.also,
+        ctx.tenant, coin, output, priority=priority, metadata=metadata, from_address=from_address, also=answer.also
     )
     return answer.answer
 
@@ -187,16 +175,9 @@ def create_withdrawal(ctx: Ctx, body: WithdrawalCreate) -> Answer:
     if body.batch_withdrawal is not None:
         return _create_batch(ctx, body.batch_withdrawal)
     assert body.network and body.coin and body.amount and body.to_address  # noqa: S101 - `cross` has seen to it
-    return create_one(
-        ctx,
-        body.network,
-        body.coin,
-        body.amount,
-        body.to_address,
-        priority=body.priority,
-        metadata=body.metadata,
-        from_address=body.from_address_id,
-    )
+    coin = chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
+    output = Output(body.to_address, parse_units(body.amount, coin.decimals))
+    return create_one(ctx, coin, output, priority=body.priority, metadata=body.metadata, from_address=body.from_address_id)
 
 
 def _create_batch(ctx: Ctx, asked: BatchRequest) -> Answer:

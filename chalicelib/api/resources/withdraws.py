@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from chalicelib.api.chosen import chosen_coin
 from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.fields import AddressText, CoinSlug, NetworkSlug, PositiveAmount
 from chalicelib.api.lists import ListQuery
@@ -13,6 +14,8 @@ from chalicelib.api.lists.withdrawals import PENDING
 from chalicelib.api.models import MoneyRequest
 from chalicelib.api.resources.withdrawals import create_one
 from chalicelib.api.routes import endpoint
+from chalicelib.domain.money import parse_units
+from chalicelib.usecases.withdrawals.rules import Output
 
 
 class WithdrawCreate(MoneyRequest):
@@ -30,7 +33,8 @@ class WithdrawCreate(MoneyRequest):
 )  # fmt: skip
 def create_withdraw(ctx: Ctx, body: WithdrawCreate) -> Answer:
     """The same withdrawal as `POST /withdrawals` makes, at the priority normal, answered without the envelope."""
-    return create_one(ctx, body.network, body.coin, body.amount, body.address, address_field="address")
+    coin = chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
+    return create_one(ctx, coin, Output(body.address, parse_units(body.amount, coin.decimals), "address"))
 
 
 @endpoint(

@@ -25,6 +25,7 @@ from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.withdrawals.rules import Output
 from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
 
 log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class StrayReturns:
             return [Save(replace(stray, withdrawal_id=withdrawal.id, detail=None, updated_at=now, version=stray.version + 1))]
 
         metadata = {"strayPayment": stray.id, "txid": stray.txid}
-        self._withdrawals.create(owner, coin, deposit.amount, to, metadata=metadata, address_field="address", also=noted)
+        self._withdrawals.create(owner, coin, Output(to, deposit.amount, "address"), metadata=metadata, also=noted)
 
     def _note(self, stray: StrayPayment, waits: str, alarm: bool = False) -> None:
         if stray.detail == waits[:300]:

@@ -47,26 +47,23 @@ class Withdrawals:
         self,
         tenant: TenantId,
         coin: Coin,
-        amount: int,
-        to_address: str,
+        output: Output,
         *,
         priority: Priority = "normal",
         metadata: dict[str, Any] | None = None,
         from_address: str | None = None,
-        address_field: str = "to_address",
         also: Also = nothing_more,
     ) -> Withdrawal:
-        """Reserve `amount` units of `coin` and order their payment, or the approval that it needs before.
+        """Reserve the units of `output` and order their payment, or the approval that it needs before.
 
-        `from_address` must be the hot wallet's; `address_field` is what the caller calls `to_address`. Raises InvalidAddress,
-        InvalidParameter, BusinessRule (inactive, outside of a limit or of the whitelist), DailyLimitExceeded,
-        InsufficientBalance, Unavailable.
+        `from_address` must be the hot wallet's. Raises InvalidAddress, InvalidParameter, BusinessRule (inactive, outside of a
+        limit or of the whitelist), DailyLimitExceeded, InsufficientBalance, Unavailable.
         """
-        if amount <= 0:
+        if output.amount <= 0:
             raise ValueError("a withdrawal pays more than nothing")
         catalogue = self._store.catalogue(network_parts(coin.network)[0])
         rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
-        outputs = rules.recipients([Output(to_address, amount, address_field)])
+        outputs = rules.recipients([output])
         asked_at = self._clock.now_ms()  # lists are in the order of ids: the record tells the same time
         withdrawal_id = new_id("wd", asked_at)
 
@@ -79,7 +76,7 @@ class Withdrawals:
                 tenant=tenant,
                 network=coin.network,
                 asset=coin.asset,
-                amount=amount,
+                amount=output.amount,
                 to_address=outputs[0].to_address,
                 fee_asset=catalogue.native(rules.network.slug).asset,
                 created_at=asked_at,

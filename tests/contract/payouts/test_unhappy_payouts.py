@@ -23,6 +23,7 @@ from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.withdrawals.retry_idle import ASKED_AT_ONCE
+from chalicelib.usecases.withdrawals.rules import Output
 from chalicelib.wiring import services
 from tests.support.shop import ETHER, PAYEE, THIRST, Kms, Shop, bent_node, open_shop
 from tests.support.stack import Stack
@@ -191,7 +192,7 @@ def test_many_that_wait_hold_nobody_up(shop: Shop) -> None:
     wired = services()
     coin, tenant = shop.coin("eth"), shop.record(shop.withdraw("0.1")).tenant
     for _ in range(count):
-        wired.withdrawals.create(tenant, coin, 1_000_001 * ETHER, PAYEE)
+        wired.withdrawals.create(tenant, coin, Output(PAYEE, 1_000_001 * ETHER))
     shop.turn()
     waiting = [w for w in wired.store.every(Withdrawal) if w.pending_reason == "liquidity"]
     assert len(waiting) == count
@@ -299,7 +300,7 @@ def test_fifty_want_the_money_of_one(shop: Shop) -> None:
 
     def ask(_: int) -> str:
         try:
-            return withdrawals.create(tenant, coin, ETHER // 2, PAYEE).id
+            return withdrawals.create(tenant, coin, Output(PAYEE, ETHER // 2)).id
         except InsufficientBalance:
             return "refused"
 
