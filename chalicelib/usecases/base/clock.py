@@ -1,66 +1,39 @@
-"""How far developers have moved the sandbox's clock ahead of the machines'. Whose time is whose: `realm_time`."""
+"""Whose time it is. The machine's clock judges keys, rate limits, idempotency, queues and webhooks, in both realms. What belongs
+to a realm (invoices, withdrawals, deposits, chains) lives in the realm's time: the live realm's is the machine's, and the test
+realm's is as far ahead of it as developers have moved it (`usecases.base.clock`).
+
+A use case that serves both realms is handed a `RealmClock`, which asks on whose behalf it is at work: the edge and the workers
+say so with `in_realm`. Where nobody says, it is the machine's time.
+"""
 
 from __future__ import annotations
 
-import threading
-import time
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
-from chalicelib.domain.chain import SandboxClock
-from chalicelib.domain.errors import BusinessRule
-from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.changes import Also, Save, nothing_more
-from chalicelib.usecases.ports.store import Store
+from chalicelib.domain.ids import Realm
+from chalicelib.usecases.ports.clock import Clock
 
-REMEMBERED_SECONDS = 5.0
-"""How long a process may not have heard of an advance that another one made. The pollers look before every run."""
-MOST_AT_ONCE = 31_536_000
-MOST_IN_ALL = 10 * MOST_AT_ONCE
-"""Seconds: a year a call, ten years in all."""
+_realm: ContextVar[Realm | None] = ContextVar("realm", default=None)
 
 
-class SandboxTime:
-    """How far the test realm is ahead of the machines: one record, which the process remembers for a few seconds."""
+@contextmanager
+def in_realm(realm: Realm) -> Iterator[None]:
+    """What is done inside is done for `realm`."""
+    token = _realm.set(realm)
+    try:
+        yield
+    finally:
+        _realm.reset(token)
 
-    def __init__(self, store: Store, most_seconds: int = MOST_IN_ALL) -> None:
-        self._store, self._most = store, most_seconds
-        self._known: tuple[float, int] | None = None
-        self._lock = threading.Lock()
 
-    def ahead_ms(self) -> int:
-        """Milliseconds, at most `REMEMBERED_SECONDS` old. Raises Unavailable."""
-        known = self._known
-        if known is None or time.monotonic() - known[0] > REMEMBERED_SECONDS:
-            return self.look()
-        return known[1]
+class RealmClock:
+    """The port Clock. `realm` None: the one that is at work, see `in_realm`. `ahead_ms` says how far the test realm is ahead."""
 
-    def look(self) -> int:
-        """The same, read now."""
-        found = self._store.get(SandboxClock, id="test")
-        return self._remember(0 if found is None else found.ahead_ms)
+    def __init__(self, machine: Clock, ahead_ms: Callable[[], int], realm: Realm | None = None) -> None:
+        self._machine, self._ahead_ms, self._fixed = machine, ahead_ms, realm
 
-    def _remember(self, ahead_ms: int) -> int:
-        with self._lock:
-            self._known = (time.monotonic(), ahead_ms)
-        return ahead_ms
-
-    def begin(self, seconds_behind: int) -> None:
-        """Let an empty sandbox begin in the past, so that what it is filled with has a history. Raises Conflict, Unavailable."""
-        self._store.commit([Save(SandboxClock("test", -1000 * seconds_behind))])
-        self._remember(-1000 * seconds_behind)
-
-    def advance(self, seconds: int, also: Also = nothing_more) -> SandboxClock:
-        """Move the test realm's time forward, for everybody in it. Two at once add up. Raises BusinessRule, Unavailable."""
-
-        def decide() -> SandboxClock:
-            before = self._store.get(SandboxClock, id="test") or SandboxClock("test", 0, version=0)
-            after = replace(before, ahead_ms=before.ahead_ms + seconds * 1000, version=before.version + 1)
-            if after.ahead_ms > self._most * 1000:
-                left = max(0, self._most - before.ahead_ms // 1000)
-                raise BusinessRule("advance", f"the sandbox's clock can be moved by {self._most} seconds in all; {left} are left")
-            self._store.commit([Save(after), *also(after)])
-            return after
-
-        after = until_settled(decide)
-        self._remember(after.ahead_ms)
-        return after
+    def now_ms(self) -> int:
+        realm = _realm.get() if self._fixed is None else self._fixed
+        return self._machine.now_ms() + (self._ahead_ms() if realm == "test" else 0)

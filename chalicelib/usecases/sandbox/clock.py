@@ -1,0 +1,66 @@
+"""How far developers have moved the sandbox's clock ahead of the machines'. Whose time is whose: `realm_time`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+from chalicelib.domain.chain import SandboxClock
+from chalicelib.domain.errors import BusinessRule
+from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.ports.changes import Also, Save, nothing_more
+from chalicelib.usecases.ports.store import Store
+
+REMEMBERED_SECONDS = 5.0
+"""How long a process may not have heard of an advance that another one made. The pollers look before every run."""
+MOST_AT_ONCE = 31_536_000
+MOST_IN_ALL = 10 * MOST_AT_ONCE
+"""Seconds: a year a call, ten years in all."""
+
+
+class SandboxTime:
+    """How far the test realm is ahead of the machines: one record, which the process remembers for a few seconds."""
+
+    def __init__(self, store: Store, most_seconds: int = MOST_IN_ALL) -> None:
+        self._store, self._most = store, most_seconds
+        self._known: tuple[float, int] | None = None
+        self._lock = threading.Lock()
+
+    def ahead_ms(self) -> int:
+        """Milliseconds, at most `REMEMBERED_SECONDS` old. Raises Unavailable."""
+        known = self._known
+        if known is None or time.monotonic() - known[0] > REMEMBERED_SECONDS:
+            return self.look()
+        return known[1]
+
+    def look(self) -> int:
+        """The same, read now."""
+        found = self._store.get(SandboxClock, id="test")
+        return self._remember(0 if found is None else found.ahead_ms)
+
+    def _remember(self, ahead_ms: int) -> int:
+        with self._lock:
+            self._known = (time.monotonic(), ahead_ms)
+        return ahead_ms
+
+    def begin(self, seconds_behind: int) -> None:
+        """Let an empty sandbox begin in the past, so that what it is filled with has a history. Raises Conflict, Unavailable."""
+        self._store.commit([Save(SandboxClock("test", -1000 * seconds_behind))])
+        self._remember(-1000 * seconds_behind)
+
+    def advance(self, seconds: int, also: Also = nothing_more) -> SandboxClock:
+        """Move the test realm's time forward, for everybody in it. Two at once add up. Raises BusinessRule, Unavailable."""
+
+        def decide() -> SandboxClock:
+            before = self._store.get(SandboxClock, id="test") or SandboxClock("test", 0, version=0)
+            after = replace(before, ahead_ms=before.ahead_ms + seconds * 1000, version=before.version + 1)
+            if after.ahead_ms > self._most * 1000:
+                left = max(0, self._most - before.ahead_ms // 1000)
+                raise BusinessRule("advance", f"the sandbox's clock can be moved by {self._most} seconds in all; {left} are left")
+            self._store.commit([Save(after), *also(after)])
+            return after
+
+        after = until_settled(decide)
+        self._remember(after.ahead_ms)
+        return after
