@@ -23,7 +23,7 @@ from chalicelib.api.idempotency import Replay
 from chalicelib.api.rendering import to_json
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.errors import FieldProblem, InvalidParameter, NotFound, ServiceError
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Conflict
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from chalicelib.domain.catalogue.rates import Rates
     from chalicelib.domain.ids import Realm
     from chalicelib.store.dynamo import DynamoStore
-    from chalicelib.usecases.base.clock import SandboxTime
     from chalicelib.usecases.base.message_chains import BoundedQueues
     from chalicelib.usecases.ports.clock import Clock
+    from chalicelib.usecases.sandbox.clock import SandboxTime
 
 DEMO_ADVANCE = 7 * 86_400
 """Seconds that the sandbox's clock can be moved by between two resets of the demo."""
@@ -124,7 +124,7 @@ class Parts:
 
     @cached_property
     def sandbox_time(self) -> SandboxTime:
-        from chalicelib.usecases.base.clock import MOST_IN_ALL, SandboxTime
+        from chalicelib.usecases.sandbox.clock import MOST_IN_ALL, SandboxTime
 
         return SandboxTime(self.store, DEMO_ADVANCE if self.settings.stage == "demo" else MOST_IN_ALL)
 
@@ -135,12 +135,12 @@ class Parts:
     @cached_property
     def realm_clock(self) -> Clock:
         """The time of the realm that is at work. `clock` is the machine's, for all that is not a realm's."""
-        from chalicelib.usecases.base.realm_time import RealmClock
+        from chalicelib.usecases.base.clock import RealmClock
 
         return RealmClock(self.clock, self.ahead_ms)
 
     def clock_of(self, realm: Realm) -> Clock:
         """The time of one realm."""
-        from chalicelib.usecases.base.realm_time import RealmClock
+        from chalicelib.usecases.base.clock import RealmClock
 
         return RealmClock(self.clock, self.ahead_ms, realm)

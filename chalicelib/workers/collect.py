@@ -6,8 +6,8 @@ import json
 import logging
 
 from chalicelib.domain.ids import network_parts
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.kill_switch import put_back
-from chalicelib.usecases.base.realm_time import in_realm
 from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.wiring import services

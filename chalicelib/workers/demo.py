@@ -15,7 +15,7 @@ from dataclasses import replace
 from chalicelib.domain.catalogue.catalogue import Coin, Network, default_coins, default_networks
 from chalicelib.domain.demo import SHOP
 from chalicelib.domain.ids import tenant_id
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.invoices.invoices import Wishes
 from chalicelib.usecases.ports.changes import Change, Delete, Save
 from chalicelib.usecases.withdrawals.rules import Output

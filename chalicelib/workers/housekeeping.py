@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.retries import Each
 from chalicelib.wiring import services
 

@@ -20,8 +20,8 @@ from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.kill_switch import put_back
-from chalicelib.usecases.base.realm_time import in_realm
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.wallets.lookup import quoted_for, retired_wallets
 from chalicelib.usecases.wallets.utxos import pays_from_coins

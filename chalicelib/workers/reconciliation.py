@@ -8,7 +8,7 @@ from functools import partial
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.reconciliation.reports import comparable
 from chalicelib.wiring import services

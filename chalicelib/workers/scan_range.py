@@ -6,8 +6,8 @@ import logging
 import time
 
 from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.kill_switch import put_back
-from chalicelib.usecases.base.realm_time import in_realm
 from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.wiring import services
 from chalicelib.workers.batches import fields

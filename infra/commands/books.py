@@ -64,7 +64,7 @@ def reconcile(args: argparse.Namespace) -> int:
 def finished(wired: Services, network: Network, at: int) -> bool:
     """Bring the run of a network that began at `at` or later to its end; whether it found nothing. The schedule may help."""
     from chalicelib.domain.reconciliation import ComparisonReport
-    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.base.clock import in_realm
     from chalicelib.usecases.ports.changes import Conflict
 
     with in_realm(network.realm):

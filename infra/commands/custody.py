@@ -46,7 +46,7 @@ def rotate(args: argparse.Namespace) -> int:
     from chalicelib.domain.errors import ServiceError
     from chalicelib.domain.ids import MerchantId, tenant_id
     from chalicelib.domain.merchants.merchants import Merchant
-    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.base.clock import in_realm
 
     wired = services()
     network = network_of(wired, args.realm, args.network)

@@ -84,7 +84,7 @@ def give_up(args: argparse.Namespace) -> int:
     """End a transaction of ours that no block will ever settle, by your decision. What is in the chain is never given up."""
     import boto3
 
-    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.base.clock import in_realm
     from chalicelib.usecases.transactions.give_up import NotGivenUp
     from chalicelib.usecases.transactions.give_up import network_of as open_on
 
@@ -108,7 +108,7 @@ def fill_nonces(args: argparse.Namespace) -> int:
 
     With --over: that of one open payment. Whichever of the two is mined, the payment is paid or given back.
     """
-    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.base.clock import in_realm
     from chalicelib.usecases.treasury.nonce_gaps import NonceFilling
     from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -136,7 +136,7 @@ def fill_nonces(args: argparse.Namespace) -> int:
 def _fill_over(wired: Services, network: Network, args: argparse.Namespace) -> int:
     import boto3
 
-    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.base.clock import in_realm
     from chalicelib.usecases.treasury.filling_over import NotFilled
 
     if args.accept:

@@ -42,7 +42,7 @@ def after_restore(args: argparse.Namespace) -> int:
     """Find and book what the chains did after the second that the tables were put back to. Exit code 1 while something is left."""
     from chalicelib.custody.derive import pool_of
     from chalicelib.domain.errors import BusinessRule
-    from chalicelib.usecases.base.realm_time import in_realm
+    from chalicelib.usecases.base.clock import in_realm
     from chalicelib.usecases.wallets.utxos import pays_from_coins
 
     wired = services()

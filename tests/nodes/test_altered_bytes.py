@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.chains.evm.transactions import Unsigned, decode_payload
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services

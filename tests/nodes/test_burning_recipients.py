@@ -17,7 +17,7 @@ from chalicelib.chains.evm.transactions import decode_payload
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.money import format_units, parse_units
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import OrderMismatch

@@ -8,7 +8,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.domain.ledger import BURNT, Book, JournalEntry, totals
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine

@@ -11,8 +11,8 @@ import pytest
 from chalicelib.domain.addresses.addresses import RetiredWallet, Role
 from chalicelib.domain.treasury.collections import Collection
 from chalicelib.domain.treasury.moves import Move, move_id, move_work, operators
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.outbox import News
-from chalicelib.usecases.base.realm_time import in_realm
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.reconciliation.audit import audit

@@ -18,7 +18,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Post, Save
 from chalicelib.usecases.ports.signing import Signature
 from chalicelib.usecases.reconciliation.audit import audit

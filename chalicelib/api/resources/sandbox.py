@@ -16,9 +16,9 @@ from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.money import parse_units
 from chalicelib.domain.times import iso
-from chalicelib.usecases.base.clock import MOST_AT_ONCE
 from chalicelib.usecases.catalogue.coins import MOST_DECIMALS, MOST_NAME, MOST_SYMBOL, facts_problem
 from chalicelib.usecases.ports.tokens import TokenFacts
+from chalicelib.usecases.sandbox.clock import MOST_AT_ONCE
 from chalicelib.usecases.sandbox.mining_budget import BLOCKS_A_CALL
 
 

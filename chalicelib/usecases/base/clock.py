@@ -1,6 +1,6 @@
 """Whose time it is. The machine's clock judges keys, rate limits, idempotency, queues and webhooks, in both realms. What belongs
 to a realm (invoices, withdrawals, deposits, chains) lives in the realm's time: the live realm's is the machine's, and the test
-realm's is as far ahead of it as developers have moved it (`usecases.base.clock`).
+realm's is as far ahead of it as developers have moved it (`usecases.sandbox.clock`).
 
 A use case that serves both realms is handed a `RealmClock`, which asks on whose behalf it is at work: the edge and the workers
 say so with `in_realm`. Where nobody says, it is the machine's time.

@@ -16,7 +16,7 @@ from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.kill_switch import PaymentSwitch
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Absent, Change, Save, Still
 from chalicelib.usecases.ports.clock import Clock

@@ -1,4 +1,4 @@
-"""How far developers have moved the sandbox's clock ahead of the machines'. Whose time is whose: `realm_time`."""
+"""How far developers have moved the sandbox's clock ahead of the machines'. Whose time is whose: `usecases.base.clock`."""
 
 from __future__ import annotations
 

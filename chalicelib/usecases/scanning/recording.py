@@ -26,8 +26,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.block_lists import list_deposits
 from chalicelib.usecases.scanning.leftovers import Leftovers
-from chalicelib.usecases.scanning.matching import Matcher
-from chalicelib.usecases.scanning.own_transactions import from_others
+from chalicelib.usecases.scanning.matching import Matcher, from_others
 from chalicelib.usecases.scanning.rewards import tell_rewards
 from chalicelib.usecases.scanning.sightings import Noting
 

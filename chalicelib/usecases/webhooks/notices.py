@@ -18,7 +18,7 @@ from chalicelib.usecases.webhooks.views import noticed_view
 
 class Notices:
     """`clock_of` gives the time of a realm: events bear it, so that they stand in order among those of their realm. Everything
-    else about endpoints and deliveries is on the machines' time (`usecases/base/realm_time.py`)."""
+    else about endpoints and deliveries is on the machines' time (`usecases/base/clock.py`)."""
 
     def __init__(self, clock_of: Callable[[Realm], Clock]) -> None:
         self._clock_of = clock_of

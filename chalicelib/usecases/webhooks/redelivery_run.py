@@ -24,7 +24,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Page, Span, Store
 from chalicelib.usecases.webhooks.endpoints import wake
-from chalicelib.usecases.webhooks.fan_out import Made, make
+from chalicelib.usecases.webhooks.relay import Made, made_once
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class RedeliveryRun:
                 wanted.append(new)
         # What is put aside is only looked for when the endpoint is unpaused: none may come after that.
         paused = Still(endpoint) if endpoint.paused else None
-        stored = make(self._store, wanted, beside, only_if=paused)
+        stored = made_once(self._store, wanted, beside, only_if=paused)
         others = sum(isinstance(one, Delivery) and one.job_id != job.id for one in stored)
         return made + len(stored) - others, skipped + others
 

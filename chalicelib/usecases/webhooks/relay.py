@@ -1,27 +1,27 @@
 """Emptying the outbox: events become records and webhook deliveries, commands go to their queues, hints become open work.
 
 Every step may be done twice and leaves the same behind, and the row goes last: a crash anywhere means that the row is told
-again, and telling again makes nothing new. Touches work, events and webhooks only.
+again, and telling again makes nothing new (`made_once`, also for what is redelivered). Touches work, events and webhooks only.
 """
 
 from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for
-from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work
+from chalicelib.domain.webhooks.endpoints import EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.work import LANES, Command, OutboxRow, Work, outbox_work, time_order
-from chalicelib.usecases.ports.changes import Close, Conflict, Delete
+from chalicelib.usecases.ports.changes import Change, Close, Conflict, Delete, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.usecases.webhooks.endpoints import endpoints_of
-from chalicelib.usecases.webhooks.fan_out import make
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,11 @@ SWEEP_AGE_MS = 15_000
 """How long a row's message may be on its way before the sweep takes it for lost."""
 SWEEP_LIMIT = 500
 SWEEP_MS = 15_000
+_MAX_CHANGES = 10
+"""Of one transaction that makes events and deliveries."""
+_TRIES = 5
+
+Made = EventRecord | Delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,7 @@ class Relay:
         random.shuffle(lanes)
         for lane in lanes:
             old = self._store.open_work("outbox", lane, upto=time_order(start - SWEEP_AGE_MS), limit=SWEEP_LIMIT)
-            # Rows of the test realm bear its own time, which may be ahead (`usecases.base.clock`): nobody can say how old they are.
+            # Rows of the test realm bear its own time, which may be ahead (`sandbox.clock`): nobody can say how old they are.
             ahead = Work("outbox", lane, time_order(start + SWEEP_AGE_MS), "")
             for work in old + self._store.open_work("outbox", lane, after=ahead, limit=SWEEP_LIMIT):
                 if self._clock.now_ms() - start > SWEEP_MS:
@@ -107,9 +112,56 @@ class Relay:
         """
         now = self._clock.now_ms()
         records = [event_record(event, iso(event.at), now) for event in row.events]
-        make(self._store, records)
+        made_once(self._store, records)
         endpoints = {tenant: endpoints_of(self._store, tenant) for tenant in dict.fromkeys(r.tenant for r in records)}
         wanted = [delivery_for(record, e, now) for record in records for e in endpoints[record.tenant] if e.told_of(record)]
-        stored = make(self._store, wanted)
+        stored = made_once(self._store, wanted)
         new = {(r.tenant, r.endpoint_id) for r in stored if isinstance(r, Delivery) and r.status == "pending" and not r.attempts}
         return [e for of_one in endpoints.values() for e in of_one if (e.tenant, e.id) in new]
+
+
+def made_once(
+    store: Store, wanted: Sequence[Made], beside: Mapping[int, Sequence[Change]] | None = None, only_if: Change | None = None
+) -> list[Made]:
+    """Store those of `wanted` that are not there yet, each delivery with its obligation; what is stored now, in their order.
+
+    `beside`: further changes, by place, in the transaction that stores the one at that place; `only_if`: a condition in each of
+    them. Raises Unavailable, and Conflict where it is these that do not fit what is stored: part of `wanted` may be made then.
+    """
+    known: dict[int, Made] = {}
+    always = [] if only_if is None else [only_if]
+    for _ in range(_TRIES):
+        try:
+            _commit_missing(store, wanted, beside or {}, always, known)
+        except Conflict:
+            # Somebody made them before, all or some: keep what there is, make the rest.
+            found = store.get_many([(type(record), {"tenant": record.tenant, "id": record.id}) for record in wanted])
+            known.update({place: record for place, record in enumerate(found) if record is not None})
+        else:
+            return [known[place] for place in range(len(wanted))]
+    raise Conflict(None)
+
+
+def _commit_missing(
+    store: Store, wanted: Sequence[Made], beside: Mapping[int, Sequence[Change]], always: list[Change], known: dict[int, Made]
+) -> None:
+    batch: dict[int, list[Change]] = {}
+    for place, record in enumerate(wanted):
+        if place in known:
+            continue
+        changes: list[Change] = [Save(record), *beside.get(place, ())]
+        if isinstance(record, Delivery):
+            changes.append(Open(delivery_work(record)))
+        if sum(map(len, batch.values())) + len(changes) + len(always) > _MAX_CHANGES:
+            _commit(store, batch, wanted, always, known)
+            batch = {}
+        batch[place] = changes
+    _commit(store, batch, wanted, always, known)
+
+
+def _commit(
+    store: Store, batch: Mapping[int, list[Change]], wanted: Sequence[Made], always: list[Change], known: dict[int, Made]
+) -> None:
+    if batch:
+        store.commit([change for changes in batch.values() for change in changes] + always)
+        known.update({place: wanted[place] for place in batch})

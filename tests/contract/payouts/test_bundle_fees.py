@@ -10,7 +10,7 @@ import pytest
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.withdrawals.fee_budget import set_budget

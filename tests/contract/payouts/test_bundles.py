@@ -29,7 +29,7 @@ from chalicelib.domain.withdrawals.fee_budget import MICROS, FeesBorne
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.encoding import base58check
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.retries import Each, Failures
 from chalicelib.usecases.payouts import bundle_gathering
 from chalicelib.usecases.payouts.bundle_payouts import BundlePayouts

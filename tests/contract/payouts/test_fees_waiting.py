@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, Shop, open_shop

@@ -20,7 +20,7 @@ from chalicelib.domain.ledger import BURNT, Balance, Book, totals
 from chalicelib.domain.scanning.rescans import Rescan
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder
 from chalicelib.store.queues import SqsQueues
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.reconciliation.audit import audit

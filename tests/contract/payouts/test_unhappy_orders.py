@@ -13,7 +13,7 @@ import pytest
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services

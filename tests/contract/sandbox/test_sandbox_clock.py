@@ -11,10 +11,10 @@ import pytest
 from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.webhooks.deliveries import Delivery
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases.base.clock import MOST_AT_ONCE, MOST_IN_ALL, SandboxTime
-from chalicelib.usecases.base.realm_time import RealmClock, in_realm
+from chalicelib.usecases.base.clock import RealmClock, in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.usecases.sandbox.clock import MOST_AT_ONCE, MOST_IN_ALL, SandboxTime
 from chalicelib.wiring import forget, services
 from infra.local.queues import consumers
 from tests.support.sandbox import lab_of

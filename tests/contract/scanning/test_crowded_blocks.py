@@ -15,7 +15,7 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import derived_id
 from chalicelib.domain.scanning.rescans import Rescan
 from chalicelib.usecases.base import fairness as crowds
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.coins import Output
 from chalicelib.usecases.ports.failures import Unavailable

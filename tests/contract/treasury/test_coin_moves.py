@@ -23,7 +23,7 @@ from chalicelib.domain.treasury import hot_utxos as coins_held
 from chalicelib.domain.treasury.collections import Collection
 from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.signing import Signature

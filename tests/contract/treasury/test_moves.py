@@ -14,7 +14,7 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.scanning.own_transactions import from_others
+from chalicelib.usecases.scanning.matching import from_others
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.treasury.moves.signing import MOST_REFUSALS
 from chalicelib.wiring import services

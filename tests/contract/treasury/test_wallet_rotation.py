@@ -19,7 +19,7 @@ from chalicelib.domain.ids import MerchantId, NetworkId, tenant_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants.merchants import Merchant
 from chalicelib.domain.treasury.moves import Move
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.wallets.lookup import wallet_at
 from chalicelib.usecases.wallets.service_wallets import Registered

@@ -19,7 +19,7 @@ from chalicelib.domain.withdrawals.payout_line import RETRY_MS
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Command
 from chalicelib.store.dynamo import DynamoStore
-from chalicelib.usecases.base.realm_time import in_realm
+from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.withdrawals import retry_idle as payout_sweep
 from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets, corrected, set_budget

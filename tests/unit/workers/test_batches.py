@@ -12,7 +12,7 @@ from chalice.app import SQSEvent
 
 from chalicelib.domain.ids import Realm
 from chalicelib.usecases.base import message_chains
-from chalicelib.usecases.base.realm_time import RealmClock, in_realm
+from chalicelib.usecases.base.clock import RealmClock, in_realm
 from chalicelib.usecases.base.retries import Failures
 from chalicelib.workers import batches
 from tests.support.memory_store import HandClock
