@@ -2,6 +2,7 @@
 # make test    everything that is checked: style, types, the direction of imports, every test
 # make sweep   the fault sweeps with nothing left out (half an hour)
 # make quick   the tests that need neither nodes nor much time
+# make coverage   which branches of the domain and the use cases no test takes
 # Needs Python 3.11 or newer with venv; PYTHON=/path/to/python picks one.
 
 PYTHON ?= python3
@@ -12,7 +13,10 @@ STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt | 
 # Half as many again as there are cores: tests of nodes and of the running service wait more than they work.
 WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores * 3 / 2)))
 
-.PHONY: run test sweep quick lint format bench policies assets deps clean
+PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+.PHONY: run test sweep quick coverage lint format bench policies assets deps clean
 .DEFAULT_GOAL := run
 
 # exec: Ctrl-C reaches the service itself, and no shell stands between it and make.
@@ -20,22 +24,29 @@ run: $(STAMP)
 	@exec $(BIN)/python -m infra.local.run
 
 # worksteal: each worker begins with its share of the tests, in order, and takes of the others' when it has none left.
-test: lint
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+# Style and types are checked meanwhile. What they complain of is shown at once, and said again at the end; either fails the check.
+test: $(STAMP)
+	@mkdir -p .local
+	@{ { $(LINT); } >.local/lint.log 2>&1 || { echo; echo "== make lint failed:"; cat .local/lint.log; false; }; } & lint=$$!; \
+	$(PYTEST); tests=$$?; \
+	if wait $$lint; then echo "make lint passed."; else echo "make lint failed: see .local/lint.log"; tests=1; fi; exit $$tests
 
 # Every call of the main paths fails once in every way, and properties are tried on new examples: longer than a check has time for.
 sweep: $(STAMP)
-	SWEEP=full $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/faults tests/unit tests/nodes/test_treasury.py tests/nodes/test_hostile_load.py \
+	SWEEP=full $(PYTEST) tests/faults tests/unit tests/nodes/test_treasury.py tests/nodes/test_hostile_load.py \
 		tests/contract/api/test_schemathesis.py tests/contract/payouts/test_renewed_payouts.py tests/contract/withdrawals/test_withdrawal_batches.py tests/contract/sandbox/test_sandbox_properties.py
 
 quick: $(STAMP)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow and not nodes and not browser"
+	$(PYTEST) -m "not slow and not nodes and not browser"
+
+# Branches of the domain and the use cases that no test takes; the workers are measured too (`tool.coverage` in pyproject.toml).
+coverage: $(STAMP)
+	rm -f .coverage .coverage.*
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist worksteal -m "not browser"; tests=$$?; \
+	$(BIN)/coverage combine -q && $(BIN)/coverage report --skip-covered || tests=1; exit $$tests
 
 lint: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(LINT)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

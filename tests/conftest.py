@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -23,6 +24,17 @@ isolate_environment()
 hypothesis.settings.register_profile("same", derandomize=True)
 hypothesis.settings.register_profile("others", derandomize=False)
 hypothesis.settings.load_profile("others" if os.environ.get("SWEEP") == "full" else "same")
+
+
+_terminal: Any = None
+"""Where failures are shown; None in the workers of `-n`, whose reports the controller shows."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    global _terminal  # noqa: PLW0603 - the hooks that get a report get no config
+    if not hasattr(config, "workerinput"):
+        _terminal = config.get_terminal_writer()
 
 
 @pytest.fixture(scope="session")
@@ -78,6 +90,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         ordered += [*mine, *short[:rest]]
         del short[:rest]
     items[:] = ordered + short
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Show a failure when it happens: pytest itself keeps them all for the end, which may be minutes away."""
+    if _terminal is None or not report.failed:
+        return
+    _terminal.line()
+    _terminal.sep("_", f"{report.nodeid} failed ({report.when})", red=True)
+    report.toterminal(_terminal)
+    for name, content in report.sections:
+        _terminal.sep("-", name)
+        _terminal.line(content.rstrip())
+    _terminal.flush()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The failures were shown already: the end names them once more, a line each."""
+    if _terminal is not None:
+        session.config.option.tbstyle = "no"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
