@@ -1,4 +1,4 @@
-# make run     the whole service on this machine; PORT=8001 for another port, NODES=1 with real nodes; Ctrl-C ends it
+# make run     the whole service on this machine; PORT=8001 for another port, NODES=1 with real nodes; Ctrl-C ends it, a second one at once
 # make test    everything that is checked: style, types, the direction of imports, every test
 # make sweep   the fault sweeps with nothing left out (half an hour)
 # make quick   the tests that need neither nodes nor much time

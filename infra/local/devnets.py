@@ -5,8 +5,10 @@ Everything is done as a stranger would do it, through the nodes' RPC; only the h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Protocol
 
 from chalicelib.chains.addresses import Rules
@@ -54,6 +56,10 @@ class Devnet(Protocol):
         """Send a hot wallet coins; returns when all are confirmed."""
         ...
 
+    def end(self) -> None:
+        """Ask it to end, without waiting."""
+        ...
+
     def stop(self) -> None: ...
 
 
@@ -91,6 +97,9 @@ class EvmDevnet:
                 raise RuntimeError(f"{self._network.slug}: the hot wallet could not be funded")
         mine(rpc, self._network.confirmations)
 
+    def end(self) -> None:
+        self._node.end()
+
     def stop(self) -> None:
         self._node.stop()
 
@@ -110,6 +119,9 @@ class UtxoDevnet:
             self._node.send(address, NATIVE_COINS * 10**self._network.decimals // UTXO_OUTPUTS)
         self._node.mine(self._network.confirmations)
 
+    def end(self) -> None:
+        self._node.end()
+
     def stop(self) -> None:
         self._node.stop()
 
@@ -128,6 +140,9 @@ class TronDevnet:
         self._node.faucet(address, TOKEN_COINS, "USDT")
         self._node.mine(self._network.confirmations)
 
+    def end(self) -> None:
+        self._node.end()
+
     def stop(self) -> None:
         self._node.stop()
 
@@ -141,17 +156,23 @@ class Devnets:
     def __init__(self) -> None:
         self._networks: dict[str, Network] = {n.slug: n for n in default_networks("live")}
         self._nodes: dict[str, Devnet] = {}
+        self._stopping = False
+        self._lock = threading.Lock()
 
     def start(self) -> None:
         """Start a node per network, and deploy its tokens. Raises NodeMissing, RuntimeError."""
         for find in (find_anvil, find_litecoind, find_bcoin):
             find()
-        with ThreadPoolExecutor(4) as pool:
-            for started in [pool.submit(self._start, network) for network in self._networks.values()]:
-                started.result()
+        _at_once([partial(self._start, network) for network in self._networks.values()])
 
     def _start(self, network: Network) -> None:
-        self._nodes[network.slug] = _FAMILIES[network.family](network)
+        node = _FAMILIES[network.family](network)
+        with self._lock:
+            late = self._stopping
+            if not late:
+                self._nodes[network.slug] = node
+        if late:
+            node.stop()
 
     def infos(self) -> dict[str, NodeInfo]:
         """Each network's node and the contracts of its tokens."""
@@ -164,19 +185,33 @@ class Devnets:
         """Send every hot wallet coins from outside, by transfers that the scanner sees. Returns when all are confirmed,
         so that the first look at a network finds a wallet which can pay."""
         wallets = {slug: services().store.get(Wallet, network=self._networks[slug].id, role="hot") for slug in self._networks}
-        with ThreadPoolExecutor(4) as pool:
-            funded = []
-            for slug, wallet in wallets.items():
-                if wallet is None:
-                    raise LookupError(f"{self._networks[slug].id} has no hot wallet")
-                funded.append(pool.submit(self._nodes[slug].fund, wallet.address))
-            for one in funded:
-                one.result()
+        jobs = []
+        for slug, wallet in wallets.items():
+            if wallet is None:
+                raise LookupError(f"{self._networks[slug].id} has no hot wallet")
+            jobs.append(partial(self._nodes[slug].fund, wallet.address))
+        _at_once(jobs)
 
     def stop(self) -> None:
+        """End every node, also those that are being started in other threads. All are asked before the first one is waited for:
+        a busy machine takes seconds for each."""
+        with self._lock:
+            self._stopping = True
+        for node in self._nodes.values():
+            node.end()
         for node in self._nodes.values():
             node.stop()
         self._nodes.clear()
+
+
+def _at_once(jobs: Iterable[Callable[[], None]]) -> None:
+    """Do these, four at a time, and wait for all; raise what the first failed one raised. A Ctrl-C meanwhile waits for none."""
+    pool = ThreadPoolExecutor(4)
+    try:
+        for one in [pool.submit(job) for job in jobs]:
+            one.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _coins(network: Network) -> list[Coin]:

@@ -28,9 +28,12 @@ NODES_FOLDER = Path(__file__).resolve().parents[2] / ".local" / "nodes"
 # The shell keeps the node as its child and ends it when its own standard input ends, which is when our end of the pipe is gone.
 # What the node stored goes with it, and what is thrown away need not be put in order first: with a folder, it is killed.
 # (Linux' PR_SET_PDEATHSIG would fire when the starting *thread* ends, and exists nowhere else.)
+# Others are asked, and killed where they do not listen: whoever started them may be gone, and nobody else would do it.
 _KEEPER = (
     'data=$1; shift; "$@" </dev/null & node=$!; echo $node; exec >/dev/null; read -r _;'
-    ' [ -n "$data" ] && how=KILL || how=TERM; kill -$how $node 2>/dev/null; wait $node; [ -z "$data" ] || rm -rf "$data"'
+    ' [ -n "$data" ] && how=KILL || how=TERM; kill -$how $node 2>/dev/null;'
+    " (trap 'kill $asleep; exit' TERM; sleep 3 & asleep=$!; wait $asleep; kill -KILL $node) 2>/dev/null & late=$!;"
+    ' wait $node; kill $late 2>/dev/null; [ -z "$data" ] || rm -rf "$data"'
 )
 
 
@@ -50,11 +53,15 @@ class Kept:
     port: int
     pid: int
 
-    def stop(self) -> None:
-        """End it and wait until it is gone. Safe to call twice."""
+    def end(self) -> None:
+        """Ask it to end, and do not wait: `stop` does. Safe to call twice."""
         assert self._keeper.stdin is not None  # noqa: S101
         with contextlib.suppress(BrokenPipeError):
             self._keeper.stdin.close()
+
+    def stop(self) -> None:
+        """End it and wait until it is gone. Safe to call twice."""
+        self.end()
         try:
             self._keeper.wait(timeout=5)
         except subprocess.TimeoutExpired:

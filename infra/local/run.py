@@ -34,16 +34,22 @@ class _Stop(BaseException):
 _stopped = threading.Event()
 
 
+def program() -> NoReturn:
+    """Run until a signal, and end the process. Threads of handlers that are still at work are not waited for: they may be asking
+    what answers late or never."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def main() -> int:
-    """Run until a signal; the exit code."""
+    """Run until a signal; the exit code. A second signal ends the process at once."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _on_signal)
     try:
         with ExitStack() as stack:
-            try:
-                return _run(stack, time.monotonic())
-            finally:
-                _ignore_signals()
+            return _run(stack, time.monotonic())
     except _Stop:
         return 0
 
@@ -80,7 +86,8 @@ def _run(stack: ExitStack, began: float) -> int:
     from infra.local.aws import start_aws
 
     settings = Settings.from_environment()
-    stack.callback(start_aws(settings).stop)
+    # Never stopped: it ends with the process, and until then nothing that is still at work may ask the real one.
+    start_aws(settings)
 
     from app import app
     from infra.bootstrap import first_start
@@ -145,16 +152,16 @@ def _free(port: int) -> bool:
 
 
 def _on_signal(number: int, frame: Any) -> NoReturn:
+    if _stopped.is_set():
+        # The second one. The nodes' keepers see that this process is gone, and end them.
+        from infra.local import runtime
+
+        runtime.withdraw_own()
+        os._exit(128 + number)
     # What is raised is lost where Python can not raise: in callbacks of imports, in destructors. Whoever waits sees it then.
     _stopped.set()
     raise _Stop
 
 
-def _ignore_signals() -> None:
-    """While things are being stopped, another Ctrl-C must not stop that."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -30,6 +30,13 @@ def withdraw(port: int, folder: Path = FOLDER) -> None:
             path.unlink()
 
 
+def withdraw_own(folder: Path = FOLDER) -> None:
+    """Remove every file of this process, whatever its port."""
+    for path in folder.glob("runtime*.json"):
+        if _pid(path) == os.getpid():
+            path.unlink(missing_ok=True)
+
+
 def _own(folder: Path, port: int) -> Path:
     return folder / f"runtime-{port}.json"
 

@@ -115,13 +115,19 @@ class UtxoNode(Kept):
         self._miner = threading.Thread(target=run, name=f"{self.slug} miner", daemon=True)
         self._miner.start()
 
-    def stop(self) -> None:
-        """End it and wait until it is gone. Safe to call twice."""
+    def end(self) -> None:
+        """Ask it to end, and do not wait: `stop` does. Safe to call twice."""
         if self._miner is not None:
             self._stopping.set()
+        super().end()
+
+    def stop(self) -> None:
+        """End it and wait until it is gone. Safe to call twice."""
+        super().stop()
+        # After the node: a request of the miner's ends with it, and would be waited for otherwise.
+        if self._miner is not None:
             self._miner.join(timeout=20)
             self._miner = None
-        super().stop()
 
     def _stranger(self) -> str:
         """An address that is nobody's, new each time: the customer's coins are all from the first blocks, so that none of them is

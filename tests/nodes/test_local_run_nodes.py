@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from chalicelib.domain.money import format_units
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
 from chalicelib.usecases.ports.failures import Unavailable
+from infra.local.keeper import alive
 from infra.local.nodes import mine, mined, send_native, send_token
 from infra.local.tokens import call_data
 from infra.local.tron.process import Http
@@ -186,3 +189,26 @@ def test_ctrl_c_stops_the_nodes_too_and_leaves_nothing(running: Running) -> None
         with pytest.raises(Unavailable):
             rpc.call("eth_chainId")
     assert list(running.folder.iterdir()) == []
+
+
+def children(pid: int) -> set[int]:
+    """Processes that `pid` started, and those that they started."""
+    own = {int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()}
+    return own.union(*(children(child) for child in own))
+
+
+def test_a_second_ctrl_c_ends_a_start_at_once_and_leaves_no_node(tmp_path: Path) -> None:
+    running = Running(tmp_path, free_port(), NODES="1")
+    deadline, nodes = time.monotonic() + 30, set[int]()
+    while len(nodes) < 6:
+        assert time.monotonic() < deadline
+        nodes = children(running.process.pid)
+        time.sleep(0.02)
+    running.process.send_signal(signal.SIGINT)
+    running.process.send_signal(signal.SIGTERM)
+    code, errors = running.end()
+    assert code in (0, 128 + signal.SIGTERM, 128 + signal.SIGINT)
+    assert errors == ""
+    while any(alive(node) for node in nodes):
+        assert time.monotonic() < deadline + 30
+        time.sleep(0.02)
