@@ -52,7 +52,7 @@ class Bcoin(UtxoNode):
         self._blocks = blocks
         self._folder = folder or find_bcoin()
         self._program = find_node_js()
-        self._start_somewhere(self._start, self._ready, seconds=30)
+        self._start_somewhere(self._start, self._ready, seconds=120)
 
     def evict(self, txid: str) -> None:
         """Throw a transaction and what depends on it out of the mempool, as nodes do with what pays too little."""

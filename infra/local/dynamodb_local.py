@@ -74,7 +74,7 @@ class DynamoDbLocal(Kept):
     def __init__(self, *, folder: Path | None = None) -> None:
         self._folder = folder or find_dynamodb()
         self._program = find_java()
-        self._start_somewhere(self._start, self._ready, seconds=30)
+        self._start_somewhere(self._start, self._ready, seconds=120)
 
     def _start(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"

@@ -77,7 +77,7 @@ class Kept:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.stop()
 
-    def _start_somewhere(self, start: Callable[[int], None], ready: Callable[[], bool | None], seconds: float = 10) -> None:
+    def _start_somewhere(self, start: Callable[[int], None], ready: Callable[[], bool | None], seconds: float = 60) -> None:
         """`start` it on one port after the other until it is `ready`, which says False where it never will be, None for not yet.
 
         Raises RuntimeError when it does not answer in `seconds`, or after five ports.

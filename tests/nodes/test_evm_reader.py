@@ -147,11 +147,14 @@ def test_the_quick_way_and_the_careful_way_give_the_same(chain: Chain, stranger:
     send_token(chain.rpc, chain.usdt, stranger, 4)
     send_token(chain.rpc, chain.usdc, stranger, 5)
     contracts = {chain.usdt, chain.usdc}
+    seen = 0
     for block in chain.since(height):
         answer = chain.rpc.call("eth_getBlockByNumber", [hex(block.number), True])
         logs = chain.rpc.call("eth_getLogs", [{"blockHash": block.hash, "address": sorted(contracts)}])
         careful = careful_native(answer["transactions"], block.hash) + careful_tokens(logs, block, contracts)
-        assert careful == block.transfers != []
+        assert careful == block.transfers
+        seen += len(careful)
+    assert seen == 3, "an empty block between them is no fault: a slow machine has some"
 
 
 def test_reorganisation_changes_hashes_and_drops_what_was_in_it(chain: Chain, stranger: str) -> None:

@@ -65,7 +65,7 @@ def running_nodes(running: Running) -> list[str]:
     return list(json.loads(running.own.read_text())["nodes"])
 
 
-def until(question: Callable[[], Any], fits: Callable[[Any], bool], seconds: float = 30) -> Any:
+def until(question: Callable[[], Any], fits: Callable[[Any], bool], seconds: float = 120) -> Any:
     deadline = time.monotonic() + seconds
     while not fits(answer := question()):
         assert time.monotonic() < deadline, answer

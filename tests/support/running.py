@@ -42,7 +42,7 @@ class Running:
         """What runtime-<port>.json says, once it is there."""
         while not self.own.exists():
             assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() - self.began < 60
+            assert time.monotonic() - self.began < 180
             time.sleep(0.02)
         content: dict[str, Any] = json.loads(self.own.read_text())
         return content
