@@ -62,6 +62,7 @@ class Services:
     simulated = Of(lambda wiring: wiring.simulated.simulated)
     simulated_tokens = Of(lambda wiring: wiring.simulated.simulated_tokens)
 
+    context = Of(lambda wiring: wiring.chains.context)
     reader = Of(lambda wiring: wiring.chains.reader)
     payer = Of(lambda wiring: wiring.chains.payer)
     coin_payer = Of(lambda wiring: wiring.chains.coin_payer)

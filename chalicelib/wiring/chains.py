@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from chalicelib.chains.utxo.payer import UtxoPayer
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.domain.treasury.moves import MoveKind
+    from chalicelib.usecases.base.network_context import NetworkContext
     from chalicelib.usecases.ports.accounts import ChainPayer
     from chalicelib.usecases.ports.coins import CoinPayer
     from chalicelib.usecases.ports.delegating import DelegationNode
@@ -24,6 +25,13 @@ class ChainWiring:
     def __init__(self, parts: Parts, nodes: NodeWiring, simulated: SimulatedWiring) -> None:
         self._parts, self._nodes, self._simulated = parts, nodes, simulated
         self._made: dict[tuple[str, str], Any] = {}
+
+    def context(self, network: Network) -> NetworkContext:
+        """What the use cases of one network share, for one run. Raises LookupError where this deployment has no node of it."""
+        from chalicelib.usecases.base.network_context import NetworkContext
+
+        parts = self._parts
+        return NetworkContext(network, self.reader(network), parts.store, parts.rules, parts.clock_of(network.realm))
 
     def reader(self, network: Network) -> ChainReader:
         """What scans a network: its node, or the simulated chain."""

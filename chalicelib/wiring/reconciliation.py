@@ -30,11 +30,11 @@ class ReconciliationWiring:
         from chalicelib.usecases.reconciliation.accounts import LooksAtABlock, LooksAtNow
         from chalicelib.usecases.reconciliation.utxo import LooksAtCoins
 
-        parts, reader = self._parts, self._chains.reader(network)
+        context = self._chains.context(network)
         if network.family == "utxo" and not network.simulated:
-            return LooksAtCoins(network, reader, self._chains.coin_witness(network), parts.store, parts.rules)
+            return LooksAtCoins(context, self._chains.coin_witness(network))
         looks = LooksAtNow if network.simulated or network.family == "tron" else LooksAtABlock
-        return looks(network, reader, parts.store, parts.rules)
+        return looks(context)
 
     def reconciliation_run(self, network: Network) -> ReconciliationRun:
         """Raises LookupError for a network that this deployment has no node of."""
@@ -46,6 +46,4 @@ class ReconciliationWiring:
         """Raises LookupError as above."""
         from chalicelib.usecases.reconciliation.cold_adjusting import ColdAdjusting
 
-        parts, looks = self._parts, partial(self.comparison, network)
-        reader, clock = self._chains.reader(network), parts.clock_of(network.realm)
-        return ColdAdjusting(network, reader, looks, parts.store, parts.rules, clock)
+        return ColdAdjusting(self._chains.context(network), partial(self.comparison, network))

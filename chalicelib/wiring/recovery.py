@@ -27,9 +27,7 @@ class RecoveryWiring:
         """What finds the addresses of a network again, for `owner`."""
         from chalicelib.usecases.recovery.addresses import Restorer
 
-        parts, clock = self._parts, self._parts.clock_of(network.realm)
-        reader, deriver = self._chains.reader(network), self._custody.deriver
-        return Restorer(network, reader, parts.store, deriver, parts.rules, clock, owner)
+        return Restorer(self._chains.context(network), self._custody.deriver, owner)
 
     @cached_property
     def pools(self) -> Pools:
@@ -42,6 +40,5 @@ class RecoveryWiring:
         """For networks of accounts."""
         from chalicelib.usecases.recovery.point_in_time import AfterRestore
 
-        parts, chains, deposits = self._parts, self._chains, self._deposits.deposits(network.realm)
-        reader, payer, clock = chains.reader(network), chains.payer(network), parts.clock_of(network.realm)
-        return AfterRestore(network, reader, payer, parts.store, parts.rules, deposits, clock)
+        payer, deposits = self._chains.payer(network), self._deposits.deposits(network.realm)
+        return AfterRestore(self._chains.context(network), payer, deposits)

@@ -25,9 +25,8 @@ class ScanningWiring:
     def scanner(self, network: Network) -> Scanner:
         from chalicelib.usecases.scanning.scanner import Scanner
 
-        parts, deposits = self._parts, self._deposits.deposits(network.realm)
-        reader, clock, queue = self._chains.reader(network), parts.clock_of(network.realm), self.range_queue(network)
-        return Scanner(network, reader, parts.store, deposits, parts.rules, clock, queue)
+        deposits = self._deposits.deposits(network.realm)
+        return Scanner(self._chains.context(network), deposits, self.range_queue(network))
 
     def range_queue(self, network: Network) -> RangeQueue | None:
         """Who helps with a backlog. A simulated chain is read as fast as our own tables: nobody has to."""
@@ -42,14 +41,13 @@ class ScanningWiring:
             return None
         mempool = self._chains.mempool(network)
         looks = self.looks.setdefault(network.id, Looks())
-        parts, deposits = self._parts, self._deposits.deposits(network.realm)
-        return Glimpses(network, mempool, parts.store, deposits, parts.rules, parts.clock_of(network.realm), looks)
+        deposits = self._deposits.deposits(network.realm)
+        return Glimpses(self._chains.context(network), mempool, deposits, looks)
 
     def rescanner(self, network: Network) -> Rescanner:
         from chalicelib.usecases.scanning.rescans import Rescanner
 
-        store, clock = self._parts.store, self._parts.clock_of(network.realm)
-        return Rescanner(network, self._chains.reader(network), store, self.scanner(network), clock)
+        return Rescanner(self._chains.context(network), self.scanner(network))
 
     @cached_property
     def rescans(self) -> Rescans:
@@ -60,6 +58,5 @@ class ScanningWiring:
     def balance_booker(self, network: Network) -> BalanceBooker:
         from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
 
-        parts, page = self._parts, self._parts.settings.reconcile_page
-        reader, clock = self._chains.reader(network), parts.clock_of(network.realm)
-        return BalanceBooker(network, reader, parts.store, self.scanner(network), parts.rules, clock, page)
+        page = self._parts.settings.reconcile_page
+        return BalanceBooker(self._chains.context(network), self.scanner(network), page)

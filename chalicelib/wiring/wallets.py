@@ -46,5 +46,4 @@ class WalletWiring:
     def observer(self, network: Network) -> Observer:
         from chalicelib.usecases.wallets.observed_balances import Observer
 
-        clock, chains = self._parts.clock_of(network.realm), self._chains
-        return Observer(network, chains.reader(network), self._parts.store, clock, chains.coin_payer)
+        return Observer(self._chains.context(network), self._chains.coin_payer)

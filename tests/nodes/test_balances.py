@@ -18,6 +18,7 @@ from chalicelib.domain.addresses.addresses import Wallet, Watched
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking, ReconcileRound
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
@@ -63,7 +64,7 @@ class Side:
         deposits = wired.deposits("live")
         if store is not wired.store:
             deposits = type(deposits)(store, wired.rules, wired.clock_of("live"))
-        return Scanner(self.network(), reader, store, deposits, wired.rules, wired.clock_of("live"))
+        return Scanner(NetworkContext(self.network(), reader, store, wired.rules, wired.clock_of("live")), deposits)
 
     def poll(self, tracing: Any = "auto", times: int = 1, rpc: JsonRpc | None = None) -> EvmReader:
         reader = self.reader(tracing, rpc)
@@ -76,7 +77,9 @@ class Side:
     ) -> BalanceBooker:
         wired, reader = services(), reader or self.reader(tracing)
         scanner = scanner or self.scanner(reader)
-        return BalanceBooker(self.network(tracing), reader, wired.store, scanner, wired.rules, wired.clock_of("live"), page)
+        return BalanceBooker(
+            NetworkContext(self.network(tracing), reader, wired.store, wired.rules, wired.clock_of("live")), scanner, page
+        )
 
     def rescan(self, blocks: int = 60, store: Any = None) -> None:
         """Look at the last blocks again, with a node that traces."""
@@ -206,7 +209,9 @@ def test_whoever_dies_while_booking_has_booked_nothing(side: Side) -> None:
             raise Unavailable("the function ends here")
 
     wired, reader = services(), side.reader("off")
-    dying = Dying(side.network("off"), reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
+    dying = Dying(
+        NetworkContext(side.network("off"), reader, wired.store, wired.rules, wired.clock_of("live")), wired.deposits("live")
+    )
     with pytest.raises(Unavailable):
         side.balance_booker(reader=reader, scanner=dying).check([address.lower()])
     assert wired.store.get(BalanceBooking, network=side.network().id, address=address.lower()) is None
@@ -348,7 +353,9 @@ def test_traced_while_it_is_booked(side: Side) -> None:
             return super().record(*what, **how)
 
     wired, reader = services(), side.reader("off")
-    late = Late(side.network("off"), reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
+    late = Late(
+        NetworkContext(side.network("off"), reader, wired.store, wired.rules, wired.clock_of("live")), wired.deposits("live")
+    )
     with pytest.raises(Conflict):
         side.balance_booker(reader=reader, scanner=late).check([address.lower()])
     side.deep("off")

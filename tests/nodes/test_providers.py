@@ -22,6 +22,7 @@ from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import Rate, Rates
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
@@ -80,7 +81,7 @@ class Shop:
     def scanner(self, reader: ChainReader, network: Network | None = None) -> Scanner:
         network = network or self.network
         wired = services()
-        return Scanner(network, reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
+        return Scanner(NetworkContext(network, reader, wired.store, wired.rules, wired.clock_of("live")), wired.deposits("live"))
 
     def invoice(self, coin: str, amount: str) -> Any:
         made = self.stack.call(
@@ -231,7 +232,8 @@ def test_what_a_single_node_says_has_failed_is_found_by_a_rescan(shop: Shop) -> 
     asked = {"fromBlock": first, "toBlock": shop.tip()}
     made = shop.stack.call("POST", "/v1/networks/arbitrum/rescan", shop.stack.keys["admin_live"], asked)
     assert made.status == 201, made.body
-    Rescanner(shop.network, shop.reader(shop.proxy.url), services().store, scanner, services().clock).work(lambda: True)
+    context = replace(services().context(shop.network), reader=shop.reader(shop.proxy.url))
+    Rescanner(context, scanner).work(lambda: True)
     assert polls(scanner) == 0
     assert (shop.status(ether), shop.status(token)) == ("completed", "completed")
     assert grown(before, shop.available()) == (2, 30)
@@ -335,7 +337,7 @@ def test_below_the_value_no_receipts_of_the_block_are_read(shop: Shop) -> None:
     (deposit,) = (d for d in wired.store.every(Deposit) if d.address == made["address"])
     reader = shop.reader(shop.proxy.url)
     for network, asked in ((shop.network, 0), (replace(shop.network, audit_usd=30), 0), (replace(shop.network, audit_usd=29), 1)):
-        large = LargePayments(network, reader, wired.store, wired.rules, lambda _: rates, wired.clock_of("live"))
+        large = LargePayments(replace(wired.context(network), reader=reader), lambda _: rates)
         assert large.may_credit(deposit)
         assert shop.proxy.asked.count("eth_getBlockReceipts") == asked
 
@@ -419,7 +421,7 @@ def forwarded(shop: Shop, made: Any, ether: int) -> str:
 
 def balance_booker(shop: Shop, reader: ChainReader, network: Network) -> BalanceBooker:
     wired = services()
-    return BalanceBooker(network, reader, wired.store, shop.scanner(reader, network), wired.rules, wired.clock_of("live"))
+    return BalanceBooker(replace(wired.context(network), reader=reader), shop.scanner(reader, network))
 
 
 def reconciled(shop: Shop, reader: ChainReader, network: Network) -> int:

@@ -14,6 +14,7 @@ import pytest
 from chalicelib.chains.providers import Health
 from chalicelib.chains.quorum import Seen, SeveralReaders
 from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.scanning.scanner import Scanner
@@ -47,7 +48,7 @@ class Behind:
         transports = [wired.wiring.nodes.transport(network, url, patience), wired.wiring.nodes.transport(network, honest, 30.0)]
         seen = [Seen(wired.wiring.chains.reader_over(network, t), Health(number)) for number, t in enumerate(transports, start=1)]
         reader = SeveralReaders(network, seen, lambda: 0.0)
-        return Scanner(network, reader, wired.store, wired.deposits("live"), wired.rules, wired.clock_of("live"))
+        return Scanner(NetworkContext(network, reader, wired.store, wired.rules, wired.clock_of("live")), wired.deposits("live"))
 
     def paid(self) -> Any:
         """An invoice that is paid, with its confirmations, read by nobody yet."""

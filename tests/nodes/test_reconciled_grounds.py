@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import boto3
@@ -208,7 +209,7 @@ def asked_together(merchant: Merchant, ground: TokenGround, address: str) -> Non
         reader._together([*others, address], *block[:2], "0x" + "ee" * 20)
     assert reader.balances_at(others, *block[:2], "0x" + "ee" * 20) == [0] * 599, "there is no contract"
     several = SeveralReaders(network, [Seen(reader, Health(1)), Seen(Liar(reader), Health(2))])  # type: ignore[arg-type]
-    looks = LooksAtABlock(network, several, services().store, services().rules)
+    looks = LooksAtABlock(replace(services().context(network), reader=several))
     with pytest.raises(Unavailable, match="no two nodes"):
         looks.look([Place(address, "user", services().catalogue("live").native(merchant.slug).asset)])
 

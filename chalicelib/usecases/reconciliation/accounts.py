@@ -14,18 +14,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.reconciliation import Place, Seen, Unread
 from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import Balances, ChainReader, SolidBalances, Stakes, every_block
-from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.ports.readers import Balances, SolidBalances, Stakes, every_block
 from chalicelib.usecases.reconciliation.in_flight import Effects, OnTheWay, OpenWays, PlaceKey, effects, touching
 
 MOST_AHEAD = 200
@@ -58,9 +56,9 @@ class _Accounts:
 
     unspent: Sequence[str] = ()
 
-    def __init__(self, network: Network, reader: ChainReader, store: Store, rules: AddressRules) -> None:
-        self._network, self._reader, self._store, self._rules = network, reader, store, rules
-        self._ways = OpenWays(network, store, rules)
+    def __init__(self, context: NetworkContext) -> None:
+        self._network, self._reader, self._store, self._rules = context.network, context.reader, context.store, context.rules
+        self._ways = OpenWays(context.network, context.store, context.rules)
 
     def form(self, contract: str | None) -> str | None:
         return None if contract is None else self._rules.storage_form(self._network.slug, contract)
@@ -195,9 +193,10 @@ class LooksAtNow(_Accounts):
 
     everywhere = False
 
-    def __init__(self, network: Network, reader: ChainReader, store: Store, rules: AddressRules) -> None:
-        super().__init__(network, reader, store, rules)
-        self._solid = reader if isinstance(reader, SolidBalances) and network.family == "tron" else None
+    def __init__(self, context: NetworkContext) -> None:
+        super().__init__(context)
+        reader = context.reader
+        self._solid = reader if isinstance(reader, SolidBalances) and context.network.family == "tron" else None
 
     def block(self) -> int:
         return self._reader.tip() if self._solid is None else self._solid.solid()

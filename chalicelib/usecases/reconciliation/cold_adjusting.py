@@ -14,17 +14,14 @@ from dataclasses import dataclass
 
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Wallet
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.ledger import JournalEntry, WalletBalance
 from chalicelib.domain.money import Amount, format_units
 from chalicelib.domain.reconciliation import Place, Unread
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Beside, Post
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.reconciliation.accounts import Looks
 from chalicelib.usecases.wallets.lookup import wallet_at
 from chalicelib.usecases.wallets.utxos import pays_from_coins
@@ -53,17 +50,9 @@ class Adjusted:
 class ColdAdjusting:
     """Of one network. `looks` gives what compares a place with the chain."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        looks: Callable[[], Looks],
-        store: Store,
-        rules: AddressRules,
-        clock: Clock,
-    ) -> None:
-        self._network, self._reader, self._looks = network, reader, looks
-        self._store, self._rules, self._clock = store, rules, clock
+    def __init__(self, context: NetworkContext, looks: Callable[[], Looks]) -> None:
+        self._network, self._reader, self._looks = context.network, context.reader, looks
+        self._store, self._rules, self._clock = context.store, context.rules, context.clock
 
     def book(self, coin: Coin, amount: int, reference: str, reason: str, address: str | None = None) -> Adjusted:
         """Book that the transaction `reference` took `amount` units of `coin` from the cold wallet, or from one that it replaced.

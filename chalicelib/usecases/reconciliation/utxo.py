@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from chalicelib.domain.addresses.addresses import Watched, watched_key
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ledger import WalletBalance
@@ -22,12 +21,11 @@ from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.treasury.moves import operators
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Listed, Store
+from chalicelib.usecases.ports.store import Listed
 from chalicelib.usecases.withdrawals.steps import order_of, payout_parts
 
 MOST_COINS = 5_000
@@ -59,8 +57,9 @@ class LooksAtCoins:
 
     everywhere = False
 
-    def __init__(self, network: Network, reader: ChainReader, witness: CoinWitness, store: Store, rules: AddressRules) -> None:
-        self._network, self._reader, self._witness, self._store, self._rules = network, reader, witness, store, rules
+    def __init__(self, context: NetworkContext, witness: CoinWitness) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._rules, self._witness = context.rules, witness
         self.unspent: Sequence[str] = ()
 
     def block(self) -> int:

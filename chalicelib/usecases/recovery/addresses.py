@@ -28,17 +28,15 @@ from typing import Any
 
 from chalicelib.domain.addresses.addresses import Address, Watched, family_key, watched_key
 from chalicelib.domain.addresses.index_pools import IndexPool, pool_name
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_parts, new_id
 from chalicelib.domain.recovery.addresses import INDEXES, Restore, Usage
 from chalicelib.usecases.addresses.index_ceilings import Ceilings
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.keys import Deriver
-from chalicelib.usecases.ports.readers import ChainReader, Usages
+from chalicelib.usecases.ports.readers import Usages
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.reorganisations import batch_blocks
 from chalicelib.usecases.wallets.utxos import pays_from_coins
@@ -55,18 +53,9 @@ Slots = dict[str, tuple[int, str, str]]
 class Restorer:
     """Searches one network. `owner` is whom what is found belongs to from now on."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        store: Store,
-        deriver: Deriver,
-        rules: AddressRules,
-        clock: Clock,
-        owner: TenantId,
-    ) -> None:
-        self._network, self._reader, self._store, self._deriver = network, reader, store, deriver
-        self._rules, self._clock, self._owner = rules, clock, owner
+    def __init__(self, context: NetworkContext, deriver: Deriver, owner: TenantId) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._rules, self._clock, self._deriver, self._owner = context.rules, context.clock, deriver, owner
         self._derived: dict[str, tuple[int, str, str]] = {}
         self._reach = 0
 

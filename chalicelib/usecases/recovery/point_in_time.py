@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import SERVICE_ROLES, Address, Wallet, Watched, watched_key
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import JournalEntry
@@ -33,16 +33,13 @@ from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind, 
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.ports.accounts import ChainPayer
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.matching import Matcher
 from chalicelib.usecases.scanning.reorganisations import batch_blocks
 from chalicelib.usecases.scanning.sightings import Noting
@@ -60,18 +57,10 @@ _SENT = ("native", "log:")
 class AfterRestore:
     """Of one network of accounts. Nothing else may be at work on it: run it while `put_back` stands."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        payer: ChainPayer,
-        store: Store,
-        rules: AddressRules,
-        deposits: Deposits,
-        clock: Clock,
-    ) -> None:
-        self._network, self._reader, self._payer = network, reader, payer
-        self._store, self._rules, self._deposits, self._clock = store, rules, deposits, clock
+    def __init__(self, context: NetworkContext, payer: ChainPayer, deposits: Deposits) -> None:
+        network, reader, store, rules = context.network, context.reader, context.store, context.rules
+        self._network, self._reader, self._store, self._rules = network, reader, store, rules
+        self._clock, self._payer, self._deposits = context.clock, payer, deposits
         self._matcher = Matcher(network, store, rules)
         self._claims = Claims(network, reader, store)
         self._noting, self._losses = Noting(network, store, rules), Losses(network, reader, store)

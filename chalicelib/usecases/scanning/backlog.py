@@ -19,16 +19,13 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.scanning.ranges import ScanRange, range_work
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Delete, Open, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import RangeQueue
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.recording import Recorder
 from chalicelib.usecases.scanning.reorganisations import batch_blocks
 
@@ -46,11 +43,9 @@ CUT_AT_ONCE = 4
 
 
 class Backlog:
-    def __init__(
-        self, network: Network, reader: ChainReader, store: Store, recorder: Recorder, clock: Clock, queue: RangeQueue | None
-    ) -> None:
-        self._network, self._reader, self._store = network, reader, store
-        self._recorder, self._clock, self._queue = recorder, clock, queue
+    def __init__(self, context: NetworkContext, recorder: Recorder, queue: RangeQueue | None) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._recorder, self._clock, self._queue = recorder, context.clock, queue
 
     @property
     def _size(self) -> int:

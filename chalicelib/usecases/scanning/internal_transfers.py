@@ -30,7 +30,6 @@ from dataclasses import replace
 from typing import Any
 
 from chalicelib.domain.addresses.addresses import Watched, family_key, watched_key
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import AssetId
@@ -39,13 +38,11 @@ from chalicelib.domain.scanning.internal_transfers import BalanceBooking, Reconc
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.recorded_before import Claim
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import Balances, ChainReader
-from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.ports.readers import Balances
 from chalicelib.usecases.scanning.open_invoices import AT_ONCE, next_looks
 from chalicelib.usecases.scanning.scanner import Scanner
 
@@ -60,18 +57,9 @@ MOST_PENDING = 100
 class BalanceBooker:
     """`page`: how many rows of the table one step of the round reads; 0 for no round."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        store: Store,
-        scanner: Scanner,
-        rules: AddressRules,
-        clock: Clock,
-        page: int = 500,
-    ) -> None:
-        self._network, self._reader, self._store, self._scanner, self._rules = network, reader, store, scanner, rules
-        self._clock, self._page = clock, page
+    def __init__(self, context: NetworkContext, scanner: Scanner, page: int = 500) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._rules, self._clock, self._scanner, self._page = context.rules, context.clock, scanner, page
 
     def work(self, more: Callable[[], bool]) -> int:
         """Look at the next addresses with open invoices; how many differences were booked. Raises Unavailable, Conflict.

@@ -27,19 +27,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from chalicelib.domain.addresses.addresses import Watched
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Cursor, Transfer, Unmined
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import AT_LEAST, MOST_TO_ONE, in_turn, shared_out
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.deposits.deposits import Deposits
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Conflict, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Mempool
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.matching import Matcher
 
 log = logging.getLogger(__name__)
@@ -71,19 +69,10 @@ class Looks:
 
 
 class Glimpses:
-    def __init__(
-        self,
-        network: Network,
-        mempool: Mempool,
-        store: Store,
-        deposits: Deposits,
-        rules: AddressRules,
-        clock: Clock,
-        looks: Looks,
-    ) -> None:
-        self._network, self._mempool, self._store = network, mempool, store
-        self._deposits, self._clock, self._looks = deposits, clock, looks
-        self._matcher = Matcher(network, store, rules)
+    def __init__(self, context: NetworkContext, mempool: Mempool, deposits: Deposits, looks: Looks) -> None:
+        self._network, self._store, self._clock = context.network, context.store, context.clock
+        self._mempool, self._deposits, self._looks = mempool, deposits, looks
+        self._matcher = Matcher(context.network, context.store, context.rules)
         self._seen: tuple[frozenset[str], Cursor] | None = None
 
     def look(self, scan: Callable[[], Cursor]) -> Cursor:

@@ -10,16 +10,14 @@ from __future__ import annotations
 import logging
 from fractions import Fraction
 
-from chalicelib.domain.catalogue.catalogue import AUDIT_USD, Coin, Network
+from chalicelib.domain.catalogue.catalogue import AUDIT_USD, Coin
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.claims import Claims
-from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import Auditor, ChainReader, Finality, Witness
-from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.ports.readers import Auditor, Finality, Witness
 from chalicelib.usecases.scanning.matching import Matcher
 
 log = logging.getLogger(__name__)
@@ -37,11 +35,9 @@ def worth_more(limit: int | None, coin: Coin | None, units: int, rates: Rates, n
 
 
 class LargePayments:
-    def __init__(
-        self, network: Network, reader: ChainReader, store: Store, rules: AddressRules, rates: RatesOf, clock: Clock
-    ) -> None:
-        self._network, self._reader, self._store = network, reader, store
-        self._rules, self._rates, self._clock = rules, rates, clock
+    def __init__(self, context: NetworkContext, rates: RatesOf) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._rules, self._rates, self._clock = context.rules, rates, context.clock
         self._audited_blocks: set[str] = set()
 
     def may_credit(self, deposit: Deposit) -> bool:

@@ -11,19 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from chalicelib.domain.addresses.addresses import Watched
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Block, Reward, Transfer
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.usecases.base.fairness import AT_LEAST, in_turn, shared_out
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.native_twins import Twins, held_of, twins_in
 from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.deposits.returned_payments import owner_of
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Contradiction
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.block_lists import list_deposits
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.matching import Matcher, from_others
@@ -48,20 +46,12 @@ class Recorded(NamedTuple):
 
 
 class Recorder:
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        store: Store,
-        deposits: Deposits,
-        rules: AddressRules,
-        leftovers: Leftovers,
-    ) -> None:
-        self._leftovers = leftovers
-        self._network, self._reader, self._store, self._deposits = network, reader, store, deposits
-        self._matcher = Matcher(network, store, rules)
-        self._noting = Noting(network, store, rules)
-        self._claims = Claims(network, reader, store)
+    def __init__(self, context: NetworkContext, deposits: Deposits, leftovers: Leftovers) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._deposits, self._leftovers = deposits, leftovers
+        self._matcher = Matcher(context.network, context.store, context.rules)
+        self._noting = Noting(context.network, context.store, context.rules)
+        self._claims = Claims(context.network, context.reader, context.store)
 
     def contracts(self) -> dict[str, Coin]:
         """The tokens of the network by the storage form of their contracts."""

@@ -15,13 +15,11 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.usecases.base.fairness import AT_LEAST
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.blocks import ensure_rows
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.block_lists import deposits_of
 from chalicelib.usecases.scanning.deep_reorganisations import DeepForks, Fallen
 
@@ -37,9 +35,9 @@ def batch_blocks(network: Network) -> int:
 
 
 class Forks:
-    def __init__(self, network: Network, reader: ChainReader, store: Store, deposits: Deposits, clock: Clock) -> None:
-        self._network, self._reader, self._store = network, reader, store
-        self._deposits, self._clock = deposits, clock
+    def __init__(self, context: NetworkContext, deposits: Deposits) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._deposits, self._clock = deposits, context.clock
 
     def standing_at(self, number: int, tip: int) -> Cursor:
         """A cursor at block `number` that remembers as many blocks before it as a reorganisation is followed."""

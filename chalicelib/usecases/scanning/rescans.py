@@ -19,11 +19,11 @@ from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.scanning.rescans import MOST_BLOCKS, Rescan, rescan_work
 from chalicelib.domain.work import Work, time_order
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.changes import Also, Close, Open, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.reorganisations import batch_blocks
 from chalicelib.usecases.scanning.scanner import Scanner
@@ -68,9 +68,9 @@ class Rescans:
 class Rescanner:
     """Works off the rescans of one network, after the poll has scanned what is new."""
 
-    def __init__(self, network: Network, reader: ChainReader, store: Store, scanner: Scanner, clock: Clock) -> None:
-        self._network, self._reader, self._store, self._scanner = network, reader, store, scanner
-        self._clock = clock
+    def __init__(self, context: NetworkContext, scanner: Scanner) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._clock, self._scanner = context.clock, scanner
 
     def work(self, more: Callable[[], bool]) -> None:
         """Go on with every open rescan, until `more` says that the time is over.

@@ -22,21 +22,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import MOST_AT_ONCE, MOST_TO_ONE
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.deposits.recorded_before import Claim
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Conflict, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Halted, Unavailable
 from chalicelib.usecases.ports.queues import RangeQueue
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.scanning.backlog import Backlog
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.quorum import LargePayments
@@ -54,24 +51,15 @@ STARTED_AGO = 300
 class Scanner:
     """Scans one network. Two at once on the same network waste work and harm nothing: the cursor's version lets one pass."""
 
-    def __init__(
-        self,
-        network: Network,
-        reader: ChainReader,
-        store: Store,
-        deposits: Deposits,
-        rules: AddressRules,
-        clock: Clock,
-        queue: RangeQueue | None = None,
-    ) -> None:
+    def __init__(self, context: NetworkContext, deposits: Deposits, queue: RangeQueue | None = None) -> None:
         """With a `queue` a backlog is shared out; without, the poll scans all of it."""
-        self._network, self._reader, self._store = network, reader, store
-        self._deposits, self._clock = deposits, clock
-        self._leftovers = Leftovers(network, store, clock)
-        self._recorder = Recorder(network, reader, store, deposits, rules, self._leftovers)
-        self._forks = Forks(network, reader, store, deposits, clock)
-        self._large = LargePayments(network, reader, store, rules, deposits.rates, clock)
-        self.backlog = Backlog(network, reader, store, self._recorder, clock, queue)
+        self._network, self._reader, self._store, self._clock = context.network, context.reader, context.store, context.clock
+        self._deposits = deposits
+        self._leftovers = Leftovers(context.network, context.store, context.clock)
+        self._recorder = Recorder(context, deposits, self._leftovers)
+        self._forks = Forks(context, deposits)
+        self._large = LargePayments(context, deposits.rates)
+        self.backlog = Backlog(context, self._recorder, queue)
 
     def start(self, seconds_ago: int = 0) -> Cursor:
         """The network's cursor, set to the chain's tip when there is none yet: what came before can not be ours.

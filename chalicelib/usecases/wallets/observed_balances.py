@@ -7,12 +7,10 @@ from collections.abc import Callable
 
 from chalicelib.domain.addresses.addresses import SERVICE_ROLES, Observed, OnChain, Role, Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused, Unavailable
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.utxos import coins_of, pays_from_coins
 
 log = logging.getLogger(__name__)
@@ -25,10 +23,9 @@ MOST_COINS = 500
 class Observer:
     """Looks at one network. `coin_payer` is asked on networks of coins, whose nodes know outputs and no addresses."""
 
-    def __init__(
-        self, network: Network, reader: ChainReader, store: Store, clock: Clock, coin_payer: Callable[[Network], CoinPayer]
-    ) -> None:
-        self._network, self._reader, self._store, self._clock, self._coin_payer = network, reader, store, clock, coin_payer
+    def __init__(self, context: NetworkContext, coin_payer: Callable[[Network], CoinPayer]) -> None:
+        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._clock, self._coin_payer = context.clock, coin_payer
 
     def look(self) -> None:
         """Ask for what each wallet has of each active coin, and store all of it, where the last time is a minute ago.

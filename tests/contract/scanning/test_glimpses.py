@@ -125,8 +125,7 @@ def coins(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Coins]:
     def glimpses(network: Network) -> module.Glimpses | None:
         if network.slug != "bitcoin":
             return None
-        deposits, clock = wired.deposits(network.realm), wired.clock_of(network.realm)
-        return module.Glimpses(network, pool, wired.store, deposits, wired.rules, clock, looks)
+        return module.Glimpses(wired.context(network), pool, wired.deposits(network.realm), looks)
 
     monkeypatch.setattr(wired, "glimpses", glimpses)
     yield Coins(shop, bent_node(shop, monkeypatch), pool)
@@ -586,8 +585,7 @@ def test_a_process_that_starts_anew_begins_elsewhere(coins: Coins, monkeypatch: 
     coins.pool.held.update({f"{number:064x}": [] for number in range(100)})
     network, wired = coins.shop.realm_network(), services()
     for _ in range(60):
-        deposits, clock = wired.deposits(network.realm), wired.clock_of(network.realm)
-        fresh = module.Glimpses(network, coins.pool, wired.store, deposits, wired.rules, clock, module.Looks())
+        fresh = module.Glimpses(wired.context(network), coins.pool, wired.deposits(network.realm), module.Looks())
         fresh.look(lambda: wired.scanner(network).advance(lambda: True))
         fresh.read(lambda: True, lambda: True)
         if len(set(coins.pool.asked)) == 100:

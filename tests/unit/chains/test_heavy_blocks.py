@@ -30,6 +30,7 @@ from chalicelib.chains.utxo.reader import UtxoReader
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.domain.recovery.addresses import Restore
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, every_block
 from chalicelib.usecases.recovery import addresses as restoring
@@ -268,7 +269,7 @@ def test_a_search_through_blocks_goes_on_behind_a_prefix(monkeypatch: pytest.Mon
 
     reader: Any = Held()
     nothing: Any = None
-    search = Restorer(NETWORKS["bitcoin"], reader, nothing, nothing, nothing, nothing, nothing)
+    search = Restorer(NetworkContext(NETWORKS["bitcoin"], reader, nothing, nothing, nothing), nothing, nothing)
     monkeypatch.setattr(search, "_up_to", lambda end: ours)
     monkeypatch.setattr(search, "_keep", lambda hits, _: found.extend(hits) or len(hits))
     monkeypatch.setattr(restoring, "batch_blocks", lambda _: 50)

@@ -15,6 +15,7 @@ from chalicelib.domain.deposits.claims import LogClaim
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.ids import AssetId, TenantId
 from chalicelib.domain.recovery.point_in_time import stray_entry_id
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
@@ -178,8 +179,9 @@ def test_a_loss_that_is_read_again_in_another_block_is_the_same_loss(monkeypatch
     for name, first, transfer in (("a", 4, sent), ("b", 9, moved("pay", "log:11"))):
         chain = Chain(pay=first)
         chain.holds = block(name)
-        parts: Any = (ETHEREUM, chain, None, store, None, None, None)
-        reading = AfterRestore(*parts)
+        nothing: Any = None
+        context = NetworkContext(ETHEREUM, chain, store, nothing, nothing)  # type: ignore[arg-type]
+        reading = AfterRestore(context, nothing, nothing)
         monkeypatch.setattr(reading, "_wallets", dict)
         monkeypatch.setattr(reading, "_watched", lambda form: None)
         monkeypatch.setattr(reading, "_form", str)

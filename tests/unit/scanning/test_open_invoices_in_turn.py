@@ -12,6 +12,7 @@ from chalicelib.domain.catalogue.catalogue import Catalogue, default_coins, defa
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import AssetId, TenantId
 from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.invoices.invoices import expiry_work
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
@@ -49,7 +50,8 @@ class World:
         recent = {str(number): f"0x{number}" for number in range(1, 1001)}
         self.store.commit([Save(Cursor(NETWORK.id, 1000, "0x1000", NOW, 1000, NOW, recent))])
         clock, scanner = HandClock(NOW), cast(Any, None)
-        self.booker = BalanceBooker(NETWORK, cast(Any, self.node), cast(Any, self.store), scanner, Rules(), clock)
+        context = NetworkContext(NETWORK, cast(Any, self.node), cast(Any, self.store), Rules(), clock)
+        self.booker = BalanceBooker(context, scanner)
 
     def invoices(self, tenant: TenantId, count: int, expires_at: int) -> list[str]:
         """So many open ones; their addresses."""

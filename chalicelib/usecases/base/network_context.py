@@ -1,0 +1,22 @@
+"""What the use cases of one network share: made once per run by the wiring, handed on as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkContext:
+    """One network, and what is read of it and written about it. `clock` is the time of the network's realm."""
+
+    network: Network
+    reader: ChainReader
+    store: Store
+    rules: AddressRules
+    clock: Clock
