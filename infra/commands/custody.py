@@ -47,19 +47,20 @@ def rotate(args: argparse.Namespace) -> int:
     from chalicelib.domain.ids import MerchantId, tenant_id
     from chalicelib.domain.merchants.merchants import Merchant
     from chalicelib.usecases.base.clock import in_realm
+    from chalicelib.usecases.wallets.service_wallets import Listed
 
     wired = services()
     network = network_of(wired, args.realm, args.network)
-    tenant = None
+    listed = None
     if args.merchant is not None:
         if wired.store.get(Merchant, id=args.merchant) is None:
             raise CanNot(f"there is no merchant {args.merchant}")
-        tenant = tenant_id(MerchantId(args.merchant), network.realm)
+        listed = Listed(tenant_id(MerchantId(args.merchant), network.realm))
     key = _asked_for_key() if args.imported else None
     try:
         with in_realm(network.realm):
             made = wired.wallets.register(
-                tenant, network, ROLE_OF[args.type], by="the command rotate", address=args.address, private_key=key, replace=True
+                listed, network, ROLE_OF[args.type], by="the command rotate", address=args.address, private_key=key, replace=True
             ).wallet
     except ServiceError as error:
         raise CanNot(_told(error)) from error

@@ -18,6 +18,7 @@ from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.treasury.moves.planning import planned
+from chalicelib.usecases.wallets.service_wallets import Listed
 from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
@@ -161,7 +162,7 @@ def test_wallets_are_replaced_while_a_stake_is_lent(started: Shop) -> None:
     roles: tuple[Role, ...] = ("hot", "collector")
     for role in roles:
         with in_realm("live"):
-            services().wallets.register(operators("live"), network, role, by="a test", replace=True)
+            services().wallets.register(Listed(operators("live")), network, role, by="a test", replace=True)
     shop.node.faucet(collector, 70, "USDT")
     shop.confirm()
     assert lent_now()

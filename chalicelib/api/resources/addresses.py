@@ -23,7 +23,7 @@ from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParamete
 from chalicelib.domain.ids import network_id, network_parts
 from chalicelib.usecases.addresses.addresses import UNCHANGED
 from chalicelib.usecases.base.views import coins_on, total_usd
-from chalicelib.usecases.wallets.service_wallets import Registered
+from chalicelib.usecases.wallets.service_wallets import Listed, Registered
 
 Kind = Literal[
     "user", "default", "hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"
@@ -134,13 +134,11 @@ def _service_wallet(ctx: Ctx, body: AddressCreate) -> Answer:
         raise BusinessRule("mode", "a service wallet holds all coins of one network: its mode is common")
     answer = ctx.once(_address_of(ctx))
     ctx.services.wallets.register(
-        ctx.tenant,
+        Listed(ctx.tenant, body.label, body.metadata),
         ctx.catalogue.networks[body.network],
         ROLE_OF[body.type],
         by=ctx.key.id,
         address=body.address,
-        label=body.label,
-        metadata=body.metadata,
         also=answer.also,
     )
     return answer.answer

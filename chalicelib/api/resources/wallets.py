@@ -19,7 +19,7 @@ from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.ids import network_parts
 from chalicelib.domain.money import format_units
 from chalicelib.domain.times import iso
-from chalicelib.usecases.wallets.service_wallets import Registered
+from chalicelib.usecases.wallets.service_wallets import Listed, Registered
 
 ServiceKind = Literal["hot", "hot-wallet", "cold", "cold-wallet", "collector", "tokens_collector", "token-collector"]
 
@@ -94,7 +94,7 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
     reveal = ctx.services.settings.reveal_private_keys
     stored = ctx.once(lambda made: _service_wallet(made, reveal), secret=True)
     ctx.services.wallets.register(
-        ctx.tenant,
+        Listed(ctx.tenant),
         ctx.catalogue.networks[body.network],
         ROLE_OF[body.type],
         address=body.address,

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Watched
@@ -62,6 +62,25 @@ def deposit_work(deposit: Deposit) -> Work:
     return Work("deposit", deposit.network, f"{deposit.block_number:015d}", deposit.id)
 
 
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A block of a chain that is `tip` high, or higher, as it was read at `epoch`.
+
+    What is found in it commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing. What was
+    found in a balance comes with its `claim`, is recorded only while that holds, and at the first conflict not at all.
+    """
+
+    block: Block
+    epoch: int
+    claim: Claim | None = None
+    tip: int = 0
+
+    @property
+    def height(self) -> int:
+        """How high the chain is at least."""
+        return max(self.tip, self.block.number)
+
+
 class Deposits:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
@@ -77,66 +96,78 @@ class Deposits:
         self,
         network: Network,
         coin: Coin,
-        block: Block,
+        scanned: Scanned,
         transfer: Transfer,
         watched: Watched,
-        epoch: int,
-        claim: Claim | None = None,
-        tip: int = 0,
         id_: str | None = None,
         twin: bool = False,
     ) -> str:
-        """Record a movement to us, proven to have happened in `block` of a chain that is `tip` high, or higher; the deposit's id.
+        """Record a movement to us, proven to have happened in the block of `scanned`; the deposit's id.
 
         `id_` is the one that its transaction's claim gives it, see `usecases/deposits/claims.py`; by default that of its position.
-
-        Commits only while `epoch` still holds: a scan that slept through a reorganisation changes nothing. What was found in a
-        balance comes with its `claim`, is recorded only while that holds, and at the first conflict not at all. With `twin` it
-        may be told twice by its block, and is held (`native_twins`). Raises Conflict, Unavailable.
+        With `twin` it may be told twice by its block, and is held (`native_twins`). Raises Conflict, Unavailable.
         """
         key = id_ or deposit_id(network.id, transfer.txid, transfer.position)
-        tip = max(tip, block.number)
-
-        def counts(deposit: Deposit, previous: str | None = None) -> None:
-            """It counts from here on, unless a balance has counted it before. `previous` is its status where it was known."""
-            rests_on = not_booked_yet(self._store, network, block, transfer) if claim is None else [Save(claim.booking)]
-            if rests_on is not None:
-                only_if = None if claim is None else (claim.units, claim.pending)
-                self._first_seen(network, deposit, tip, epoch, rests_on, only_if, previous)
 
         def decide() -> str:
             known = self._store.get(Deposit, id=key)
-            seen = replace(self._seen(network, coin, transfer, watched, block), id=key, flags=(NATIVE_TWIN,) if twin else ())
+            seen = self._seen(network, coin, transfer, watched, scanned.block)
+            seen = replace(seen, id=key, flags=(NATIVE_TWIN,) if twin else ())
             if known is None:
-                counts(self._judge.judged(network, coin, seen))
-            elif known.block_hash == block.hash and known.status != "orphaned":
-                if known.position != seen.position:
-                    log.error(
-                        "ALARM %s: %s is in block %d as %s and as %s", network.id, key, block.number, known.position, seen.position
-                    )
-                    raise Unavailable(f"{network.id}: nodes number the logs of block {block.number} differently")
-                # that very one
-            elif known.status == "confirmed":
-                if not same_payment(known, seen):
-                    # Deeper than reorganisations are followed: what is credited is not taken back on one node's word.
-                    log.error("ALARM %s: %s was credited, and block %d says something else of it", network.id, key, block.number)
-            elif known.status == "pending" and self._passed(network, known):
-                log.info("%s: %s is in a block that was scanned after block %s", network.id, key, block.hash)
-            elif not same_payment(known, seen):
-                if known.status == "pending":
-                    # Two transactions: whoever dies between them leaves an orphaned one, which the next scan finds as such.
-                    known = self._orphan(network, known, tip, epoch)
-                counts(self._judge.judged(network, coin, anew(known, seen)), _to_its_owner(known, seen))
-            elif known.status == "orphaned":
-                back = replace(known, status="pending", flags=self._judge.flags(network, known), position=seen.position)
-                if twin and NATIVE_TWIN not in back.flags:
-                    back = replace(back, flags=(*back.flags, NATIVE_TWIN))
-                counts(_in_block(back, block), known.status)
-            else:
-                self._moved(network, known, replace(known, position=seen.position), block, tip, epoch)
+                self._counts(network, transfer, scanned, self._judge.judged(network, coin, seen))
+            elif not self._stays(network, known, seen, scanned.block):
+                self._seen_again(network, coin, transfer, scanned, known, seen)
             return key
 
-        return until_settled(decide) if claim is None else decide()
+        return until_settled(decide) if scanned.claim is None else decide()
+
+    def _stays(self, network: Network, known: Deposit, seen: Deposit, block: Block) -> bool:
+        """Whether the deposit as it is stored holds, although `block` has it: it is this block's, credited, or of a later block."""
+        if known.block_hash == block.hash and known.status != "orphaned":
+            if known.position != seen.position:
+                log.error(
+                    "ALARM %s: %s is in block %d as %s and as %s", network.id, known.id, block.number, known.position, seen.position
+                )
+                raise Unavailable(f"{network.id}: nodes number the logs of block {block.number} differently")
+            return True
+        if known.status == "confirmed":
+            if not same_payment(known, seen):
+                # Deeper than reorganisations are followed: what is credited is not taken back on one node's word.
+                log.error("ALARM %s: %s was credited, and block %d says something else of it", network.id, known.id, block.number)
+            return True
+        if known.status == "pending" and self._passed(network, known):
+            log.info("%s: %s is in a block that was scanned after block %s", network.id, known.id, block.hash)
+            return True
+        return False
+
+    def _seen_again(
+        self, network: Network, coin: Coin, transfer: Transfer, scanned: Scanned, known: Deposit, seen: Deposit
+    ) -> None:
+        """Another block has a deposit that is known: the same payment moves there, another one takes its place."""
+        tip, epoch = scanned.height, scanned.epoch
+        if not same_payment(known, seen):
+            if known.status == "pending":
+                # Two transactions: whoever dies between them leaves an orphaned one, which the next scan finds as such.
+                known = self._orphan(network, known, tip, epoch)
+            counted = self._judge.judged(network, coin, anew(known, seen))
+            self._counts(network, transfer, scanned, counted, _to_its_owner(known, seen))
+        elif known.status == "orphaned":
+            flags = self._judge.flags(network, known)
+            flags += tuple(flag for flag in seen.flags if flag not in flags)  # a twin's
+            back = replace(known, status="pending", flags=flags, position=seen.position)
+            self._counts(network, transfer, scanned, _in_block(back, scanned.block), known.status)
+        else:
+            self._moved(network, known, replace(known, position=seen.position), scanned.block, tip, epoch)
+
+    def _counts(
+        self, network: Network, transfer: Transfer, scanned: Scanned, deposit: Deposit, previous: str | None = None
+    ) -> None:
+        """It counts from here on, unless a balance has counted it before. `previous` is its status where it was known."""
+        claim = scanned.claim
+        rests_on = not_booked_yet(self._store, network, scanned.block, transfer) if claim is None else [Save(claim.booking)]
+        if rests_on is not None:
+            only_if = None if claim is None else (claim.units, claim.pending)
+            self._first_seen(network, deposit, scanned.height, scanned.epoch, rests_on, only_if, previous)
 
     def glimpse(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, waits: Unmined, tip: int | None) -> str:
         """Record a movement to a merchant by a transaction that `waits` to be in a block; the deposit's id. It is told, and

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypedDict, Unpack
 
 from chalicelib.domain.ids import MerchantId, Realm, new_id
 from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS, ApiKey, Level
@@ -239,6 +239,16 @@ def permissions_of(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(p for p in PERMISSIONS if p in wanted)
 
 
+class KeyLimits(TypedDict, total=False):
+    """What narrows or widens a new key, in the words of `ApiKey`."""
+
+    rate_limit: int | None
+    daily_limit: int | None
+    expires_at: int | None
+    enterprise: bool
+    created_by: str | None
+
+
 def issue_key(
     *,
     merchant: MerchantId,
@@ -248,11 +258,7 @@ def issue_key(
     permissions: Sequence[str],
     now_ms: int,
     ip_whitelist: Collection[str] = (),
-    rate_limit: int | None = None,
-    daily_limit: int | None = None,
-    expires_at: int | None = None,
-    enterprise: bool = False,
-    created_by: str | None = None,
+    **limits: Unpack[KeyLimits],
 ) -> tuple[ApiKey, str]:
     """A new key: the record to store, and the key itself, to be shown once and kept nowhere.
 
@@ -260,7 +266,7 @@ def issue_key(
     Raises ValueError for an unknown permission, an address that is neither an IP nor a CIDR range, or a limit below 1.
     """
     networks_of(tuple(ip_whitelist))
-    for limit in (rate_limit, daily_limit):
+    for limit in (limits.get("rate_limit"), limits.get("daily_limit")):
         if limit is not None and limit < 1:
             raise ValueError("a limit is at least 1")
     plain = f"sk_{realm}_" + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_LENGTH))
@@ -275,10 +281,6 @@ def issue_key(
         permissions=permissions_of(permissions),
         created_at=now_ms,
         ip_whitelist=tuple(ip_whitelist),
-        rate_limit=rate_limit,
-        daily_limit=daily_limit,
-        expires_at=expires_at,
-        enterprise=enterprise,
-        created_by=created_by,
+        **limits,
     )
     return record, plain

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from chalicelib.domain.addresses.addresses import Watched
@@ -17,7 +18,7 @@ from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.usecases.base.fairness import AT_LEAST, in_turn, shared_out
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.claims import Claims
-from chalicelib.usecases.deposits.deposits import Deposits
+from chalicelib.usecases.deposits.deposits import Deposits, Scanned
 from chalicelib.usecases.deposits.native_twins import Twins, held_of, twins_in
 from chalicelib.usecases.deposits.recorded_before import Claim
 from chalicelib.usecases.deposits.returned_payments import owner_of
@@ -43,6 +44,15 @@ class Recorded(NamedTuple):
 
     blocks: int
     crowded: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The addresses and coins of ours that the blocks of one call are compared with."""
+
+    watched: dict[str, Watched]
+    contracts: dict[str, Coin]
+    native: Coin
 
 
 class Recorder:
@@ -79,6 +89,7 @@ class Recorder:
         self._noting.note(blocks)
         watched = self._matcher.ours(_received(blocks), returned=True)
         contracts, native = self._matcher.contracts(), self._matcher.native()
+        known = _Known(watched, contracts, native)
         crowded: list[Block] = []
         begun = 0
 
@@ -98,7 +109,8 @@ class Recorder:
                 mine, left_out = shared_out(mine, lambda t: watched[t.recipient].tenant or t.recipient, most)
             mine = self._unknown(block, mine)
             proven = self._proven(block, mine, comes_again) if mine else []
-            if proven and not self._store_block(block, proven, watched, contracts, native, epoch, may_begin, claim, tip, twins):
+            scanned = Scanned(block, epoch, claim, tip)
+            if proven and not self._store_block(scanned, proven, known, twins, may_begin):
                 return Recorded(place, tuple(crowded))
             if left_out:
                 crowded.append(block)
@@ -131,29 +143,20 @@ class Recorder:
         return proven
 
     def _store_block(
-        self,
-        block: Block,
-        proven: list[Transfer],
-        watched: dict[str, Watched],
-        contracts: dict[str, Coin],
-        native: Coin,
-        epoch: int,
-        may_begin: Callable[[], bool],
-        claim: Claim | None,
-        tip: int,
-        twins: Sequence[Twins],
+        self, scanned: Scanned, proven: list[Transfer], known: _Known, twins: Sequence[Twins], may_begin: Callable[[], bool]
     ) -> bool:
         """Whether all of it is stored now."""
         # The list first: whoever drops the block finds everything that may have been stored of it, also where we die half-way
         # and somebody else credits what we did store.
-        owned = self._owned(proven, self._claims.ids(block, proven), watched)
+        block = scanned.block
+        owned = self._owned(proven, self._claims.ids(block, proven), known.watched)
         list_deposits(self._store, self._network.id, block.number, block.hash, [id_ for _, id_, _ in owned])
         held = held_of(self._store, self._network, twins, {t: id_ for t, id_, _ in owned})
         for t, id_, owner in self._not_stored(block, owned):
             if not may_begin():
                 return False
-            coin = native if t.contract is None else contracts[t.contract]
-            self._deposits.detect(self._network, coin, block, t, owner, epoch, claim, tip, id_, t in held)
+            coin = known.native if t.contract is None else known.contracts[t.contract]
+            self._deposits.detect(self._network, coin, scanned, t, owner, id_, t in held)
         return True
 
     def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[_Owned]:

@@ -101,35 +101,40 @@ class Scanner:
         if cursor.number < tip:
             # Coins that were registered before the tip was mined count in every block up to it.
             self._store.catalogue(self._network.realm, fresh=True)
-        while cursor.halted is None:
+        goes_on = True
+        while goes_on and cursor.halted is None:
             if not self._still_there(cursor, tip):
                 cursor = self._forks.follow(cursor, more)
                 continue
             if cursor.number >= tip:
                 break
-            before, cursor = cursor, self._shared(cursor, tip, more)
-            if cursor.ranges_to is not None:
-                break  # the next blocks are with somebody else
-            if cursor is not before:
-                continue
-            last = min(tip, cursor.number + batch_blocks(self._network))
-            blocks = self._reader.blocks(cursor.number + 1, last, self._recorder.contracts())
-            linked = self._linked(cursor, blocks)
-            if linked is None:
+            before = cursor
+            cursor, goes_on = self._step(cursor, tip, more)
+            if goes_on and cursor is before:
                 changed += 1
                 if changed > CHANGES_MET:
                     raise Unavailable(f"the node of {self._network.id} contradicts itself")
-                continue
-            if not linked:
-                break
-            read = linked[-1].number
-            cursor = self._pass(cursor, linked, tip, more)
-            del blocks, linked  # they are large, and the next ones are read beside them
-            if cursor.number < read or not more():
-                break
         if cursor.halted is not None:
             raise Halted(f"{self._network.id} is halted: {cursor.halted}")
         return replace(cursor, tip=tip)
+
+    def _step(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> tuple[Cursor, bool]:
+        """Share out a backlog, or scan the next batch of blocks; the cursor after it, and whether this poll goes on.
+
+        The same cursor, going on: the chain changed meanwhile. The blocks are large: they are let go before the next ones are read.
+        """
+        shared = self._shared(cursor, tip, more)
+        if shared.ranges_to is not None:
+            return shared, False  # the next blocks are with somebody else
+        if shared is not cursor:
+            return shared, True
+        last = min(tip, cursor.number + batch_blocks(self._network))
+        linked = self._linked(cursor, self._reader.blocks(cursor.number + 1, last, self._recorder.contracts()))
+        if not linked:
+            return cursor, linked is None
+        read = linked[-1].number
+        cursor = self._pass(cursor, linked, tip, more)
+        return cursor, cursor.number >= read and more()
 
     def _shared(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> Cursor:
         """The cursor as it stands once others have helped with a backlog; the same one where there is nothing to share out."""

@@ -57,6 +57,31 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """Whose lists of addresses a wallet is in, and how it is shown there."""
+
+    tenant: TenantId
+    label: str | None = None
+    metadata: dict[str, Any] | None = None
+
+    def record(self, network: Network, role: Role, address: str, now: int) -> Address:
+        """The address record of a wallet that is registered `now` (milliseconds since 1970)."""
+        return Address(
+            id=new_id("addr", now),
+            tenant=self.tenant,
+            network=network.id,
+            address=address,
+            mode="common",
+            networks=(network.slug,),
+            path="",
+            created_at=now,
+            label=self.label,
+            metadata=self.metadata or {},
+            type=role,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class WalletRead:
     """A service wallet, what the ledger has there, and what the chain was seen to have."""
 
@@ -80,7 +105,7 @@ class Wallets:
 
     def register(
         self,
-        tenant: TenantId | None,
+        listed: Listed | None,
         network: Network,
         role: Role,
         *,
@@ -88,12 +113,10 @@ class Wallets:
         address: str | None = None,
         private_key: str | None = None,
         replace: bool = False,
-        label: str | None = None,
-        metadata: dict[str, Any] | None = None,
         also: Also = nothing_more,
     ) -> Registered:
-        """The network's wallet of that role, in the lists of the operator `tenant` (in none without); without a key, with one that
-        is made here.
+        """The network's wallet of that role, in the lists of an operator as `listed` says (in none without); without a key, with
+        one that is made here.
 
         A cold wallet has an `address` and no key; of the others an address is only compared with the key's. With `replace` it takes
         the place of the present one, which is retired in the same transaction: what that one has is moved to it. `by` says who, in
@@ -122,24 +145,7 @@ class Wallets:
             if address is not None and self._place(network, address) != self._form(network, wallet.address):
                 raise InvalidParameter.one("address", address[:128], "is not the address of this privateKey")
             secrets.append(Save(put_away))
-        address_id = new_id("addr", now)
-        record = (
-            None
-            if tenant is None
-            else Address(
-                id=address_id,
-                tenant=tenant,
-                network=network.id,
-                address=wallet.address,
-                mode="common",
-                networks=(network.slug,),
-                path="",
-                created_at=now,
-                label=label,
-                metadata=metadata or {},
-                type=role,
-            )
-        )
+        record = None if listed is None else listed.record(network, role, wallet.address, now)
         made = Registered(wallet, record, generated)
 
         def decide() -> Registered:
@@ -147,13 +153,13 @@ class Wallets:
             switch = untouched(self._store, network.realm)
             present = self._present(network, role, replace)
             self._check_new(network, wallet, present)
-            watched = self._watched(network, wallet, None if record is None else address_id)
-            listed = [] if record is None else [Save(record)]
+            watched = self._watched(network, wallet, None if record is None else record.id)
+            listing = [] if record is None else [Save(record)]
             at, version = self._clock.now_ms(), 1 if present is None else present.version + 1
             done = dataclasses.replace(made, wallet=dataclasses.replace(wallet, created_at=at, version=version))
             changes: list[Change] = [Save(done.wallet), *([] if present is None else retiring(present, at)), switch]
             try:
-                self._store.commit([*changes, *secrets, Save(watched), *listed, *also(done)])
+                self._store.commit([*changes, *secrets, Save(watched), *listing, *also(done)])
             except Conflict as conflict:
                 if conflict.change in secrets:
                     # The key is there from a wallet that is gone. Its row is named after network and address, so it is the

@@ -71,6 +71,11 @@ class _Look:
     def due(self) -> bool:
         return bool(self.wave or self.aside)
 
+    def with_health_of(self, own: Turn | None) -> Turn:
+        """The turn as it is stored, with the failures that its holder counted, unless the endpoint was put right since."""
+        turn = self.turn if own is None else self.turn.with_health_of(own)
+        return turn if self.endpoint is None else turn.forgiven(self.endpoint.fresh_at)
+
 
 class Turns:
     """`together` runs the attempts of a wave."""
@@ -100,21 +105,17 @@ class Turns:
         while True:
             look = self._look(tenant, endpoint_id, held)
             now = self._clock.now_ms()
-            if own is None:
-                if look.turn.taken(now):
-                    if self._is_marked(look.turn, held):
-                        return "taken"
-                    continue
+            if own is None and (look.turn.taken(now) or look.turn.died(now)):
                 if look.turn.died(now):
                     own = self._taken_over(look, now, me)
-                    continue
-            elif look.turn.holder != me:
+                elif self._is_marked(look.turn, held):
+                    return "taken"
+                continue
+            if own is not None and look.turn.holder != me:
                 log.warning("the turn of webhook endpoint %s was taken by another worker: the lease had ended", endpoint_id)
                 return "lost"
             held = held or look.turn.wanted_held
-            turn = look.turn if own is None else look.turn.with_health_of(own)
-            if look.endpoint is not None:
-                turn = turn.forgiven(look.endpoint.fresh_at)
+            turn = look.with_health_of(own)
             outcome = self._ended(look, turn, now, started, first=own is None)
             if outcome == "done" and look.turn.wanted:
                 # The mark may be younger than the look at what is due: take it away, and look once more.

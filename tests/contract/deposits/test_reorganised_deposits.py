@@ -16,6 +16,7 @@ from chalicelib.domain.chain import Cursor, Transfer
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, WalletBalance
+from chalicelib.usecases.deposits.deposits import Scanned
 from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.wiring import services
 from tests.support.cuts import Died
@@ -255,7 +256,7 @@ def test_a_scan_that_slept_changes_nothing(shop: Shop, monkeypatch: pytest.Monke
     before = twice.record()
     watched = wired.store.get(Watched, realm="test", family="evm", address=wired.rules.storage_form("ethereum", invoice["address"]))
     assert watched is not None
-    wired.deposits("test").detect(network, coin, old, twice.log(invoice["address"], 1), watched, epoch)
+    wired.deposits("test").detect(network, coin, Scanned(old, epoch), twice.log(invoice["address"], 1), watched)
     assert twice.record() == before
     # And who has looked at the old block can not have the new one's payment credited.
     wired.deposits("test").confirm(network, twice.id, old.hash, twice.tip(), twice.epoch())
@@ -276,7 +277,7 @@ def test_an_epoch_that_is_over_changes_nothing(shop: Shop, monkeypatch: pytest.M
     assert watched is not None
     late = twice.log(invoice["address"], units)
     with pytest.raises(Conflict):
-        wired.deposits("test").detect(shop.realm_network(), shop.coin("usdt"), moved, late, watched, twice.epoch() - 1)
+        wired.deposits("test").detect(shop.realm_network(), shop.coin("usdt"), Scanned(moved, twice.epoch() - 1), late, watched)
     assert twice.record() == before
     twice.confirm()
     assert shop.available("usdt") == "1000"
@@ -298,7 +299,7 @@ def test_a_scan_that_comes_with_a_block_that_another_has_replaced(shop: Shop, mo
     watched = wired.store.get(Watched, realm="test", family="evm", address=place)
     assert watched is not None
     late = twice.log(invoice["address"], units)
-    wired.deposits("test").detect(shop.realm_network(), shop.coin("usdt"), old, late, watched, epoch)
+    wired.deposits("test").detect(shop.realm_network(), shop.coin("usdt"), Scanned(old, epoch), late, watched)
     assert twice.record() == before
     twice.confirm()
     assert (shop.available("usdt"), shop.status(invoice)) == ("1000", "completed")

@@ -14,7 +14,7 @@ from chalicelib.domain.chain import Block, Cursor, Transfer
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.money import parse_units
-from chalicelib.usecases.deposits.deposits import Deposits
+from chalicelib.usecases.deposits.deposits import Deposits, Scanned
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.wiring import services
 from tests.support.shop import ETHER, Shop, open_shop
@@ -176,7 +176,7 @@ def moved(shop: Shop, invoice: dict[str, Any], time: int) -> Deposit:
     block = Block(deposit.block_number + 1, f"0x{time:064x}", deposit.block_hash, time)
     transfer = Transfer(deposit.txid, deposit.position, None, sender, form, deposit.amount)
     deposits = Deposits(store, services().rules, services().clock)
-    deposits.detect(network, shop.coin("eth"), block, transfer, watched, cursor.epoch)
+    deposits.detect(network, shop.coin("eth"), Scanned(block, cursor.epoch), transfer, watched)
     found = store.get(Deposit, id=deposit.id)
     assert found is not None
     return found

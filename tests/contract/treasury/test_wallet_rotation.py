@@ -22,7 +22,7 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.wallets.lookup import wallet_at
-from chalicelib.usecases.wallets.service_wallets import Registered
+from chalicelib.usecases.wallets.service_wallets import Listed, Registered
 from chalicelib.wiring import services
 from infra import cli
 from tests.contract.payouts.test_renewed_payouts import STUCK, decide
@@ -73,7 +73,7 @@ def replaced(shop: Shop, role: Role = "hot", **more: Any) -> Registered:
     tenant = tenant_id(MerchantId(shop.stack.call("GET", "/v1/merchant", shop.stack.keys["admin_test"]).json["data"]["id"]), "test")
     network = services().catalogue("test").networks[shop.network]
     with in_realm("test"):
-        return services().wallets.register(tenant, network, role, by="a test", replace=True, **more)
+        return services().wallets.register(Listed(tenant), network, role, by="a test", replace=True, **more)
 
 
 def replace_hot(shop: Shop, **more: Any) -> str:
