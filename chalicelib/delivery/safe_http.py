@@ -12,7 +12,7 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -105,41 +105,46 @@ class SafeHttpSender:
 
     def _connect(self, parts: SplitResult, deadline: float) -> HTTPConnection:
         host, port = parts.hostname or "", parts.port or default_port(parts)
+        problem = "no connection"
+        for address in self._addresses(host, port, deadline):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            connection = self._connection(parts.scheme, host, address, port, deadline)
+            failure = self._failure(connection)
+            if failure is None:
+                return connection
+            connection.close()
+            problem = failure
+        raise _Failed(problem)
+
+    def _addresses(self, host: str, port: int, deadline: float) -> Sequence[str]:
+        """The addresses of the host that a connection may be made to. Raises _Failed where there is none."""
         try:
-            candidates = resolve.addresses(host, port, seconds=deadline - time.monotonic(), allow_private=self._allow_private)
+            return resolve.addresses(host, port, seconds=deadline - time.monotonic(), allow_private=self._allow_private)
         except resolve.NotAllowed:
             if self._allow_private:
                 raise _Failed("the host has a link-local or metadata address") from None
             raise _Failed("the host does not have a public address") from None
         except resolve.NotFound:
             raise _Failed("the host's name does not resolve") from None
-        problem = "no connection"
-        for address in candidates:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            connection = self._connection(parts.scheme, host, address, port, deadline)
-            try:
-                connection.connect()
-            except (ssl.SSLError, urllib3.exceptions.SSLError) as error:
-                connection.close()
-                problem = f"TLS failed ({_tls_reason(error)})"
-            except urllib3.exceptions.NewConnectionError:  # for urllib3 a kind of timeout, so it comes first
-                connection.close()
-                problem = "no connection: refused or unreachable"
-            except (TimeoutError, urllib3.exceptions.TimeoutError):
-                connection.close()
-                problem = "no connection in time"
-            except (OSError, urllib3.exceptions.HTTPError) as error:
-                connection.close()
-                problem = f"no connection ({type(error).__name__})"
-            except Exception as error:  # noqa: BLE001 - nothing that a receiver does is raised
-                connection.close()
-                self._tell_once(error)
-                problem = f"no connection ({type(error).__name__})"
-            else:
-                return connection
-        raise _Failed(problem)
+
+    def _failure(self, connection: HTTPConnection) -> str | None:
+        """Why there is no connection; None: there is one."""
+        try:
+            connection.connect()
+        except (ssl.SSLError, urllib3.exceptions.SSLError) as error:
+            return f"TLS failed ({_tls_reason(error)})"
+        except urllib3.exceptions.NewConnectionError:  # for urllib3 a kind of timeout, so it comes first
+            return "no connection: refused or unreachable"
+        except (TimeoutError, urllib3.exceptions.TimeoutError):
+            return "no connection in time"
+        except (OSError, urllib3.exceptions.HTTPError) as error:
+            return f"no connection ({type(error).__name__})"
+        except Exception as error:  # noqa: BLE001 - nothing that a receiver does is raised
+            self._tell_once(error)
+            return f"no connection ({type(error).__name__})"
+        return None
 
     def _connection(self, scheme: str, host: str, address: str, port: int, deadline: float) -> HTTPConnection:
         seconds = max(0.001, min(CONNECT_SECONDS, deadline - time.monotonic()))  # 0 would mean: do not wait at all

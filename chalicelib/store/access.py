@@ -21,7 +21,7 @@ import logging
 import random
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
@@ -87,31 +87,8 @@ class Access:
         extra = class_window(rate_class, realm)
         who = f"s{source_number(asked.client or '', now_ms)}_" if self._by_source else ""
         names = {w.name: _counter(w, now_ms, who) for w in (*_WINDOWS, *([extra] if extra else []))}
-        limits = {name: f"l_{name}" for name in names}
         values: Item = {":requests": _number(requests), ":now": _number(now_ms)}
-        if extra is not None:
-            limits[extra.name] = ":limit"
-            values[":limit"] = _number(extra.limit)
-        usable = [
-            "attribute_exists(pk)",
-            "attribute_not_exists(revoked_at)",
-            "(attribute_not_exists(expires_at) OR expires_at > :now)",
-        ]
-        room = [f"(attribute_not_exists({counter}) OR {counter} < {limits[name]})" for name, counter in names.items()]
-        fits = _fitting(asked, values)
-        request: dict[str, Any] = {
-            "TableName": self._table,
-            "Key": _place(key_hash),
-            "UpdateExpression": "ADD " + ", ".join(f"{counter} :requests" for counter in names.values()),
-            "ConditionExpression": " AND ".join(usable + fits + room),
-            "ExpressionAttributeValues": values,
-            "ReturnValues": "ALL_NEW",
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
-        reserved = {"level": asked.level, "realm": asked.realm, "permissions": asked.permission}
-        names_used = {f"#{name}": name for name, wanted in reserved.items() if wanted is not None}
-        if names_used:
-            request["ExpressionAttributeNames"] = names_used
+        request = self._counting(key_hash, names, extra, asked, values)
         thought = self._lists.get(key_hash, ())
         if asked.client is None or not may_come_from(thought, asked.client):
             thought = ()
@@ -138,6 +115,37 @@ class Access:
             self._tidy(key_hash, item, now_ms)
             return Admission(_key(item), _least(_usages(item, extra, now_ms, who)))
         raise Unavailable("the key is being changed by too many at once")
+
+    def _counting(
+        self, key_hash: str, names: Mapping[str, str], extra: Window | None, asked: Asked, values: Item
+    ) -> dict[str, Any]:
+        """The update that counts a request in the counters `names` (by window), on the condition that the key lets it in. Puts what
+        it compares with in `values`."""
+        limits = {name: f"l_{name}" for name in names}
+        if extra is not None:
+            limits[extra.name] = ":limit"
+            values[":limit"] = _number(extra.limit)
+        usable = [
+            "attribute_exists(pk)",
+            "attribute_not_exists(revoked_at)",
+            "(attribute_not_exists(expires_at) OR expires_at > :now)",
+        ]
+        room = [f"(attribute_not_exists({counter}) OR {counter} < {limits[name]})" for name, counter in names.items()]
+        fits = _fitting(asked, values)
+        request: dict[str, Any] = {
+            "TableName": self._table,
+            "Key": _place(key_hash),
+            "UpdateExpression": "ADD " + ", ".join(f"{counter} :requests" for counter in names.values()),
+            "ConditionExpression": " AND ".join(usable + fits + room),
+            "ExpressionAttributeValues": values,
+            "ReturnValues": "ALL_NEW",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        reserved = {"level": asked.level, "realm": asked.realm, "permissions": asked.permission}
+        names_used = {f"#{name}": name for name, wanted in reserved.items() if wanted is not None}
+        if names_used:
+            request["ExpressionAttributeNames"] = names_used
+        return request
 
     def weigh(self, key: ApiKey, weight: int, now_ms: int) -> Weighed:
         """Count a request that `admit` let in at `now_ms` as `weight` requests in the minute window of its live key, and never as

@@ -142,6 +142,16 @@ def _put_in(plan: _Plan, change: Change) -> None:
         case Close(work):
             obligation = models.work(*work_key(work))
             plan.delete(change, obligation, models.work.pk.exists())
+        case AtEpoch() | Still() | Absent():
+            _check_in(plan, change)
+        case Enforce(api_key):
+            plan.raw(change, *access.enforcing(models.table("tenants"), api_key))
+
+
+def _check_in(plan: _Plan, change: AtEpoch | Still | Absent) -> None:
+    """The items of a change that writes nothing: the others commit only while what it says is so."""
+    models = plan.models
+    match change:
         case AtEpoch(network, epoch):
             model: Any = models.of(Cursor)
             plan.check(change, model, key_of(Cursor, {"network": network}), model.f_epoch == epoch)
@@ -152,8 +162,6 @@ def _put_in(plan: _Plan, change: Change) -> None:
         case Absent(kind, key):
             absent = models.of(kind)
             plan.check(change, absent, key_of(kind, dict(key)), absent.pk.does_not_exist())
-        case Enforce(api_key):
-            plan.raw(change, *access.enforcing(models.table("tenants"), api_key))
 
 
 def _save(plan: _Plan, change: Change, record: Any) -> None:

@@ -35,6 +35,17 @@ _ICONS = {
 }
 
 
+_WORDS = {
+    "pending": ("Waiting for your payment", "Send {missing} {symbol} on {network}. This page follows by itself."),
+    "partial": ("{missing} {symbol} are missing", "A part has arrived. Send the rest to the same address."),
+    "confirming": ("Your payment has been seen", "The network is confirming it. You may close this page."),
+    "completed": ("Paid", "Thank you. The payment is complete."),
+    "expired": ("The time to pay is over", "Do not send anything any more. Ask the shop for a new invoice."),
+    "cancelled": ("Cancelled", "The shop has cancelled this invoice. Do not send anything any more."),
+}
+"""What the page says of an invoice by its status: the title, and what it means for the payer."""
+
+
 def page(root: str, invoice_id: str, shown: Mapping[str, Any], state: str, network: str, testnet: bool) -> str:
     """The page of an invoice below `root`. `shown` is its public record, `state` that record as text but for what every second
     changes, `network` the network's name."""
@@ -111,23 +122,11 @@ def _in_words(shown: Mapping[str, Any], network: str) -> tuple[str, list[str]]:
             "Do not send anything any more. What was sent in time still counts once it is seen.",
             *more,
         ]
-    match status:
-        case "pending":
-            return "Waiting for your payment", [
-                f"Send {shown['missing']} {symbol} on {network}. This page follows by itself.",
-                *more,
-            ]
-        case "partial":
-            return f"{shown['missing']} {symbol} are missing", ["A part has arrived. Send the rest to the same address.", *more]
-        case "confirming":
-            return "Your payment has been seen", ["The network is confirming it. You may close this page.", *more]
-        case "completed":
-            return "Paid", ["Thank you. The payment is complete.", *more]
-        case "expired":
-            return "The time to pay is over", ["Do not send anything any more. Ask the shop for a new invoice.", *more]
-        case "cancelled":
-            return "Cancelled", ["The shop has cancelled this invoice. Do not send anything any more.", *more]
-    return f"Status: {status}", ["The shop looks after this invoice by hand. Do not send anything any more.", *more]
+    if status not in _WORDS:
+        return f"Status: {status}", ["The shop looks after this invoice by hand. Do not send anything any more.", *more]
+    title, words = _WORDS[status]
+    said = {**shown, "network": network}
+    return title.format_map(said), [words.format_map(said), *more]
 
 
 def _described(shown: Mapping[str, Any]) -> str:

@@ -186,16 +186,8 @@ class SandboxChain:
             view, state = self.reads.tx_now(txid)
             place = state.place(view) if state is not None else None
             if state is None or place is None:
-                noted = self._mempool.decide(txid, outcome)
-                if noted is None:
-                    return "planned"
-                if outcome == "stick":
-                    if self._where(txid) is None:
-                        return "stuck"
-                    continue
-                self._mempool.submit(noted.tx)
-                if self._where(txid) is None:
-                    return "waiting"
+                if (unmined := self._settle_unmined(txid, outcome)) is not None:
+                    return unmined
                 continue
             if outcome != "stick" and place.success == (outcome == "confirm"):
                 missing = self.network.confirmations - (view.tip - place.number + 1)
@@ -210,6 +202,17 @@ class SandboxChain:
             if outcome == "stick":
                 return "stuck"
         raise Unavailable(f"{self.network.id} changes too quickly")
+
+    def _settle_unmined(self, txid: str, outcome: Outcome) -> State | None:
+        """Decide what becomes of a payment that is in no block; None: it came into one meanwhile."""
+        noted = self._mempool.decide(txid, outcome)
+        if noted is None:
+            return "planned"
+        if outcome != "stick":
+            self._mempool.submit(noted.tx)
+        if self._where(txid) is not None:
+            return None
+        return "stuck" if outcome == "stick" else "waiting"
 
     def _where(self, txid: str) -> int | None:
         view, state = self.reads.tx_now(txid)

@@ -87,36 +87,40 @@ def outputs_of(transactions: list[Any]) -> list[Transfer]:
     A coinbase's outputs are left out. They can not be spent for 100 blocks, and would be credited long before. What of them is ours
     is an alarm (`usecases/scanning/rewards.py`).
     """
-    transfers: list[Transfer] = []
-    add = transfers.append
     try:
-        for transaction in transactions:
-            txid = transaction["txid"]
-            if "coinbase" in transaction["vin"][0]:
-                continue
-            for output in transaction["vout"]:
-                value = output.get("value")
-                if not value:
-                    if value is None and not output.get("ismweb"):
-                        raise Garbled("an output has no amount")
-                    continue
-                script = output["scriptPubKey"]
-                if script["type"] not in _PAYABLE:
-                    continue
-                address = script.get("address") or script["addresses"][0]
-                # `units`, written out for the plain case: calls are what this loop would cost most.
-                if type(value) is float and 0.0 < value < 2.0**25:
-                    amount = round(value * COIN)
-                    if amount / COIN != value:
-                        amount = units(value)
-                elif value > 2**25 - 1:
-                    _log.error("ALARM %s moves more coins than an amount can be read of; it is left out", txid)
-                    continue
-                else:
-                    amount = units(value)
-                add(_make(Transfer, (txid, f"out:{output['n']}", None, "", address, amount)))
+        return _outputs(transactions)
     except (KeyError, TypeError, IndexError, AttributeError):
         raise Garbled("a transaction or an output lacks a field") from None
+
+
+def _outputs(transactions: list[Any]) -> list[Transfer]:
+    transfers: list[Transfer] = []
+    add = transfers.append
+    for transaction in transactions:
+        txid = transaction["txid"]
+        if "coinbase" in transaction["vin"][0]:
+            continue
+        for output in transaction["vout"]:
+            value = output.get("value")
+            if not value:
+                if value is None and not output.get("ismweb"):
+                    raise Garbled("an output has no amount")
+                continue
+            script = output["scriptPubKey"]
+            if script["type"] not in _PAYABLE:
+                continue
+            address = script.get("address") or script["addresses"][0]
+            # `units`, written out for the plain case: calls are what this loop would cost most.
+            if type(value) is float and 0.0 < value < 2.0**25:
+                amount = round(value * COIN)
+                if amount / COIN != value:
+                    amount = units(value)
+            elif value > 2**25 - 1:
+                _log.error("ALARM %s moves more coins than an amount can be read of; it is left out", txid)
+                continue
+            else:
+                amount = units(value)
+            add(_make(Transfer, (txid, f"out:{output['n']}", None, "", address, amount)))
     return transfers
 
 
