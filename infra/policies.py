@@ -249,13 +249,20 @@ DEMO_FUNCTIONS: dict[str, Rights] = {
 def policy(function: str, stage: str) -> dict[str, Any]:
     """The IAM policy of one function in one stage. Region and account stay open: a role reaches no further than its account."""
     rights, settings = {**FUNCTIONS, **DEMO_FUNCTIONS}[function], Settings(stage=stage)
-    statements = [
-        _allow(
-            "Logs",
-            ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),
-            [f"arn:aws:logs:*:*:log-group:/aws/lambda/{APP}-{stage}{name}:*" for name in rights.log_names],
-        )
-    ]
+    logs = _allow(
+        "Logs",
+        ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"),
+        [f"arn:aws:logs:*:*:log-group:/aws/lambda/{APP}-{stage}{name}:*" for name in rights.log_names],
+    )
+    statements = [logs, *_tables(rights, settings), *_messages(rights, settings)]
+    if function == "api":
+        statements += _uses_no_key(settings)
+    return {"Version": "2012-10-17", "Statement": [*statements, *_custody(rights, settings)]}
+
+
+def _tables(rights: Rights, settings: Settings) -> list[dict[str, Any]]:
+    """What a function may do with each table: everywhere, or with the keys of a few beginnings alone."""
+    statements = []
     for table, actions in rights.tables.items():
         arn = f"arn:aws:dynamodb:*:*:table/{settings.table(table)}"
         indexes = [f"{arn}/index/*"] if table in rights.lists else []
@@ -274,6 +281,12 @@ def policy(function: str, stage: str) -> dict[str, Any]:
                 }
             }
         )
+    return statements
+
+
+def _messages(rights: Rights, settings: Settings) -> list[dict[str, Any]]:
+    """The queues that a function sends to and is started by, and the ceilings that it raises."""
+    statements = []
     if rights.sends:
         statements.append(_allow("Sends", ("sqs:GetQueueUrl", "sqs:SendMessage"), [_queue(settings, q) for q in rights.sends]))
     if rights.raises:
@@ -285,8 +298,12 @@ def policy(function: str, stage: str) -> dict[str, Any]:
         # What Lambda's poller does in the function's name. Source: AWSLambdaSQSQueueExecutionRole.
         actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         statements.append(_allow("Consumes", actions, [_queue(settings, rights.consumes)]))
-    if function == "api":
-        statements += _uses_no_key(settings)
+    return statements
+
+
+def _custody(rights: Rights, settings: Settings) -> list[dict[str, Any]]:
+    """What a function may do with keys and secrets."""
+    statements = []
     if rights.seals:
         statements.append(_allow("SealsWalletKeys", ("kms:Encrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_wallet_keys(settings))
         statements.append(_allow("SealsWebhookSecrets", ("kms:Encrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_webhooks(settings))
@@ -298,7 +315,7 @@ def policy(function: str, stage: str) -> dict[str, Any]:
         statements.append(_allow("OpensSeed", ("kms:Decrypt",), ["arn:aws:kms:*:*:key/*"]) | _for(settings, "deposit-seed"))
     if rights.opens_webhooks:
         statements.append(_allow("OpensWebhookSecrets", ("kms:Decrypt",), ["arn:aws:kms:*:*:key/*"]) | _for_webhooks(settings))
-    return {"Version": "2012-10-17", "Statement": statements}
+    return statements
 
 
 def _makes_keys(settings: Settings) -> list[dict[str, Any]]:

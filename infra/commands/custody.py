@@ -9,9 +9,12 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from infra.commands.common import CanNot, Command, network_of, say, services
+
+if TYPE_CHECKING:
+    from chalicelib.wiring import Services
 
 ROLES = ("hot", "tokens_collector", "cold")
 KINDS = ("Wallet", "RetiredWallet", "Watched", "EncryptedKey")
@@ -88,42 +91,60 @@ def wallet_keys(args: argparse.Namespace) -> int:
     import boto3
 
     from chalicelib.custody.native import STAGE_TAG, WALLET_TAG, differences, renew_policy
-    from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet
 
     wired = services()
-    used: dict[str, Any] = {}
-    everyone: list[Wallet | RetiredWallet] = [*wired.store.every(Wallet), *wired.store.every(RetiredWallet)]
-    for wallet in everyone:
-        if wallet.custody == "kms":
-            used.setdefault(wallet.key.rsplit("/", 1)[-1], []).append(f"{wallet.network} {wallet.role} {wallet.address}")
+    used = _wallets_by_key(wired)
     kms = boto3.client("kms")
-    named: dict[str, list[str]] = {}
     first = wired.settings.wallet_aliases.removesuffix("*")
-    for some in kms.get_paginator("list_aliases").paginate():
-        for alias in some["Aliases"]:
-            if alias["AliasName"].startswith(first) and "TargetKeyId" in alias:
-                named.setdefault(alias["TargetKeyId"], []).append(alias["AliasName"])
+    named = _names_by_key(kms, first)
     found = []
-    for page in kms.get_paginator("list_keys").paginate():
-        for key in page["Keys"]:
-            tags = {tag["TagKey"]: tag["TagValue"] for tag in kms.list_resource_tags(KeyId=key["KeyId"])["Tags"]}
-            names = named.get(key["KeyId"], [])
-            if tags.get(STAGE_TAG) == args.stage or names:
-                made_for = tags.get(WALLET_TAG, "")
-                if args.renew and key["KeyId"] in used and renew_policy(kms, wired.settings, key["KeyId"]):
-                    print(f"the key {key['KeyId']} has today's policy now", file=sys.stderr)
-                differs = differences(kms, wired.settings, key["KeyId"], made_for)
-                # A key is named after what it was made for.
-                meant = f"{first}{made_for.replace(':', '-')}-"
-                differs += [f"name {name}" for name in names if not name.removeprefix(meant).isdigit()]
-                wallets = used.get(key["KeyId"])
-                found.append({"key": key["KeyId"], "made_for": made_for or None, "wallets": wallets, "differs": differs})
+    for key_id in _all_keys(kms):
+        tags = {tag["TagKey"]: tag["TagValue"] for tag in kms.list_resource_tags(KeyId=key_id)["Tags"]}
+        names = named.get(key_id, [])
+        if tags.get(STAGE_TAG) != args.stage and not names:
+            continue
+        made_for = tags.get(WALLET_TAG, "")
+        if args.renew and key_id in used and renew_policy(kms, wired.settings, key_id):
+            print(f"the key {key_id} has today's policy now", file=sys.stderr)
+        differs = differences(kms, wired.settings, key_id, made_for)
+        # A key is named after what it was made for.
+        meant = f"{first}{made_for.replace(':', '-')}-"
+        differs += [f"name {name}" for name in names if not name.removeprefix(meant).isdigit()]
+        found.append({"key": key_id, "made_for": made_for or None, "wallets": used.get(key_id), "differs": differs})
     for name in wired.settings.keys:
         own = wired.settings.key_alias(name)
         if kms.list_grants(KeyId=kms.describe_key(KeyId=own)["KeyMetadata"]["Arn"])["Grants"]:
             found.append({"key": own, "made_for": None, "wallets": None, "differs": ["grants"]})
     say(found)
     return 1 if any(entry["differs"] for entry in found) else 0
+
+
+def _wallets_by_key(wired: Services) -> dict[str, list[str]]:
+    """The wallets, retired ones too, that each key in KMS signs for, by its id."""
+    from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet
+
+    used: dict[str, list[str]] = {}
+    everyone: list[Wallet | RetiredWallet] = [*wired.store.every(Wallet), *wired.store.every(RetiredWallet)]
+    for wallet in everyone:
+        if wallet.custody == "kms":
+            used.setdefault(wallet.key.rsplit("/", 1)[-1], []).append(f"{wallet.network} {wallet.role} {wallet.address}")
+    return used
+
+
+def _names_by_key(kms: Any, first: str) -> dict[str, list[str]]:
+    """The aliases that begin with `first`, by the id of the key that they name."""
+    named: dict[str, list[str]] = {}
+    for page in kms.get_paginator("list_aliases").paginate():
+        for alias in page["Aliases"]:
+            if alias["AliasName"].startswith(first) and "TargetKeyId" in alias:
+                named.setdefault(alias["TargetKeyId"], []).append(alias["AliasName"])
+    return named
+
+
+def _all_keys(kms: Any) -> Iterator[str]:
+    for page in kms.get_paginator("list_keys").paginate():
+        for key in page["Keys"]:
+            yield key["KeyId"]
 
 
 def wallet_backup(args: argparse.Namespace) -> int:

@@ -63,15 +63,8 @@ def after_restore(args: argparse.Namespace) -> int:
                     f"{network.slug}: addresses given out after that second are not watched: "
                     f"restore --realm {args.realm} --network {network.slug} --merchant …"
                 )
-                continue
-            if pays_from_coins(network):
-                if network.slug not in args.by_hand:
-                    left.append(f"{network.slug}: a network of coins: put it right by hand, then say --by-hand {network.slug}")
-                continue
-            left += [
-                f"{network.slug}: {line}"
-                for line in _traced(wired, network, since, from_blocks.get(network.slug), args.book_unmatched)
-            ]
+            else:
+                left += _put_right(args, wired, network, since, from_blocks.get(network.slug))
     if args.done and not left:
         at = wired.reconciliations.order(args.realm, None).at
         left += [
@@ -80,14 +73,23 @@ def after_restore(args: argparse.Namespace) -> int:
         ]  # fmt: skip
     for line in left:
         print(line)
-    if left:
-        return 1
-    if not args.done:
+    if args.done and not left:
+        wired.switches.end_restore(args.realm)
+        print(f"{args.realm}: the restore is over. Enable the functions, look, then: resume-payments --realm {args.realm}")
+    elif not left:
         print("nothing is left: run it with --done")
-        return 0
-    wired.switches.end_restore(args.realm)
-    print(f"{args.realm}: the restore is over. Enable the functions, look, then: resume-payments --realm {args.realm}")
-    return 0
+    return 1 if left else 0
+
+
+def _put_right(args: argparse.Namespace, wired: Services, network: Network, since: int, from_block: int | None) -> list[str]:
+    """What is left to do on one network, after what this command can do there."""
+    from chalicelib.usecases.wallets.utxos import pays_from_coins
+
+    if not pays_from_coins(network):
+        return [f"{network.slug}: {line}" for line in _traced(wired, network, since, from_block, args.book_unmatched)]
+    if network.slug in args.by_hand:
+        return []
+    return [f"{network.slug}: a network of coins: put it right by hand, then say --by-hand {network.slug}"]
 
 
 def _begin(text: str) -> tuple[str, int]:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow, localcontext
 from functools import wraps
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from moto.dynamodb import models
 from moto.dynamodb.exceptions import (
@@ -99,6 +99,21 @@ def rows_of(table: Table) -> Rows:
     return cast(Rows, table.items)
 
 
+class _Query(NamedTuple):
+    """The arguments of moto's `Table.query`, in its order: that is how moto calls it."""
+
+    hash_key: DynamoType
+    range_comparison: str | None
+    range_objs: list[DynamoType]
+    limit: int | None
+    exclusive_start_key: dict[str, Any] | None
+    scan_index_forward: bool
+    projection_expressions: list[list[str]] | None
+    index_name: str | None = None
+    consistent_read: bool = False
+    filter_expression: Any = None
+
+
 def queries_cost_their_page() -> None:
     """moto's query looks at every item of the table, and copies what it returns deeply. This one walks the sorted keys of its
     partition. It also answers LastEvaluatedKey whenever it stopped at Limit, as DynamoDB does, even where nothing follows.
@@ -107,44 +122,37 @@ def queries_cost_their_page() -> None:
     original = Table.query
 
     @wraps(original)
-    def query(
-        self: Table, hash_key: DynamoType, range_comparison: str | None, range_objs: list[DynamoType], limit: int | None,
-        exclusive_start_key: dict[str, Any] | None, scan_index_forward: bool, projection_expressions: list[list[str]] | None,
-        index_name: str | None = None, consistent_read: bool = False, filter_expression: Any = None, **others: Any,
-    ) -> tuple[list[Item], int, dict[str, Any] | None]:  # fmt: skip
-        rows = rows_of(self)
+    def query(self: Table, *asked: Any, **others: Any) -> tuple[list[Item], int, dict[str, Any] | None]:
+        rows, query = rows_of(self), _Query(*asked)
         old_style = others.keys() - {"hash_key_conditions", "range_key_conditions"}
-        if old_style or (index_name is not None and not rows.serves(index_name)):
-            return original(
-                self, hash_key, range_comparison, range_objs, limit, exclusive_start_key, scan_index_forward,  # type: ignore[arg-type]
-                projection_expressions, index_name, consistent_read, filter_expression, **others,
-            )  # fmt: skip
-        if consistent_read and index_name is not None:
+        if old_style or (query.index_name is not None and not rows.serves(query.index_name)):
+            return original(self, *asked, **others)
+        if query.consistent_read and query.index_name is not None:
             raise MockValidationException("Consistent reads are not supported on global secondary indexes")
         try:
             page, stopped = rows.select(
-                index_name,
-                hash_key,
-                range_comparison,
-                range_objs,
-                start=exclusive_start_key,
-                forward=scan_index_forward,
-                limit=limit,
+                query.index_name,
+                query.hash_key,
+                query.range_comparison,
+                query.range_objs,
+                start=query.exclusive_start_key,
+                forward=query.scan_index_forward,
+                limit=query.limit,
             )
         except TypeError:
             raise MockValidationException(
                 "One or more parameter values were invalid: Condition parameter type does not match schema type"
             ) from None
-        last_key = self._get_last_evaluated_key(page[-1], index_name) if stopped else None
+        last_key = self._get_last_evaluated_key(page[-1], query.index_name) if stopped else None
         results = page
-        if index_name is not None:
-            index, keys = self.get_index(index_name), rows.keys_only(index_name)
+        if query.index_name is not None:
+            index, keys = self.get_index(query.index_name), rows.keys_only(query.index_name)
             # A count of ten thousand keys goes through here: moto's own way takes twenty times as long for keys alone.
             results = [index.project(item) if keys is None else _of_keys(item, keys) for item in results]
-        if filter_expression is not None:
-            results = [item for item in results if filter_expression.expr(item)]
-        if projection_expressions:
-            results = [item.project(projection_expressions) for item in results]
+        if query.filter_expression is not None:
+            results = [item for item in results if query.filter_expression.expr(item)]
+        if query.projection_expressions:
+            results = [item.project(query.projection_expressions) for item in results]
         return results, len(page), last_key
 
     Table.query = query  # type: ignore[method-assign, assignment]

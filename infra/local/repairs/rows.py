@@ -45,6 +45,32 @@ def _first(key: Key) -> Any:
     return key[0]
 
 
+def _begin(keys: list[Key], value: Any) -> int:
+    return 0
+
+
+def _below(keys: list[Key], value: Any) -> int:
+    return bisect_left(keys, value, key=_first)
+
+
+def _upto(keys: list[Key], value: Any) -> int:
+    return bisect_right(keys, value, key=_first)
+
+
+def _end(keys: list[Key], value: Any) -> int:
+    return len(keys)
+
+
+_BOUNDS = {
+    **dict.fromkeys(("=", "EQ"), (_below, _upto)),
+    **dict.fromkeys(("<", "LT"), (_begin, _below)),
+    **dict.fromkeys(("<=", "LE"), (_begin, _upto)),
+    **dict.fromkeys((">", "GT"), (_upto, _end)),
+    **dict.fromkeys((">=", "GE"), (_below, _end)),
+}
+"""The first and the past-the-last place of the keys that fit a comparison with one value."""
+
+
 class Ordered:
     """Items of one hash key, of the table or of an index, in the order of their range keys."""
 
@@ -70,25 +96,18 @@ class Ordered:
 
     def span(self, comparison: str | None, values: list[Any]) -> tuple[int, int]:
         """First and past-the-last place of the keys whose range key fits a key condition."""
-        keys, end = self.keys, len(self.keys)
+        keys = self.keys
         match comparison, values:
             case None, _:
-                return 0, end
-            case "=" | "EQ", [value]:
-                return bisect_left(keys, value, key=_first), bisect_right(keys, value, key=_first)
-            case "<" | "LT", [value]:
-                return 0, bisect_left(keys, value, key=_first)
-            case "<=" | "LE", [value]:
-                return 0, bisect_right(keys, value, key=_first)
-            case ">" | "GT", [value]:
-                return bisect_right(keys, value, key=_first), end
-            case ">=" | "GE", [value]:
-                return bisect_left(keys, value, key=_first), end
+                return 0, len(keys)
             case "BETWEEN", [low, high]:
                 return bisect_left(keys, low, key=_first), bisect_right(keys, high, key=_first)
             case "BEGINS_WITH", [prefix]:
                 start = bisect_left(keys, prefix, key=_first)
                 return start, bisect_left(keys, True, lo=start, key=lambda key: not key[0].startswith(prefix))
+            case str(), [value] if comparison in _BOUNDS:
+                first, past = _BOUNDS[comparison]
+                return first(keys, value), past(keys, value)
         raise MockValidationException(f"Unsupported key condition: {comparison} with {len(values)} values")
 
 

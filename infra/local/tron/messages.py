@@ -7,6 +7,7 @@ bytes in hexadecimal without 0x, addresses with 41 in front or, where `visible`,
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -194,30 +195,39 @@ def from_json(of: str, shown: Any, visible: bool) -> Message:
 
 
 def _read(field: Field, value: Any, visible: bool) -> Any:
-    match field.kind:
-        case "int":
-            if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
-                raise Malformed(f"{field.name} is not a 64 bit integer")
-            return value
-        case "bool":
-            if not isinstance(value, bool):
-                raise Malformed(f"{field.name} is not true or false")
-            return value
-        case "enum":
-            return CODEC.enum(field.of, value)
-        case "text":
-            return str(value)
-        case "address":
-            return read_address(value, visible)
-        case "bytes":
-            return read_address(value, visible=False)
-        case "any":
-            if not isinstance(value, dict) or set(value) != {"type_url", "value"}:
-                raise Malformed("parameter is not {type_url, value}")
-            url = str(value["type_url"])
-            return {"type_url": url, "value": from_json(url.removeprefix(TYPE_URL), value["value"], visible)}
-        case _:
-            return from_json(field.of, value, visible)
+    reader = _READERS.get(field.kind)
+    return from_json(field.of, value, visible) if reader is None else reader(field, value, visible)
+
+
+def _read_int(field: Field, value: Any, visible: bool) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
+        raise Malformed(f"{field.name} is not a 64 bit integer")
+    return value
+
+
+def _read_bool(field: Field, value: Any, visible: bool) -> bool:
+    if not isinstance(value, bool):
+        raise Malformed(f"{field.name} is not true or false")
+    return value
+
+
+def _read_any(field: Field, value: Any, visible: bool) -> Message:
+    if not isinstance(value, dict) or set(value) != {"type_url", "value"}:
+        raise Malformed("parameter is not {type_url, value}")
+    url = str(value["type_url"])
+    return {"type_url": url, "value": from_json(url.removeprefix(TYPE_URL), value["value"], visible)}
+
+
+_READERS: dict[str, Callable[[Field, Any, bool], Any]] = {
+    "int": _read_int,
+    "bool": _read_bool,
+    "enum": lambda field, value, visible: CODEC.enum(field.of, value),
+    "text": lambda field, value, visible: str(value),
+    "address": lambda field, value, visible: read_address(value, visible),
+    "bytes": lambda field, value, visible: read_address(value, visible=False),
+    "any": _read_any,
+}
+"""How a field's value is read, by its kind; a message of its own is none of these."""
 
 
 def transaction_json(signed: Signed, visible: bool, result: str = "") -> dict[str, Any]:

@@ -123,7 +123,10 @@ def call(state: State, contract: Token | Passer, caller: bytes, data: bytes, val
         return _pass_on(state, contract, arguments[0][-20:], value) if signature == "pay(address)" else revert()
     if value or not signature or signature == "pay(address)":
         return revert()
-    me = caller[-20:]
+    return _run(state, contract, caller[-20:], signature, arguments)
+
+
+def _run(state: State, contract: Token, me: bytes, signature: str, arguments: list[bytes]) -> Called:
     match signature:
         case "transfer(address,uint256)":
             return _transfer(state, contract, me, arguments[0][-20:], int.from_bytes(arguments[1]))
