@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from chalicelib.domain.ids import NetworkId, TenantId
+from chalicelib.domain.versions import next_version
 
 
 class Transfer(NamedTuple):
@@ -148,14 +149,13 @@ class Cursor:
         number = max(int(each) for each in hashes)
         recent = {each: hash_ for each, hash_ in {**self.recent, **hashes}.items() if int(each) >= number - keep}
         return replace(
-            self,
+            next_version(self),
             number=number,
             hash=hashes[str(number)],
             block_time=time,
             tip=max(tip, number),
             updated_at=now_ms,
             recent=recent,
-            version=self.version + 1,
         )
 
     def noted(self, first: int) -> Cursor:

@@ -18,6 +18,7 @@ from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId
 from chalicelib.domain.money import Amount
+from chalicelib.domain.versions import next_version
 
 OUTSIDE = "outside"
 BURNT = "burnt"
@@ -114,11 +115,10 @@ class Balance:
             return change.get((merchant(self.tenant, name), self.asset), 0)
 
         return replace(
-            self,
+            next_version(self),
             available=self.available + purse("available"),
             frozen=self.frozen + purse("frozen"),
             held=self.held + purse("held"),
-            version=self.version + 1,
         )
 
 

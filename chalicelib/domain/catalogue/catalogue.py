@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, Realm, asset_id, network_id, network_parts
+from chalicelib.domain.versions import next_version
 
 Family = Literal["evm", "utxo", "tron"]
 NetworkStatus = Literal["active", "inactive"]
@@ -183,7 +184,7 @@ def corrected(network: Network) -> Network | None:
     if _FORMER_BLOCK_TIMES.get(network.slug) != network.block_time:
         return None
     (today,) = (row[6] for row in _NETWORKS if row[0] == network.slug)
-    return replace(network, block_time=today, version=network.version + 1)
+    return replace(next_version(network), block_time=today)
 
 
 def default_coins(realm: Realm) -> list[Coin]:

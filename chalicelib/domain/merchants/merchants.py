@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from chalicelib.domain.ids import MerchantId, Realm, TenantId, tenant_id
+from chalicelib.domain.versions import next_version
 
 Level = Literal["client", "admin"]
 
@@ -91,4 +92,4 @@ class Tally:
 
     def plus(self, change: int) -> Tally:
         """After `change` more (less, where it is negative)."""
-        return replace(self, count=max(0, self.count + change), version=self.version + 1)
+        return replace(next_version(self), count=max(0, self.count + change))

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.versions import next_version
 
 POSITION = "balance:"
 """How the position of a deposit begins that was booked from a balance; the block's number follows, then the address."""
@@ -33,7 +34,7 @@ class BalanceBooking:
         safe = [number for number in known if number < block_number - depth]
         earlier = {str(number): id_ for number, id_ in known.items() if number not in safe or number == max(safe)}
         earlier.pop(str(block_number), None)
-        return replace(self, block_number=block_number, deposit=deposit, earlier=earlier, version=self.version + 1)
+        return replace(next_version(self), block_number=block_number, deposit=deposit, earlier=earlier)
 
     def at_or_above(self, block_number: int) -> dict[int, str]:
         """The deposits that were booked as of this block or a later one, by block."""

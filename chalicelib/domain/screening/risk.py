@@ -13,6 +13,7 @@ from statistics import median_low
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.limits import DAY_MS, booked, used
 
 HOUR_MS = 3600 * 1000
@@ -113,10 +114,9 @@ class PaymentHistory:
         """The next version, with a payment that begins `now`, to an address that is `new` or not, or one of this service."""
         if service:
             return replace(
-                self,
+                next_version(self),
                 fresh=booked(self.fresh, now, 1, DAY_MS),
                 fresh_units=booked(self.fresh_units, now, units, DAY_MS),
-                version=self.version + 1,
             )
         today = now // DAY_MS
         days = {number: (many, total) for number, many, total in self.days}
@@ -124,14 +124,13 @@ class PaymentHistory:
         days[today] = (many + new, total + (units if new else 0))
         kept = sorted((number, *entry) for number, entry in days.items())[-MOST_DAYS:]
         return replace(
-            self,
+            next_version(self),
             count=self.count + 1,
             largest=max(self.largest, units),
             latest=(*self.latest, units)[-MOST_AMOUNTS:],
             fresh=booked(self.fresh, now, 1, DAY_MS) if new else self.fresh,
             fresh_units=booked(self.fresh_units, now, units, DAY_MS) if new else self.fresh_units,
             days=tuple(kept),
-            version=self.version + 1,
         )
 
 
@@ -195,13 +194,13 @@ class Payees:
         after = replace(payee, first=payee.first or now, last=now, count=payee.count + 1, latest=latest)
         after = replace(after if asset is None else after.paid(asset, units, now), grown=now if grown else payee.grown)
         others = tuple(payee for payee in self.known if payee.address != address)
-        return replace(self, known=(*others, after), version=self.version + 1)
+        return replace(next_version(self), known=(*others, after))
 
     def with_trusted(self, address: str) -> Payees | None:
         """The next version, with an address that is whitelisted; None where nothing changes."""
         if self.find(address) is not None or len(self.known) >= MOST_ALIKE:
             return None
-        return replace(self, known=(*self.known, Payee(address)), version=self.version + 1)
+        return replace(next_version(self), known=(*self.known, Payee(address)))
 
 
 def mark_of(address: str) -> str:

@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 from chalicelib.domain.ids import TenantId, derived_id
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, EventRecord, WebhookEndpoint
 from chalicelib.domain.work import HELD, Work, held_order, lane_of, time_order
 
@@ -102,7 +103,7 @@ class Delivery:
         `jitter` (0 to 1) is by how much the next wait is longer; `wait` in seconds is what the receiver asked for at least. `gone`:
         the endpoint, as it is still, wants no more. `unasked`: no message will ask for the next attempt.
         """
-        told = replace(self, attempts=(*self.attempts, attempt), held=False, unasked=False, version=self.version + 1)
+        told = replace(next_version(self), attempts=(*self.attempts, attempt), held=False, unasked=False)
         if attempt.succeeded:
             return replace(told, status="delivered", finished_at=now)
         if gone:
@@ -115,14 +116,14 @@ class Delivery:
 
     def hurried(self, now: int) -> Delivery:
         """Due at once instead of when its turn would have come."""
-        return replace(self, due_at=min(self.due_at, now), unasked=False, version=self.version + 1)
+        return replace(next_version(self), due_at=min(self.due_at, now), unasked=False)
 
     def put_aside(self) -> Delivery:
         """Held until its endpoint goes on."""
-        return replace(self, held=True, version=self.version + 1)
+        return replace(next_version(self), held=True)
 
     def cancelled(self, reason: str, now: int) -> Delivery:
-        return replace(self, status="cancelled", reason=reason, held=False, finished_at=now, version=self.version + 1)
+        return replace(next_version(self), status="cancelled", reason=reason, held=False, finished_at=now)
 
 
 def delivery_for(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "") -> Delivery:

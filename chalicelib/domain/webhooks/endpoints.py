@@ -13,6 +13,7 @@ from secrets import token_bytes
 from typing import Any, Literal
 
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.events import Event
 
 EndpointStatus = Literal["active", "paused", "disabled"]
@@ -92,9 +93,7 @@ class WebhookEndpoint:
         return self.wants(event.name) and event.object_id != self.id
 
     def disabled(self, reason: str, at: int) -> WebhookEndpoint:
-        return replace(
-            self, enabled=False, paused=False, disabled_reason=reason, disabled_at=at, failing_since=None, version=self.version + 1
-        )
+        return replace(next_version(self), enabled=False, paused=False, disabled_reason=reason, disabled_at=at, failing_since=None)
 
     def unheld(self, now: int) -> WebhookEndpoint:
         """Going on, or at its end: what was put aside for it is waited for no more. Each time has its own; the version stays."""
@@ -122,11 +121,10 @@ class WebhookEndpoint:
     def rotated(self, secret: str, now: int, overlap: int) -> WebhookEndpoint:
         """With a new secret from `now` on; the one of before signs beside it for `overlap` seconds. Both sealed, or neither."""
         return replace(
-            self,
+            next_version(self),
             secret=secret,
             previous_secret=self.secret if overlap > 0 else None,
             previous_until=now + overlap * 1000 if overlap > 0 else None,
-            version=self.version + 1,
         )
 
 

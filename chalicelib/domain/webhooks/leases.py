@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS
 from chalicelib.domain.work import LANES
 
@@ -63,10 +64,10 @@ class Turn:
         return not self.taken(now) and bool(self.hand)
 
     def marked(self, held: bool) -> Turn:
-        return replace(self, wanted=True, wanted_held=self.wanted_held or held, version=self.version + 1)
+        return replace(next_version(self), wanted=True, wanted_held=self.wanted_held or held)
 
     def unmarked(self) -> Turn:
-        return replace(self, wanted=False, wanted_held=False, version=self.version + 1)
+        return replace(next_version(self), wanted=False, wanted_held=False)
 
     def with_wave(self, hand: tuple[str, ...], now: int, holder: str) -> Turn:
         """Taken, or kept, by `holder` for another wave."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from chalicelib.domain.ids import TenantId, first_id
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint
 from chalicelib.domain.work import Work, lane_of, time_order
@@ -62,13 +63,13 @@ class RedeliveryJob:
     def past(self, page: Seen, last: bool, now: int) -> RedeliveryJob:
         """After a page was done; `last`: there is none behind it. One that was cancelled meanwhile stays so."""
         told = replace(
-            self, after=page.after or self.after, looked=self.looked + page.looked, made=self.made + page.made,
-            skipped=self.skipped + page.skipped, touched_at=now, version=self.version + 1,
+            next_version(self), after=page.after or self.after, looked=self.looked + page.looked, made=self.made + page.made,
+            skipped=self.skipped + page.skipped, touched_at=now,
         )  # fmt: skip
         return replace(told, status="done", finished_at=now) if last and self.status == "running" else told
 
     def cancelled(self, reason: str, now: int) -> RedeliveryJob:
-        return replace(self, status="cancelled", reason=reason, finished_at=now, version=self.version + 1)
+        return replace(next_version(self), status="cancelled", reason=reason, finished_at=now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def latest_after(before: LatestRedelivery | None, job: RedeliveryJob) -> LatestR
     if before is None:
         return LatestRedelivery(job.tenant, job.endpoint_id, job.id, job.ttl, (job.created_at,))
     begun = (*before.begun, job.created_at)[-MOST_JOBS:]
-    return replace(before, job_id=job.id, ttl=job.ttl, begun=begun, version=before.version + 1)
+    return replace(next_version(before), job_id=job.id, ttl=job.ttl, begun=begun)
 
 
 def redelivery_work(job: RedeliveryJob) -> Work:
@@ -134,7 +135,7 @@ def made_again(
     """Another delivery of what has ended, and `first` as it is then. `again` names it; `job` is the job that wants it."""
     new = fresh(event, endpoint, now, again, job)
     new = replace(new, earlier_id=first.again_id or first.id)
-    return new, replace(first, again_id=new.id, version=first.version + 1)
+    return new, replace(next_version(first), again_id=new.id)
 
 
 def fresh(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "", job: str | None = None) -> Delivery:

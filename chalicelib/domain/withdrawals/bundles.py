@@ -15,6 +15,7 @@ from typing import Literal
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.transactions.utxo_attempts import Attempts
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.domain.work import Work, time_order
 
@@ -106,7 +107,7 @@ class Bundle(Attempts[Built]):
 
     def next(self, now: int) -> Bundle:
         """To be saved."""
-        return replace(self, updated_at=now, version=self.version + 1)
+        return replace(next_version(self), updated_at=now)
 
     def change_among(self, outputs: Iterable[tuple[str, int]], wallet: str) -> tuple[str | None, int]:
         """Position and amount of the change among the outputs (address, units) of a transaction, addresses spelled as ours are.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 
 from chalicelib.domain.ids import NetworkId, TenantId
+from chalicelib.domain.versions import next_version
 
 DAY_MS = 24 * 3_600_000
 MICROS = 10**6
@@ -53,7 +54,7 @@ class FeesBorne:
             earlier, there = before.earlier + before.of_day, 0
         counted = Borne(day, micros, earlier)
         total = (self.micros if self.day == day else 0) - there + counted.of_day
-        return replace(self, day=day, micros=max(0, total), version=self.version + 1), counted
+        return replace(next_version(self), day=day, micros=max(0, total)), counted
 
     def over(self, usd: int) -> bool:
         """Whether that is more than a budget in US dollars."""

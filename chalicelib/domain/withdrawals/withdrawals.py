@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
 from chalicelib.domain.screening.risk import Assessment
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.approvals import Approval
 from chalicelib.domain.withdrawals.fee_budget import Borne
 
@@ -237,10 +238,10 @@ class NonceCounter:
 
     def caught_up(self, used: int) -> NonceCounter:
         """To be saved, where `used` nonces of the wallet are used for good and fewer were allotted."""
-        return replace(self, next=used, foreign=(*self.foreign, (self.next, used - 1)), version=self.version + 1)
+        return replace(next_version(self), next=used, foreign=(*self.foreign, (self.next, used - 1)))
 
     def without(self, nonce: int) -> NonceCounter:
         """To be saved, where nothing was signed for `nonce`, and it is not to be used: the last one is given again."""
         if nonce + 1 == self.next:
-            return replace(self, next=nonce, version=self.version + 1)
-        return replace(self, foreign=(*self.foreign, (nonce, nonce)), version=self.version + 1)
+            return replace(next_version(self), next=nonce)
+        return replace(next_version(self), foreign=(*self.foreign, (nonce, nonce)))

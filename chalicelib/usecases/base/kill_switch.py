@@ -16,6 +16,7 @@ from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.kill_switch import PaymentSwitch
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Absent, Change, Save, Still
@@ -107,9 +108,13 @@ class Switches:
                 now = self._clock.now_ms()
             since = before.stopped_at if before.stopped else now
             after = replace(
-                before, stopped=stop, reason=reason, changed_at=now, changed_by=by, stopped_at=since if stop else None,
-                version=before.version + 1,
-            )  # fmt: skip
+                next_version(before),
+                stopped=stop,
+                reason=reason,
+                changed_at=now,
+                changed_by=by,
+                stopped_at=since if stop else None,
+            )
             self._store.commit([Save(after)])
             if stop:
                 log.error("ALARM %s: outgoing payments are stopped by %s: %s", realm, by, reason or "no reason given")
@@ -130,8 +135,8 @@ class Switches:
             with in_realm(realm):
                 now = self._clock.now_ms()
             after = replace(
-                before, stopped=True, reason=PUT_BACK, changed_at=now, changed_by="operator", put_back=now,
-                stopped_at=before.stopped_at if before.stopped else now, version=before.version + 1,
+                next_version(before), stopped=True, reason=PUT_BACK, changed_at=now, changed_by="operator", put_back=now,
+                stopped_at=before.stopped_at if before.stopped else now,
             )  # fmt: skip
             self._store.commit([Save(after)])
             log.error("ALARM %s: the tables were put back to an earlier second: nothing is signed, sent or credited", realm)
@@ -145,6 +150,6 @@ class Switches:
         def decide() -> None:
             before = self.state(realm)
             if before.put_back is not None:
-                self._store.commit([Save(replace(before, put_back=None, version=before.version + 1))])
+                self._store.commit([Save(replace(next_version(before), put_back=None))])
 
         until_settled(decide)

@@ -36,6 +36,7 @@ from chalicelib.domain.deposits.sums import fits, posted_sums, seen_sums
 from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
@@ -269,7 +270,7 @@ class Deposits:
             if invoice is not None and not deposit.set_aside:
                 changes += changed(invoice, paid(news, invoice, None, deposit, views, tip))
             if balance is not None and not deposit.set_aside:
-                changes.append(Save(replace(balance, pending=balance.pending + deposit.amount, version=balance.version + 1)))
+                changes.append(Save(replace(next_version(balance), pending=balance.pending + deposit.amount)))
         beside = self._book.beside(network, deposit, pending=deposit.amount)
         if deposit.set_aside:
             beside = self._book.beside(network, deposit, aside=1)
@@ -299,7 +300,7 @@ class Deposits:
                 return
             if replace(before, flags=flags).suspect and before.tenant is not None and not before.below_minimum:
                 flags = (*flags, HELD)
-            after = replace(before, status="confirmed", confirmed_at=now, flags=flags, version=before.version + 1)
+            after = replace(next_version(before), status="confirmed", confirmed_at=now, flags=flags)
             place, owner = self._book.place(network, after), self._book.owner(after)
             entry = ledger.deposit_credited(after.id, after.round, now, place, owner, Amount(after.asset, after.amount))
             held, small = after.amount if after.held else 0, after.amount if after.small else 0
@@ -324,7 +325,7 @@ class Deposits:
     def _confirm_aside(self, network: Network, before: Deposit, flags: tuple[str, ...], tip: int, epoch: int, now: int) -> None:
         """It has its confirmations and is set aside, before or now: nothing is posted, and nothing waits for it any more."""
         news = News(now)
-        after = replace(before, status="confirmed", confirmed_at=now, flags=flags, version=before.version + 1)
+        after = replace(next_version(before), status="confirmed", confirmed_at=now, flags=flags)
         changes: list[Change] = [Close(deposit_work(before)), AtEpoch(network.id, epoch)]
         if not before.set_aside:
             after = replace(after, flags=(*flags, SET_ASIDE))
@@ -348,7 +349,7 @@ class Deposits:
         changes = [] if invoice is None else changed(invoice, paid(news, invoice, before, after, views, tip))
         if not after.below_minimum:
             balance = self._book.balance(after.tenant, after)
-            changes.append(Save(replace(balance, pending=balance.pending - before.amount, version=balance.version + 1)))
+            changes.append(Save(replace(next_version(balance), pending=balance.pending - before.amount)))
         return changes
 
     def orphan(self, network: Network, key: str, block_hash: str, tip: int | None) -> None:
@@ -370,9 +371,7 @@ class Deposits:
         now = self._clock.now_ms()
         news = News(now)
         flags = tuple(flag for flag in before.flags if flag not in (HELD, SET_ASIDE))
-        after = replace(
-            before, status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1, version=before.version + 1
-        )
+        after = replace(next_version(before), status="orphaned", confirmed_at=None, flags=flags, round=before.round + 1)
         changes: list[Change] = [] if epoch is None else [AtEpoch(network.id, epoch)]
         entry: JournalEntry | None = None
         if before.status == "pending":
@@ -423,7 +422,7 @@ def _to_its_owner(known: Deposit, seen: Deposit) -> str | None:
 def _in_block(deposit: Deposit, block: Block | None) -> Deposit:
     """The next version of `deposit`, which is in `block` now; in none where that is None."""
     number, hash_, time = (None, None, 0) if block is None else (block.number, block.hash, block.time)
-    deposit = replace(deposit, block_number=number, block_hash=hash_, block_time=time, version=deposit.version + 1)
+    deposit = replace(next_version(deposit), block_number=number, block_hash=hash_, block_time=time)
     return replace(deposit, missing_since=None, spends=(), flags=tuple(flag for flag in deposit.flags if flag != REPLACEABLE))
 
 

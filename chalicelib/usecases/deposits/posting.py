@@ -13,6 +13,7 @@ from chalicelib.domain.deposits.sums import MATTERS, NEAR
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.events import balance_object
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
@@ -45,7 +46,7 @@ class DepositBook:
             return []
         before = balance or self.balance(tenant, deposit)
         if entry is None:
-            return [Save(replace(before, pending=before.pending + pending, version=before.version + 1))]
+            return [Save(replace(next_version(before), pending=before.pending + pending))]
         after = replace(before.after(entry), pending=before.pending + pending)
         if after.available == before.available:  # into the purse `held`, or out of it
             return [Save(after)]

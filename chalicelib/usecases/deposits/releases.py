@@ -25,6 +25,7 @@ from chalicelib.domain.ids import Realm, TenantId, asset_parts, network_parts
 from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import views_now
@@ -121,13 +122,13 @@ class Releases:
 
     def _held(self, before: Deposit, by: str, now: int) -> tuple[Deposit, JournalEntry]:
         flags = tuple(flag for flag in before.flags if flag != HELD)
-        after = replace(before, flags=flags, released_at=now, released_by=by, version=before.version + 1)
+        after = replace(next_version(before), flags=flags, released_at=now, released_by=by)
         return after, ledger.deposit_released(before.id, before.round, now, _owner(before), Amount(before.asset, before.amount))
 
     def _admitted(self, network: Network, before: Deposit, realm: Realm, by: str, now: int) -> tuple[Deposit, JournalEntry | None]:
         """What was too little, or set aside. No entry before its confirmations: then nothing is the operator's yet."""
         flags = tuple(flag for flag in before.flags if flag not in (BELOW_MINIMUM, SET_ASIDE))
-        after = replace(before, flags=flags, admitted_at=now, admitted_by=by, version=before.version + 1)
+        after = replace(next_version(before), flags=flags, admitted_at=now, admitted_by=by)
         if before.small:
             after = replace(after, invoice_id=self._invoice_of(network, before))
             after = replace(after, late=is_late(after, self._book.invoice(before.tenant, after.invoice_id)))

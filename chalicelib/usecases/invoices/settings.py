@@ -10,6 +10,7 @@ from typing import Any
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId, TenantId
 from chalicelib.domain.invoices.settings import InvoiceSettings
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.store import Store
@@ -38,7 +39,7 @@ class InvoiceSettingsBook:
 
         def decide() -> InvoiceSettings:
             before = self._store.get(InvoiceSettings, tenant=tenant) or InvoiceSettings(tenant)
-            after = replace(before, **fields, version=before.version + 1)
+            after = replace(next_version(before), **fields)
             self._store.commit([Save(after)])
             return self._whole(after)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from chalicelib.domain.deposits.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.invoices.invoices import SUMS, Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals, deltas, shard_key
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.ports.changes import Add, Change, Save
@@ -45,7 +46,7 @@ def tell(news: News, invoice: Invoice, name: str, views: Views, tip: int | None,
 def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, views: Views, tip: int | None) -> Invoice:
     """The invoice with a status by hand. Told where there is an event of that name; never as reverted, since no payment was taken
     back."""
-    after = replace(before, manual_status=status, manual_by=by, manual_at=now_ms, version=before.version + 1).settled()
+    after = replace(next_version(before), manual_status=status, manual_by=by, manual_at=now_ms).settled()
     if after.status == before.status or f"invoice.{status}" not in _TOLD:
         return after
     return tell(news, after, f"invoice.{status}", views, tip, before.status)
@@ -54,7 +55,7 @@ def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, 
 def expired(news: News, before: Invoice, views: Views, tip: int | None) -> Invoice:
     """The invoice once its time is over. Also where enough money is on its way or there: should that fall out of the chain, the
     time is over all the same."""
-    after = replace(before, expired=True, version=before.version + 1).settled()
+    after = replace(next_version(before), expired=True).settled()
     return announce(news, before, after, views, tip)
 
 

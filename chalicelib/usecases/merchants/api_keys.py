@@ -16,6 +16,7 @@ from chalicelib.domain.errors import BusinessRule, NotFound, ServiceError
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.merchants.merchants import ApiKey, Level, Tally
 from chalicelib.domain.times import iso
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import without_none
 from chalicelib.usecases.merchants.access import alive, issue_key, limits_of, networks_of
@@ -133,7 +134,7 @@ class ApiKeys:
             by = before if id == changer.id else self._standing(changer, now)
             _check_level(by, before)
             _check_in_use(before, now)
-            after = replace(before, **wanted, version=before.version + 1)
+            after = replace(next_version(before), **wanted)
             if "expires_at" in wanted:
                 _check_future(after, now)
             if _wider(before, after):
@@ -157,7 +158,7 @@ class ApiKeys:
                 _check_level(revoker, before)
             if before.revoked_at is not None:
                 return before
-            after = replace(before, revoked_at=self._clock.now_ms(), version=before.version + 1)
+            after = replace(next_version(before), revoked_at=self._clock.now_ms())
             # A replaced key has left the count already: its successor took its place.
             counted: list[Change] = [] if before.replaced_by else [Save(self._tally(tenant).plus(-1))]
             self._store.commit([*_saved(after), *counted])
@@ -185,7 +186,7 @@ class ApiKeys:
                 daily_limit=before.daily_limit, expires_at=before.expires_at, enterprise=before.enterprise, created_by=by.id,
             )  # fmt: skip
             until = now + overlap * 1000
-            left = replace(before, replaced_by=made[0].id, version=before.version + 1)
+            left = replace(next_version(before), replaced_by=made[0].id)
             # With no overlap it must not depend on whose clock is ahead.
             after = (
                 replace(left, expires_at=min(until, before.expires_at or until)) if overlap > 0 else replace(left, revoked_at=now)

@@ -15,6 +15,7 @@ from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.merchants.settings import MOST_RESETS, MerchantSettings, SettingsReset
 from chalicelib.domain.times import iso
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.approvals import MultisigConfig, Signer, settings_text
 from chalicelib.encoding.ed25519 import check_public_key
 from chalicelib.usecases.base.retries import until_settled
@@ -79,12 +80,11 @@ class MerchantSettingsDesk:
             now = self._clock.now_ms()
             done = SettingsReset(now, by, tuple(signer.id for signer in before.multisig.signers))
             after = replace(
-                before,
+                next_version(before),
                 multisig=MultisigConfig(),
                 resets=(*before.resets, done)[-MOST_RESETS:],
                 updated_at=now,
                 updated_by=by,
-                version=before.version + 1,
             )
             self._store.commit([Save(after)])
             return after

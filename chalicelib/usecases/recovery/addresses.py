@@ -31,6 +31,7 @@ from chalicelib.domain.addresses.index_pools import IndexPool, pool_name
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_parts, new_id
 from chalicelib.domain.recovery.addresses import INDEXES, Restore, Usage
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.addresses.index_ceilings import Ceilings
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
@@ -95,7 +96,7 @@ class Restorer:
             yield restore
 
     def _saved(self, restore: Restore) -> Restore:
-        after = replace(restore, version=restore.version + 1)
+        after = next_version(restore)
         self._store.commit([Save(after)])
         return after
 
@@ -188,7 +189,7 @@ class Restorer:
         before = self._store.get(Address, tenant=self._owner, id=watched.address_id)
         if before is not None and before.archived and before.metadata.get("restored") == "unused":
             metadata = {**before.metadata, "restored": usage}
-            self._store.commit([Save(replace(before, archived=False, metadata=metadata, version=before.version + 1))])
+            self._store.commit([Save(replace(next_version(before), archived=False, metadata=metadata))])
 
     def _one_by_one(self, many: Iterable[Sequence[Change]]) -> None:
         """Some of them came to be stored meanwhile (another network of the same addresses): the others still are not."""

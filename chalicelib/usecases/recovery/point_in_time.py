@@ -31,6 +31,7 @@ from chalicelib.domain.recovery.point_in_time import Stray, Trace, stray_booked,
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind, move_id, move_work
 from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.network_context import NetworkContext
@@ -88,7 +89,7 @@ class AfterRestore:
                 for txid, moved in self._unknown(block).items():
                     strays += self._adopted(block, txid, moved)
                     self._known.add(txid)
-            after = replace(trace, next=blocks[-1].number + 1, strays=tuple(dict.fromkeys(strays)), version=trace.version + 1)
+            after = replace(next_version(trace), next=blocks[-1].number + 1, strays=tuple(dict.fromkeys(strays)))
             self._store.commit([Save(after)])
             trace = after
             del blocks, block  # they are large, and the next ones are read beside them
@@ -205,15 +206,11 @@ class AfterRestore:
         news = News(self._clock.now_ms())
         if found.status != "processing":
             earlier = (*order.earlier, Attempt(order.raw or "", order.txid or "", order.fee, order.signed_at))
-            again = replace(
-                order, raw="", txid=txid, fee=fee, earlier=earlier, renew=False, usurped=None, version=order.version + 1
-            )
-            self._store.commit(
-                [Save(again), Save(replace(found, txid=txid, fee=fee, updated_at=news.at, version=found.version + 1))]
-            )
+            again = replace(next_version(order), raw="", txid=txid, fee=fee, earlier=earlier, renew=False, usurped=None)
+            self._store.commit([Save(again), Save(replace(next_version(found), txid=txid, fee=fee, updated_at=news.at))])
             return
         _, views = catalogue_views(self._store, found)
-        done = replace(order, raw="", txid=txid, state="signed", fee=fee, signed_at=news.at, version=order.version + 1)
+        done = replace(next_version(order), raw="", txid=txid, state="signed", fee=fee, signed_at=news.at)
         sent = replace(found, status="broadcasting", txid=txid, fee=fee, updated_at=news.at)
         after = stepped(news, views, found, sent)
         place = ledger.wallet(self._network.id, self._form(order.wallet) or "")
@@ -243,7 +240,7 @@ class AfterRestore:
             tenant=before.tenant, asset=before.asset, contract=None if coin is None else coin.contract,
             recipient=before.to_address, amount=before.amount, unsigned="", created_at=now,
         )  # fmt: skip
-        noted = replace(before, order_id=order.id, updated_at=now, version=before.version + 1)
+        noted = replace(next_version(before), order_id=order.id, updated_at=now)
         self._store.commit([Save(order), *counted, Save(noted)])
         return noted, order
 
@@ -256,7 +253,7 @@ class AfterRestore:
         if nonce < counter.next:
             return nonce, []
         foreign = counter.foreign if nonce == counter.next else (*counter.foreign, (counter.next, nonce - 1))
-        return nonce, [Save(replace(counter, next=nonce + 1, foreign=foreign, version=counter.version + 1))]
+        return nonce, [Save(replace(next_version(counter), next=nonce + 1, foreign=foreign))]
 
     def _counter(self, address: str) -> NonceCounter:
         source = self._rules.normalize(self._network.slug, address)
@@ -345,8 +342,9 @@ class AfterRestore:
         if not move.version:
             changes.append(Open(move_work(move)))
         done = replace(
-            move, state="signed", amount=t.amount, nonce=nonce, unsigned=move.unsigned or "", raw="", txid=t.txid, fee=fee,
-            signed_at=now, updated_at=now, earlier=earlier, renew=False, usurped=None, reason=None, version=move.version + 1,
+            next_version(move),
+            state="signed", amount=t.amount, nonce=nonce, unsigned=move.unsigned or "", raw="", txid=t.txid, fee=fee,
+            signed_at=now, updated_at=now, earlier=earlier, renew=False, usurped=None, reason=None,
         )  # fmt: skip
         self._store.commit([Save(done), *changes])
 

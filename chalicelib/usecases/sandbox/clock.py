@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Also, Save, nothing_more
 from chalicelib.usecases.ports.store import Store
@@ -54,7 +55,7 @@ class SandboxTime:
 
         def decide() -> SandboxClock:
             before = self._store.get(SandboxClock, id="test") or SandboxClock("test", 0, version=0)
-            after = replace(before, ahead_ms=before.ahead_ms + seconds * 1000, version=before.version + 1)
+            after = replace(next_version(before), ahead_ms=before.ahead_ms + seconds * 1000)
             if after.ahead_ms > self._most * 1000:
                 left = max(0, self._most - before.ahead_ms // 1000)
                 raise BusinessRule("advance", f"the sandbox's clock can be moved by {self._most} seconds in all; {left} are left")

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from chalicelib.domain.demo import DemoState
 from chalicelib.domain.errors import BusinessRule
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
@@ -43,7 +44,7 @@ class DemoResets:
         if not before.due(now):
             return False
         try:
-            self._store.commit([Save(replace(before, started_at=now, version=before.version + 1))])
+            self._store.commit([Save(replace(next_version(before), started_at=now))])
         except Conflict:
             return False
         self._known = None
@@ -52,7 +53,7 @@ class DemoResets:
     def end(self) -> None:
         """The data is back. Raises Conflict, Unavailable."""
         before = self._state()
-        after = replace(before, started_at=None, finished_at=self._clock.now_ms(), version=before.version + 1)
+        after = replace(next_version(before), started_at=None, finished_at=self._clock.now_ms())
         self._store.commit([Save(after)])
         self._known = None
 

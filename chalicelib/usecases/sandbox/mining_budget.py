@@ -9,6 +9,7 @@ from dataclasses import replace
 from chalicelib.domain.chain import MinedBlocks
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
@@ -36,6 +37,6 @@ class MiningBudget:
             if spent + blocks > BLOCKS_AN_HOUR:
                 words = f"a merchant can have {BLOCKS_AN_HOUR} blocks an hour on the simulated networks"
                 raise BusinessRule(field, f"{words}; {BLOCKS_AN_HOUR - spent} are left of this one")
-            self._store.commit([Save(replace(before, hour=hour, blocks=spent + blocks, version=before.version + 1))])
+            self._store.commit([Save(replace(next_version(before), hour=hour, blocks=spent + blocks))])
 
         until_settled(decide)

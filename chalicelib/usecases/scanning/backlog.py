@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.scanning.ranges import ScanRange, range_work
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Delete, Open, Save
@@ -103,7 +104,7 @@ class Backlog:
                 self._store.commit(_gone(each))
             out = []
         if not out and cursor.ranges_to is not None:
-            after = replace(cursor, ranges_to=None, version=cursor.version + 1)
+            after = replace(next_version(cursor), ranges_to=None)
             self._store.commit([Save(after)])
             cursor = after
         return cursor, out
@@ -131,7 +132,7 @@ class Backlog:
             first += self._size
         for start in range(0, len(made), CUT_AT_ONCE):
             some = made[start : start + CUT_AT_ONCE]
-            after = replace(cursor, ranges_to=some[-1].last, version=cursor.version + 1)
+            after = replace(next_version(cursor), ranges_to=some[-1].last)
             changes: list[Change] = [Save(after)]
             for each in some:
                 changes += [Save(each), Open(range_work(each))]

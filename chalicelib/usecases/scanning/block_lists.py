@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from chalicelib.domain.chain import BlockDeposits, DepositBlock
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.store import Store
@@ -33,7 +34,7 @@ def list_deposits(store: Store, network: NetworkId, number: int, block_hash: str
         if missing and listed and len(listed[-1].deposits) < MOST:
             last = listed[-1]
             room = MOST - len(last.deposits)
-            changes.append(Save(replace(last, deposits=(*last.deposits, *missing[:room]), version=last.version + 1)))
+            changes.append(Save(replace(next_version(last), deposits=(*last.deposits, *missing[:room]))))
             missing = missing[room:]
         for place, start in enumerate(range(0, len(missing), MOST), len(listed)):
             if start:

@@ -36,6 +36,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking, Reconciled, ReconcileRound, position_of
 from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
@@ -94,7 +95,7 @@ class BalanceBooker:
         booked = self._leniently(addresses)
         if booked is None or (step.next is None and not place.after):
             return booked or 0  # the whole table is one step: there is nothing to remember
-        after = replace(place, after=step.next or "", found=place.found + len(addresses), version=place.version + 1)
+        after = replace(next_version(place), after=step.next or "", found=place.found + len(addresses))
         if step.next is None:
             log.info("%s: all %d addresses were compared, in %d ms", self._network.id, after.found, now - after.began_at)
             after = replace(after, took=now - after.began_at, began_at=now, found=0)

@@ -30,6 +30,7 @@ from chalicelib.domain.addresses.addresses import Watched
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.chain import Cursor, Transfer, Unmined
 from chalicelib.domain.deposits.deposits import Deposit, deposit_id
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.fairness import AT_LEAST, MOST_TO_ONE, in_turn, shared_out
 from chalicelib.usecases.base.network_context import NetworkContext
@@ -223,7 +224,7 @@ class Glimpses:
                 log.info("%s: %s is neither waiting nor in a block any more", self._network.id, deposit.id)
                 self._deposits.vanish(self._network, deposit.id, tip)
             return False
-        noted = replace(deposit, missing_since=None if waits else now, version=deposit.version + 1)
+        noted = replace(next_version(deposit), missing_since=None if waits else now)
         try:
             self._store.commit([Save(noted)])
         except Conflict:

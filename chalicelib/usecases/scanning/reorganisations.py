@@ -14,6 +14,7 @@ from typing import Any
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.fairness import AT_LEAST
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.blocks import ensure_rows
@@ -91,13 +92,12 @@ class Forks:
         if fork is None:
             log.error("ALARM %s: the chain changed deeper than %d blocks; crediting stops", self._network.id, len(heights))
             halted = replace(
-                cursor, halted="reorganisation deeper than is followed", updated_at=now, epoch=cursor.epoch + 1,
-                version=cursor.version + 1,
+                next_version(cursor), halted="reorganisation deeper than is followed", updated_at=now, epoch=cursor.epoch + 1,
             )  # fmt: skip
             self._store.commit([Save(halted)])
             return halted
         log.warning("%s: following a reorganisation of %d blocks", self._network.id, cursor.number - fork)
-        noted = replace(cursor, rewind_to=fork, epoch=cursor.epoch + 1, updated_at=now, version=cursor.version + 1)
+        noted = replace(next_version(cursor), rewind_to=fork, epoch=cursor.epoch + 1, updated_at=now)
         self._store.commit([Save(noted)])
         return self.rewind(noted, more)
 
@@ -122,14 +122,13 @@ class Forks:
         dropped = [hash_ for number, hash_ in cursor.recent.items() if int(number) > fork]
         self._orphan_all(dropped, cursor.tip, more)
         after = replace(
-            cursor,
+            next_version(cursor),
             number=fork,
             hash=cursor.recent[str(fork)],
             rewind_to=None,
             noted_from=None if cursor.noted_from is None else min(cursor.noted_from, fork + 1),
             recent={number: hash_ for number, hash_ in cursor.recent.items() if int(number) <= fork},
             updated_at=self._clock.now_ms(),
-            version=cursor.version + 1,
         )
         self._store.commit([Save(after)])
         return after

@@ -18,6 +18,7 @@ from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.scanning.rescans import MOST_BLOCKS, Rescan, rescan_work
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each, until_settled
@@ -97,7 +98,7 @@ class Rescanner:
         if found is None:
             self._store.commit([Close(work), Open(replace(work, order=time_order(now)))])
         elif not found.done and rescan_work(found) == work:
-            after = replace(found, tried_at=now, version=found.version + 1)
+            after = replace(next_version(found), tried_at=now)
             self._store.commit([Save(after), Close(work), Open(rescan_work(after))])
 
     def _go_on(self, work: Work, more: Callable[[], bool]) -> None:
@@ -121,7 +122,7 @@ class Rescanner:
         recorded = self._scanner.record(blocks, cursor.epoch, more, tip=cursor.tip, comes_again=comes_again)
         if not recorded.blocks:
             return rescan
-        after = replace(rescan, next_block=rescan.next_block + recorded.blocks, version=rescan.version + 1)
+        after = replace(next_version(rescan), next_block=rescan.next_block + recorded.blocks)
         if after.done and after.noted:
             until_settled(partial(self._noted, after))
         self._store.commit([Save(after), *([Close(rescan_work(after))] if after.done else [])])

@@ -21,6 +21,7 @@ from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, derived_id, network_parts
 from chalicelib.domain.scanning.rescans import Rescan, rescan_work
 from chalicelib.domain.stray_payments import StrayPayment, StrayStatus, stray_work
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Also, AtEpoch, Change, Open, Save, Still, nothing_more
@@ -152,10 +153,10 @@ class StrayPayments:
             changes = [Save(after), *decided]
             if network.slug not in watched.networks:
                 networks = (*watched.networks, network.slug)
-                changes.append(Save(replace(watched, networks=networks, version=watched.version + 1)))
+                changes.append(Save(replace(next_version(watched), networks=networks)))
                 owned = self._store.get(Address, tenant=before.tenant, id=before.address_id)
                 if owned is not None and network.slug not in owned.networks:
-                    changes.append(Save(replace(owned, networks=(*owned.networks, network.slug), version=owned.version + 1)))
+                    changes.append(Save(replace(next_version(owned), networks=(*owned.networks, network.slug))))
             self._store.commit([*changes, *also(after)])
             return after
 
@@ -182,7 +183,7 @@ class StrayPayments:
             # By the row's version, and only where it is not watched: whoever watches it later finds this (`returned_payments`).
             noted: Change = Still(watched)
             if network.slug not in watched.returned:
-                noted = Save(replace(watched, returned=(*watched.returned, network.slug), version=watched.version + 1))
+                noted = Save(replace(next_version(watched), returned=(*watched.returned, network.slug)))
             self._store.commit([Save(after), noted, *decided, Open(stray_work(after)), *also(after)])
             return after
 
@@ -190,7 +191,7 @@ class StrayPayments:
 
     def _decided(self, before: StrayPayment, status: StrayStatus, by: str) -> StrayPayment:
         now = self._clock.now_ms()
-        return replace(before, status=status, decided_by=by, decided_at=now, updated_at=now, version=before.version + 1)
+        return replace(next_version(before), status=status, decided_by=by, decided_at=now, updated_at=now)
 
     def _decidable(self, realm: Realm, id: str) -> tuple[StrayPayment, Network, Watched, list[Change]]:
         """A payment that can be decided about, its network, whose address it came to, and what every decision does and rests on:
@@ -208,7 +209,7 @@ class StrayPayments:
         deposit, watched = self._store.get_many([(Deposit, {"id": before.id}), watched_key(network, form)])
         if deposit is not None and deposit.status != "orphaned":
             if before.status != "recorded":
-                known = replace(before, status="recorded", updated_at=self._clock.now_ms(), version=before.version + 1)
+                known = replace(next_version(before), status="recorded", updated_at=self._clock.now_ms())
                 self._store.commit([Save(known)])
             raise BusinessRule("id", f"is recorded already: it is the transaction {deposit.id}, which is {deposit.status}")
         if watched is None:

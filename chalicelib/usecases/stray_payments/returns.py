@@ -18,6 +18,7 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.errors import ServiceError
 from chalicelib.domain.ids import TenantId, asset_parts
 from chalicelib.domain.stray_payments import StrayPayment
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.open_work import pages_of
@@ -80,7 +81,7 @@ class StrayReturns:
 
         def noted(withdrawal: Withdrawal) -> list[Save]:
             now = self._clock.now_ms()
-            return [Save(replace(stray, withdrawal_id=withdrawal.id, detail=None, updated_at=now, version=stray.version + 1))]
+            return [Save(replace(next_version(stray), withdrawal_id=withdrawal.id, detail=None, updated_at=now))]
 
         metadata = {"strayPayment": stray.id, "txid": stray.txid}
         self._withdrawals.create(owner, coin, Output(to, deposit.amount, "address"), metadata=metadata, also=noted)
@@ -90,7 +91,7 @@ class StrayReturns:
             return
         if alarm:
             log.error("ALARM %s: the stray payment %s is credited and can not be returned: %s", self._network.id, stray.id, waits)
-        noted = replace(stray, detail=waits[:300], updated_at=self._clock.now_ms(), version=stray.version + 1)
+        noted = replace(next_version(stray), detail=waits[:300], updated_at=self._clock.now_ms())
         self._store.commit([Save(noted)])
 
 

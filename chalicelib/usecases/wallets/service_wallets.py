@@ -32,6 +32,7 @@ from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import AssetId, TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
+from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.kill_switch import untouched
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Holdings
@@ -233,7 +234,7 @@ class Wallets:
             owner = "a merchant's deposit address" if known.tenant is not None else f"the {SERVICE_TYPE[known.role]} wallet"
             raise BusinessRule("address", f"{wallet.address} is {owner} already")
         networks = known.networks if network.slug in known.networks else (*known.networks, network.slug)
-        return dataclasses.replace(known, networks=networks, address_id=known.address_id or address_id, version=known.version + 1)
+        return dataclasses.replace(next_version(known), networks=networks, address_id=known.address_id or address_id)
 
     def read(self, network: Network, role: Role, coins: Sequence[Coin], *, waits: bool = False) -> WalletRead:
         """The network's wallet of that role, what there is of `coins`, and with `waits` why it is still there. Raises NotFound,

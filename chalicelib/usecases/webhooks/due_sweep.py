@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.deliveries import due_of, line_parts
 from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
 from chalicelib.domain.webhooks.leases import SweepCursor
@@ -95,7 +96,7 @@ class DeliverySweep:
                 lines.update(work.lane for work in page.items)
                 places[int(lane)] = page.next or ""
         asked = self._ask({line: {start} for line in lines})
-        after = replace(before, places=tuple(places), version=before.version + 1)
+        after = replace(next_version(before), places=tuple(places))
         if after.places != before.places:
             self._try([Save(after)])
         return asked

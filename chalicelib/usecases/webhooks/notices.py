@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain.ids import Realm, tenant_parts
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.deliveries import unheld_work
 from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
 from chalicelib.domain.webhooks.leases import FAILING_TOLD_MS
@@ -35,7 +36,7 @@ class Notices:
         """Mark `endpoint` as one that answers nothing well since `since`, and say so, once in `FAILING_TOLD_MS`: what is said may
         fail at the owner's other endpoints, and that is said as well. Times in milliseconds since 1970, the machines' time.
         Raises Unavailable."""
-        marked = replace(endpoint, failing_since=since, version=endpoint.version + 1)
+        marked = replace(next_version(endpoint), failing_since=since)
         if now - endpoint.failing_told_at < FAILING_TOLD_MS:
             return [Save(marked)]
         after = replace(marked, failing_told_at=now, told=endpoint.told + 1)
@@ -51,4 +52,4 @@ class Notices:
 
 def well_again(endpoint: WebhookEndpoint) -> Sequence[Change]:
     """Take that mark away: the next success of anything says the same, so nobody is told."""
-    return [Save(replace(endpoint, failing_since=None, version=endpoint.version + 1))]
+    return [Save(replace(next_version(endpoint), failing_since=None))]

@@ -13,6 +13,7 @@ from typing import NoReturn
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.times import iso
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_id, delivery_work
 from chalicelib.domain.webhooks.endpoints import KEEP_SECONDS, TEST_EVENT, EventRecord, WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.events import Event
@@ -230,7 +231,7 @@ def _again(
     after, told = made_again(before if first is None else first, event, endpoint, now, new_id("again", now))
     changes: list[Change] = [Save(after), Open(delivery_work(after)), Save(told)]
     if told.id != before.id:
-        changes.append(Save(replace(before, again_id=after.id, version=before.version + 1)))
+        changes.append(Save(replace(next_version(before), again_id=after.id)))
     if after.held:
         changes.append(Still(endpoint))  # what is put aside is only looked for when the endpoint is unpaused
     return after, changes

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, network_parts, tenant_parts
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.approvals import Approval, ApprovalRequest, ApprovalSignature, Signer, rejection_text
 from chalicelib.domain.withdrawals.payout_line import payout_work, ready_order
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
@@ -101,7 +102,7 @@ class Approvals:
                 return before  # said before
             if not before.waits_for_approval:
                 raise BusinessRule("id", f"this withdrawal does not wait for approval: it is {before.status}")
-            after = replace(before, approval=agreed, updated_at=now, version=before.version + 1)
+            after = replace(next_version(before), approval=agreed, updated_at=now)
             if before.risk is not None and agreed.operator is not None:
                 after = replace(after, risk=before.risk.agreed())
             if not agreed.given:
@@ -157,7 +158,7 @@ class Approvals:
             return before  # said before
         news = News(self._clock.now_ms())
         accepted = replace(before.fee_wait, accepted_by=approver.key_id)
-        after = replace(before, fee_wait=accepted, pending_reason=None, updated_at=news.at, version=before.version + 1)
+        after = replace(next_version(before), fee_wait=accepted, pending_reason=None, updated_at=news.at)
         after = replace(after, line=ready_order(before.tenant, news.at))
         news.command(line_command(payout_work(after)))
         self._store.commit([*moved_in_line(before, after), *news.emit()])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
 from chalicelib.domain.ids import NetworkId
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.payout_line import IDLE_MS, READY, PayoutLine, aside_order, behind, merchant_in, payout_work
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
@@ -99,7 +100,7 @@ class Line:
         line = self._store.get(PayoutLine, network=network) or PayoutLine(network, version=0)
         left = self._left_behind(line)
         if left is not None and line.tries < MOST_TRIES:
-            self._store.commit([Save(replace(line, tries=line.tries + 1, version=line.version + 1))])
+            self._store.commit([Save(replace(next_version(line), tries=line.tries + 1))])
             return left
         if left is not None:
             log.error("ALARM %s: %s was given up %d times by a worker that died: others go first", network, left.id, line.tries)
@@ -108,7 +109,7 @@ class Line:
         if work is None:
             return None
         hand = f"{work.order}#{work.id}"
-        self._store.commit([Save(replace(line, last=merchant_in(work), hand=hand, tries=1, version=line.version + 1))])
+        self._store.commit([Save(replace(next_version(line), last=merchant_in(work), hand=hand, tries=1))])
         return work
 
     def _left_behind(self, line: PayoutLine) -> Work | None:
@@ -134,14 +135,14 @@ class Line:
         found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if found is not None and _open(found) and payout_work(found) == work:
             due = aside_order(found, self._clock.now_ms() + IDLE_MS)
-            self._store.commit(moved_in_line(found, replace(found, line=due, version=found.version + 1)))
+            self._store.commit(moved_in_line(found, replace(next_version(found), line=due)))
         elif is_open(self._store, work):
             # Read again, since it may have gone on between the two reads.
             again = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
             if again != found:
                 raise Conflict(None)
             log.error("ALARM %s: the payout %s is open, and its withdrawal is not where it stands: taken out", work.lane, work.id)
-            same = [] if found is None else [Save(replace(found, version=found.version + 1))]
+            same = [] if found is None else [Save(next_version(found))]
             self._store.commit([Close(work), *same])
 
 

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Generic, TypeVar
 
 from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.leases import SweepCursor
 from chalicelib.domain.withdrawals.payout_line import (
     BEFORE_LINES,
@@ -121,7 +122,7 @@ class PayoutSweep:
         if places == cursor.places:
             return
         try:
-            self._store.commit([Save(replace(cursor, places=places, version=cursor.version + 1))])
+            self._store.commit([Save(replace(next_version(cursor), places=places))])
         except Conflict:
             log.info("%s: another run of the sweep was first", cursor.id)
 
@@ -132,7 +133,7 @@ class PayoutSweep:
         if before is None or payout_work(before) != work:
             return None
         order = ready_order(tenant, now) if before.status == "pending" else aside_order(before, now)
-        after = replace(before, line=order, version=before.version + 1)
+        after = replace(next_version(before), line=order)
         try:
             self._store.commit(moved_in_line(before, after))
         except Conflict:

@@ -12,6 +12,7 @@ from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_pa
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.screening.risk import Assessment
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.events import balance_object
 from chalicelib.domain.withdrawals.approvals import Approval, ApprovalReason, ApprovalRequest
 from chalicelib.domain.withdrawals.limits import Paid, PayeeSpent, Spent, without_payment
@@ -125,12 +126,11 @@ def sent_back(before: Withdrawal, now: int, reason: ApprovalReason, risk: Assess
     """The whole transaction after which a withdrawal that was about to be paid waits for the operator first."""
     approval = (before.approval or Approval(())).asking(reason)
     after = replace(
-        before,
+        next_version(before),
         approval=approval,
         pending_reason=approval.waits_for,
         risk=risk or before.risk,
         updated_at=now,
-        version=before.version + 1,
     )
     return [Save(after), Close(payout_work(before)), Open(approval_work(after)), Save(_request(after, open=True))]
 
@@ -159,7 +159,7 @@ def waiting_for_fees(before: Withdrawal, now: int, since: int | None) -> list[Ch
     known = before.fee_wait
     wait = FeeWait(since, None if known is None else known.accepted_by)
     due = aside_order(before, now + RETRY_MS)
-    waiting = replace(before, pending_reason="fees", fee_wait=wait, updated_at=now, line=due, version=before.version + 1)
+    waiting = replace(next_version(before), pending_reason="fees", fee_wait=wait, updated_at=now, line=due)
     # So that an operator's key, which knows its id alone, finds it.
     return [*moved_in_line(before, waiting), *([Save(fees_request(before))] if known is None else [])]
 
@@ -243,7 +243,7 @@ def bounced(
         updated_at=now,
     )
     after = stepped(news, views, before, after)
-    done = replace(order, state="bounced", renew=False, version=order.version + 1)
+    done = replace(next_version(order), state="bounced", renew=False)
     money = moved(news, views, purse.balance, entry)
     works = (Close(sent_work(before)), *uncounted.changes)
     return after, [Save(after), Save(done), *works, *money, *counts_no_more, *news.emit()]

@@ -15,6 +15,7 @@ from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts
 from chalicelib.domain.merchants.settings import MerchantSettings
 from chalicelib.domain.screening.risk import Payees, mark_of
+from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.approvals import whitelist_text
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
 from chalicelib.usecases.base.retries import until_settled
@@ -83,7 +84,7 @@ class Whitelist:
             )
             settings = settings or MerchantSettings(tenant)
             before = _there(found, name)
-            after = replace(before, **changes, updated_at=self._clock.now_ms(), version=before.version + 1)  # type: ignore[arg-type]
+            after = replace(next_version(before), **changes, updated_at=self._clock.now_ms())  # type: ignore[arg-type]
             daily, monthly = _limits(after.daily_limit, after.monthly_limit)
             after = replace(after, daily_limit=daily, monthly_limit=monthly)
             if _more(before.daily_limit, daily) or _more(before.monthly_limit, monthly):
@@ -113,7 +114,7 @@ class Whitelist:
         def decide() -> WhitelistEntry:
             before = self.get(tenant, name)
             now = self._clock.now_ms()
-            self._store.commit([Save(replace(before, removed_at=now, updated_at=now, version=before.version + 1))])
+            self._store.commit([Save(replace(next_version(before), removed_at=now, updated_at=now))])
             return before
 
         return until_settled(decide)

@@ -1,0 +1,22 @@
+"""The version of a stored record, which the store compares before it overwrites the record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol, TypeVar
+
+
+class Versioned(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def version(self) -> int: ...
+
+
+Record = TypeVar("Record", bound=Versioned)
+
+
+def next_version(record: Record) -> Record:
+    """The record as its next version, with nothing changed yet: `replace(next_version(record), ...)` changes it, and type checkers
+    compare what is changed with the record's fields."""
+    return replace(record, version=record.version + 1)
