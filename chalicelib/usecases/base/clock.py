@@ -1,9 +1,9 @@
-"""Whose time it is. The machine's clock judges keys, rate limits, idempotency, queues and webhooks, in both realms. What belongs
-to a realm (invoices, withdrawals, deposits, chains) lives in the realm's time: the live realm's is the machine's, and the test
-realm's is as far ahead of it as developers have moved it (`usecases.sandbox.clock`).
+"""Clocks of the realms. The machine's clock times keys, rate limits, idempotency, queues and webhooks, in both realms. What
+belongs to a realm (invoices, withdrawals, deposits, chains) lives in the realm's time: the live realm's is the machine's, and the
+test realm's is as far ahead of it as developers have moved it (`usecases.sandbox.clock`).
 
-A use case that serves both realms is handed a `RealmClock`, which asks on whose behalf it is at work: the edge and the workers
-say so with `in_realm`. Where nobody says, it is the machine's time.
+A use case that serves both realms gets a `RealmClock`. The edge and the workers set its realm with `in_realm`; without a realm it
+is the machine's time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _realm: ContextVar[Realm | None] = ContextVar("realm", default=None)
 
 @contextmanager
 def in_realm(realm: Realm) -> Iterator[None]:
-    """What is done inside is done for `realm`."""
+    """Run the block of the `with` statement for `realm`."""
     token = _realm.set(realm)
     try:
         yield
@@ -29,7 +29,7 @@ def in_realm(realm: Realm) -> Iterator[None]:
 
 
 class RealmClock:
-    """The port Clock. `realm` None: the one that is at work, see `in_realm`. `ahead_ms` says how far the test realm is ahead."""
+    """The port Clock. `realm` None: the realm set by `in_realm`. `ahead_ms` says how far the test realm is ahead."""
 
     def __init__(self, machine: Clock, ahead_ms: Callable[[], int], realm: Realm | None = None) -> None:
         self._machine, self._ahead_ms, self._fixed = machine, ahead_ms, realm

@@ -1,8 +1,9 @@
-"""Many payments in one block: whose turn it is, and how many may have it, so that one stranger does not keep all others waiting.
+"""Fair shares of a block: round robin over addresses, and a bound for each merchant, so that one stranger can not delay all
+others.
 
-A block of small outputs to one address costs little, and each of them costs us a transaction. So the first payment of every address
-comes first, then the second of every address, and no merchant has more than `MOST_AT_ONCE` of a block before the scan goes on:
-the rest is looked at again, by a rescan of that block, when everybody else has been served.
+A block of small outputs to one address costs little, and each of them costs us a transaction. So the first payment of every
+address comes first, then the second of every address, and no merchant has more than `MOST_AT_ONCE` of a block before the scan goes
+on: a rescan of that block records the rest later.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ AT_LEAST = 100
 
 
 def in_turn(items: Sequence[T], address: Callable[[T], Hashable]) -> list[T]:
-    """The first of every address, then the second of every address, and so on; among those in the order given."""
+    """Round robin: the first item of every address, then the second of every address, and so on. Items of one address keep their
+    order.
+    """
     seen: Counter[Hashable] = Counter()
     places = []
     for item in items:
@@ -32,7 +35,7 @@ def in_turn(items: Sequence[T], address: Callable[[T], Hashable]) -> list[T]:
 
 
 def shared_out(items: Sequence[T], owner: Callable[[T], Hashable], most: int) -> tuple[list[T], bool]:
-    """The first `most` of every owner, in the order given, and whether any are left out."""
+    """The first `most` items of every owner, in the order given, and whether any are left out."""
     seen: Counter[Hashable] = Counter()
     chosen = []
     for item in items:

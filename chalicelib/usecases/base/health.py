@@ -1,4 +1,4 @@
-"""Whether the store answers, asked rarely: `/health` needs no key, so what it costs must not grow with how often it is asked."""
+"""Whether the store answers. The probe is rare: `/health` needs no key, so its cost must not grow with the number of requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Probe(Protocol):
 
 
 class StoreHealth:
-    """One read of the store in `FRESH_SECONDS` of this process, whatever came of it. Safe for threads."""
+    """Reads the store once in `FRESH_SECONDS` per process, whatever the outcome. Safe for threads."""
 
     def __init__(self, probe: Probe, seconds: Callable[[], float] = time.monotonic) -> None:
         self._probe = probe
@@ -34,7 +34,7 @@ class StoreHealth:
         self._answers = False
 
     def answers(self) -> bool:
-        """Whether the store answered its last probe, made now or less than `FRESH_SECONDS` ago."""
+        """Whether the store answered the last probe, made now or less than `FRESH_SECONDS` ago."""
         with self._lock:  # whoever comes during a probe waits for its outcome, which takes seconds at most
             now = self._seconds()
             if self._asked_at is None or now - self._asked_at >= FRESH_SECONDS:

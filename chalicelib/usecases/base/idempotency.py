@@ -1,4 +1,4 @@
-"""What an `Idempotency-Key` was answered with. Only the record: reading and replaying it is the HTTP edge's work."""
+"""Stored answers to requests with an `Idempotency-Key`: only the record. The HTTP edge reads and replays it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEPT_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """The answer to the request that came with `key`, committed in the transaction that did what it asked for.
+    """The answer to the request with the key `key`, committed in the same transaction as the request's effect.
 
     `request_hash` is the SHA-256 of method, path and body; `body` is the answer to the byte. `expires_at` is in milliseconds
     since 1970; `ttl` is the same moment in seconds, for DynamoDB's own removal, which may come days later: readers look at

@@ -1,4 +1,4 @@
-"""The kill switch: all payments to others stop at once, everything else goes on.
+"""The kill switch: it stops all payments to others at once; everything else goes on.
 
 A signature for others is stored in a transaction that rests on the switch as it was read (`rests_on`): once whoever throws it has
 an answer, no signature is stored any more, and what is not stored is never sent. What was signed before is not sent, not sent again
@@ -41,17 +41,17 @@ def stopped(store: Store, realm: Realm) -> bool:
 
 
 def put_back(store: Store, realm: Realm) -> int | None:
-    """Since when the tables are known to be of an earlier second than the chains, in milliseconds since 1970; None where not.
+    """When a point-in-time restore of the tables became known, in milliseconds since 1970; None where none is under way.
 
-    While that stands nothing is signed or sent, credited, or taken for lost in the realm: what the store does not know yet has
-    happened (`after_restore`). One read. Raises Unavailable.
+    During a restore nothing is signed, sent, credited, or taken for lost in the realm: the chain has more than the store knows
+    (`after_restore`). One read. Raises Unavailable.
     """
     found = store.get(PaymentSwitch, realm=realm)
     return None if found is None else found.put_back
 
 
 def rests_on(store: Store, realm: Realm) -> list[Change]:
-    """What goes into the transaction that stores a signature: that the switch has not been touched since. Asked before signing.
+    """The condition for a transaction that stores a signature: nobody has touched the switch since. Read before signing.
 
     Raises PaymentsStopped, Unavailable.
     """
@@ -62,12 +62,12 @@ def rests_on(store: Store, realm: Realm) -> list[Change]:
 
 
 def untouched(store: Store, realm: Realm) -> Change:
-    """The condition that the switch has not been touched since now, however it stands. Raises Unavailable."""
+    """The condition that nobody touches the switch from now on, whether it is thrown or not. Raises Unavailable."""
     return _unchanged(realm, store.get(PaymentSwitch, realm=realm))
 
 
 def closed_to(store: Store, wallet: Wallet) -> bool:
-    """Whether nothing is moved to `wallet`, read before: it was registered after payments were stopped, and they still are.
+    """Whether no move to `wallet` (as read before) is allowed: it was registered after payments were stopped, and they still are.
 
     Both times are the realm's. One read. Raises Unavailable.
     """
@@ -80,7 +80,7 @@ def _unchanged(realm: Realm, found: PaymentSwitch | None) -> Change:
 
 
 class Switches:
-    """Throws it, and says how it stands."""
+    """Throws the switch, and reads its state."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -92,7 +92,7 @@ class Switches:
     def throw(self, realm: Realm, stop: bool, reason: str | None, by: str) -> PaymentSwitch:
         """Stop all outgoing payments of a realm, or let them go on. The same again changes nothing, but for another reason.
 
-        When this returns after stopping, no signature is stored any more. Raises BusinessRule while the tables are put back,
+        When this returns after stopping, no signature is stored any more. Raises BusinessRule during a point-in-time restore,
         Conflict, Unavailable.
         """
 
@@ -125,8 +125,9 @@ class Switches:
         return until_settled(decide)
 
     def begin_restore(self, realm: Realm) -> int:
-        """The tables were put back: everything stands still from the answer on. Since when, in milliseconds since 1970; the same
-        again changes nothing. Raises Conflict, Unavailable."""
+        """Begin a point-in-time restore: everything stands still from the answer on. Returns its beginning, in milliseconds since
+        1970; a second call changes nothing. Raises Conflict, Unavailable.
+        """
 
         def decide() -> int:
             before = self.state(realm)
@@ -145,7 +146,9 @@ class Switches:
         return until_settled(decide)
 
     def end_restore(self, realm: Realm) -> None:
-        """What happened meanwhile is booked. Payments stay stopped until they are let go on. Raises Conflict, Unavailable."""
+        """End a point-in-time restore, once everything since is recorded. Payments stay stopped until they are let go on. Raises
+        Conflict, Unavailable.
+        """
 
         def decide() -> None:
             before = self.state(realm)

@@ -1,4 +1,4 @@
-"""How long a chain of messages may grow: a message, the function that it starts, the message that this one sends, and so on.
+"""A bound for chains of messages: a message starts a function, which sends the next message, and so on.
 
 Lambda counts the invocations of a chain by the trace header that the SDK passes on, and stops the one after the sixteenth or so:
 the message then comes back until it ends in the dead letters. A schedule's invocation, or a request's, begins a new chain.
@@ -39,13 +39,13 @@ _ahead: ContextVar[int] = ContextVar("messages_before", default=0)
 
 
 def before() -> int:
-    """How many messages of its chain led to what is being done now; 0 where a request or a schedule did."""
+    """The number of earlier messages in the chain that led here; 0 where a request or a schedule began it."""
     return _ahead.get()
 
 
 @contextmanager
 def brought_by(number: int) -> Iterator[None]:
-    """What is done inside is done because of the `number`th message of a chain."""
+    """Run the block of the `with` statement as the work of a chain's `number`th message."""
     token = _ahead.set(number)
     try:
         yield
@@ -54,12 +54,12 @@ def brought_by(number: int) -> Iterator[None]:
 
 
 def ended() -> bool:
-    """Whether no further message may be sent from here."""
+    """Whether the chain has reached its bound, so that no further message may be sent."""
     return before() >= MOST
 
 
 class BoundedQueues:
-    """The ports Queues and RangeQueue, and dead letters, on `queues`: sends nothing that would make a chain too long."""
+    """The ports Queues and RangeQueue, and dead letters, on `queues`: sends no message that makes a chain too long."""
 
     def __init__(self, queues: AllQueues) -> None:
         self._queues = queues

@@ -1,4 +1,4 @@
-"""What the use cases of one network share: made once per run by the wiring, handed on as one."""
+"""The context that the use cases of one network share: the wiring makes it once per run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chalicelib.usecases.ports.store import Store
 
 @dataclass(frozen=True, slots=True)
 class NetworkContext:
-    """One network, and what is read of it and written about it. `clock` is the time of the network's realm."""
+    """One network with its ports. `clock` is the time of the network's realm."""
 
     network: Network
     reader: ChainReader

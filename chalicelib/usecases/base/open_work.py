@@ -1,4 +1,4 @@
-"""Going through all open work of a lane, however much there is."""
+"""Iterates all open work of a lane, page by page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ PAGE = 200
 
 
 def pages_of(store: Store, kind: WorkKind, lane: str, *, upto: str | None = None) -> Iterator[list[Work]]:
-    """Open obligations of a lane in order, page by page. What is closed meanwhile does not disturb. Raises Unavailable."""
+    """Open obligations of a lane in order, page by page. Work that is closed meanwhile does not disturb the order. Raises
+    Unavailable.
+    """
     after: Work | None = None
     while True:
         page = store.open_work(kind, lane, upto=upto, after=after, limit=PAGE)
@@ -24,5 +26,5 @@ def pages_of(store: Store, kind: WorkKind, lane: str, *, upto: str | None = None
 
 
 def is_open(store: Store, work: Work) -> bool:
-    """Whether nobody has fulfilled an obligation meanwhile. Raises Unavailable."""
+    """Whether an obligation is still open. Raises Unavailable."""
     return work in store.open_work(work.kind, work.lane, upto=work.order, after=replace(work, id=""))

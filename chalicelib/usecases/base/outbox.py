@@ -1,4 +1,4 @@
-"""Telling about a change: events and commands that commit together with it."""
+"""The outbox: events and commands that commit together with their change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chalicelib.usecases.ports.changes import Emit
 
 @dataclass
 class News:
-    """Collects what one transaction has to tell. `at` in milliseconds since 1970."""
+    """Collects the events and commands of one transaction. `at` in milliseconds since 1970."""
 
     at: int
     events: list[Event] = field(default_factory=list)
@@ -33,7 +33,7 @@ class News:
         self.commands.append(command)
 
     def emit(self, prefix: str = "out") -> Sequence[Emit]:
-        """The change that puts all of it in the outbox, under an id that begins so; nothing where there is nothing to tell."""
+        """The change that puts all of it in the outbox, under an id with this prefix; no change where there is nothing to tell."""
         if not self.events and not self.commands:
             return ()
         return (Emit(OutboxRow(new_id(prefix, self.at), self.at, tuple(self.events), tuple(self.commands))),)

@@ -1,4 +1,4 @@
-"""Deciding again after somebody else was first, and going on after something went wrong with one of many."""
+"""Retries after a Conflict, and runs over many items that go on when one of them fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRIES = 12
 
 
 def until_settled(decide: Callable[[], T]) -> T:
-    """Run `decide` (read, decide, commit) and run it again when its commit met a Conflict. Raises the last Conflict.
+    """Run `decide` (read, decide, commit), and retry it while its commit meets a Conflict. Raises the last Conflict.
 
     `decide` must read everything afresh, so that what it does the second time fits what is stored by then.
     """
@@ -35,11 +35,11 @@ def until_settled(decide: Callable[[], T]) -> T:
 
 
 class Failures(ExceptionGroup[Exception]):
-    """What went wrong with some of many. Each was logged where it happened."""
+    """The failures of a run over many items. Each was logged where it happened."""
 
 
 class Each:
-    """Many steps, or the same step for many records: whatever goes wrong with one, those behind it have their turn.
+    """Takes many steps, or the same step for many records; a failed step does not stop the next ones.
 
     A context manager that raises `Failures` at its end, where something went wrong, so that a run fails loudly. `what` names
     all of them in the log.
@@ -57,7 +57,7 @@ class Each:
             raise Failures(self._what, self._failures)
 
     def take(self, name: str, step: Callable[[], object]) -> None:
-        """Take one step. That somebody else was first with it is no failure; what nobody expects is an alarm."""
+        """Take one step. A Conflict is no failure; an unexpected exception is an alarm."""
         try:
             step()
         except Conflict:

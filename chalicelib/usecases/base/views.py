@@ -1,4 +1,4 @@
-"""Public records: what merchants see of things, the same in answers and in events."""
+"""Public records: merchants see the same in answers and in events."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ def move_of(transaction: str) -> str | None:
 
 
 def coin_move_of(transaction: str) -> str | None:
-    """The same on networks of coins."""
+    """The coin move that a transaction with this id makes; None where it makes none."""
     return f"cmv_{transaction.removeprefix('txc_')}" if transaction.startswith("txc_") else None
 
 
 class Views:
-    """Renders records with the names and decimals of a catalogue, and what is worth money at the rates of `now_ms`.
+    """Renders records with the names and decimals of a catalogue, and values amounts at the rates of `now_ms`.
 
-    `rates` is called when the first amount that is not zero is worth being known; without it nobody knows (null).
+    `rates` is called for the first amount that is not zero; without it every value is unknown (null).
     """
 
     def __init__(self, catalogue: Catalogue, rates: Callable[[], Rates] | None = None, now_ms: int = 0) -> None:
         self._catalogue, self._rates, self._now_ms = catalogue, rates, now_ms
 
     def usd(self, coin: Coin, units: int) -> float | None:
-        """What `units` are worth in US dollars, rounded to cents; None without a fresh rate. Nothing is worth nothing."""
+        """The value of `units` in US dollars, rounded to cents; None without a fresh rate. Zero units are worth 0."""
         if units == 0:
             return 0.0
         return None if self._rates is None else self._rates().usd(coin.slug, units, coin.decimals, self._now_ms)
@@ -96,7 +96,9 @@ class Views:
         return coin
 
     def invoice(self, invoice: Invoice, tip: int | None = None) -> dict[str, Any]:
-        """`tip` is the chain's height, from which confirmations are counted; without it, what is certain."""
+        """`tip` is the chain's height, from which confirmations are counted; without it, confirmations are shown as far as they
+        are certain.
+        """
         coin = self._coin(invoice.asset)
         amount = _formatter(coin)
         return without_none(
@@ -166,7 +168,7 @@ class Views:
         }
 
     def payment(self, withdrawal: Withdrawal) -> dict[str, Any]:
-        """The transaction on the chain that pays a withdrawal, in the form of `deposit`: paid by the hot wallet."""
+        """The on-chain transaction of a withdrawal, in the form of `deposit`: paid by the hot wallet."""
         coin, fee_coin = self._coin(withdrawal.asset), self._coin(withdrawal.fee_asset)
         slug = network_parts(withdrawal.network)[1]
         network = self._catalogue.networks[slug]
@@ -197,7 +199,7 @@ class Views:
         }
 
     def stake(self, stake: Stake, tip: int | None = None) -> dict[str, Any]:
-        """A stake in the form of `deposit`: coins that the chain locks are still their wallet's. `tip` as there."""
+        """A stake in the form of `deposit`: coins that the chain locks are still their wallet's. `tip` as for a deposit."""
         coin = self._coin(stake.asset)
         slug = network_parts(stake.network)[1]
         network = self._catalogue.networks[slug]
@@ -291,7 +293,7 @@ class Views:
         )
 
     def signing_text(self, withdrawal: Withdrawal) -> str:
-        """What a signer signs to accept it: from the record as it is shown."""
+        """The text that a signer signs to accept a withdrawal: made from the record as it is shown."""
         coin = self._coin(withdrawal.asset)
         amount = format_units(withdrawal.amount, coin.decimals)
         return withdrawal_text(withdrawal.id, network_parts(withdrawal.network)[1], coin.slug, amount, withdrawal.to_address)
@@ -346,7 +348,7 @@ class Views:
         )
 
     def holding(self, coin: Coin, there: WalletBalance | None) -> dict[str, Any]:
-        """What one address has of a coin."""
+        """An address's balance of one coin."""
         return {
             "coin": coin.slug,
             "symbol": coin.symbol,
@@ -357,7 +359,7 @@ class Views:
         }
 
     def holding_in_detail(self, coin: Coin, there: WalletBalance | None) -> dict[str, Any]:
-        """The same, and what of it can be used and what else is on its way.
+        """An address's balance of one coin, with its available, frozen and unconfirmed parts.
 
         `balance` is what the ledger has there: `confirmed`, which is `frozen` and `available`; `unconfirmed` comes on top.
         """
@@ -372,12 +374,12 @@ class Views:
 
 
 def views_now(catalogue: Catalogue, rates_of: RatesOf, now_ms: int) -> Views:
-    """Views that know what things are worth at `now_ms`: for what is told of balances."""
+    """Views that value amounts at `now_ms`: for events about balances."""
     return Views(catalogue, lambda: rates_of(catalogue.realm), now_ms)
 
 
 def depth(block: int | None, tip: int | None) -> int:
-    """Blocks on what is in `block`, itself among them, where the chain is `tip` high; 1 where nobody knows, 0 in no block."""
+    """Blocks on top of `block`, itself included, where the chain is `tip` high; 1 where the tip is unknown, 0 in no block."""
     if block is None:
         return 0
     return 1 if tip is None else max(1, tip - block + 1)
@@ -389,13 +391,13 @@ def confirmations(network: Network, confirmed: bool, counted: int) -> int:
 
 
 def coins_on(catalogue: Catalogue, address: Address) -> list[Coin]:
-    """The coins that an address has balances of: all of its networks', and the one it was made for in the mode single."""
+    """The coins that an address can hold: all of its networks', and in the mode single the one it was made for."""
     coins = [coin for slug in address.networks for coin in catalogue.coins_of(slug)]
     return [coin for coin in coins if coin.slug == address.coin] if address.mode == "single" else coins
 
 
 def total_usd(balances: Iterable[Mapping[str, Any]]) -> float | None:
-    """The sum of `balanceUSD`, to the cent; None where one of them is not known."""
+    """The sum of `balanceUSD`, to the cent; None where one of them is unknown."""
     values = [balance["balanceUSD"] for balance in balances]
     if None in values:
         return None
@@ -413,7 +415,7 @@ def _formatter(coin: Coin) -> Any:
 
 
 def payment_uri(invoice: Invoice, coin: Coin, catalogue: Catalogue) -> str:
-    """What a wallet's camera understands: BIP 21 (bitcoin:, litecoin:), EIP-681 (ethereum:), tron:."""
+    """The payment URI for a wallet's camera: BIP 21 (bitcoin:, litecoin:), EIP-681 (ethereum:), tron:."""
     network = catalogue.networks[network_parts(invoice.network)[1]]
     if network.family == "evm":
         if coin.contract is None:
