@@ -1,4 +1,4 @@
-"""Which blocks hold deposits, by height: the way from the highest one down, without a scan.
+"""An index of the blocks that hold deposits, by height: read from the highest block down, without a scan.
 
 A block's row is written with its list (`usecases/scanning/block_lists.py`). Blocks that were recorded before there were rows get
 theirs from the deposits themselves: once for each network, by `migrate` or by the first `resume`.
@@ -24,7 +24,7 @@ _PAGE = 100
 
 
 def highest_first(store: Store, network: Network) -> Iterator[DepositBlock]:
-    """Every block of `network` that holds deposits, or held some before it fell out. Raises Unavailable."""
+    """Every block of `network` that holds deposits, or held some before it fell out, highest first. Raises Unavailable."""
     after: str | None = None
     while True:
         page = store.page(DepositBlock, limit=_PAGE, newest_first=True, after=after, network=network.id)
@@ -35,7 +35,7 @@ def highest_first(store: Store, network: Network) -> Iterator[DepositBlock]:
 
 
 def ensure_rows(store: Store, network: Network, clock: Clock) -> None:
-    """Have every block of `network` that holds deposits told by its height. Scans all deposits the first time.
+    """Give every block of `network` with deposits its row by height. Scans all deposits the first time.
 
     Raises Unavailable.
     """
@@ -50,7 +50,7 @@ def ensure_rows(store: Store, network: Network, clock: Clock) -> None:
 
 
 def add_row(store: Store, network: Network, number: int, hash_: str) -> bool:
-    """Have this block told by its height; whether it was not. Raises Unavailable."""
+    """Give this block its row by height; returns whether it had none. Raises Unavailable."""
     if store.get(DepositBlock, network=network.id, number=str(number), hash=hash_) is not None:
         return False
     return _saved(store, DepositBlock(network.id, number, hash_))

@@ -1,4 +1,4 @@
-"""Under which id each proven movement of a block is a deposit, whatever a reorganisation did to its place.
+"""Claims: the deposit id of each proven movement of a block stays the same through reorganisations.
 
 On EVM networks a token's log is named by its number in the block, which changes when other transactions come before its own. Its
 transaction's claim (`domain.deposits.claims.LogClaim`) is stored before the first deposit of it: dying in between leaves a claim
@@ -36,7 +36,7 @@ class Claims:
         self._network, self._reader, self._store = network, reader, store
 
     def ids(self, block: Block, transfers: Sequence[Transfer]) -> list[str]:
-        """The deposit that each of `transfers`, which are proven to have happened in `block`, is; claims are stored with it.
+        """The deposit id of each of `transfers`, which are proven to have happened in `block`; stores their claims.
 
         For tokens on EVM networks one batch read, and a write for up to ten transactions that had no claim. Raises Unavailable,
         Conflict.
@@ -47,8 +47,9 @@ class Claims:
         return self._settled(block, transfers, own, claimed)
 
     def positions(self, block: Block, transfers: Sequence[Transfer]) -> list[str]:
-        """The position that names each of `transfers`, which are proven to have happened in `block`, in every block: that of where
-        its transaction was first seen. Claims are stored as by `ids`. Raises Unavailable, Conflict."""
+        """The position that names each of `transfers`, which are proven to have happened in `block`, in every block: its position
+        in the block where its transaction was first seen. Stores claims as `ids` does. Raises Unavailable, Conflict.
+        """
         order = self._log_order()
         numbers = {t: number for t in transfers if t.contract is not None and (number := log_number(t.position)) is not None}
         if order is None or not numbers:
@@ -65,7 +66,8 @@ class Claims:
         return found
 
     def claimed(self, firsts: Mapping[str, int]) -> dict[str, LogClaim]:
-        """The claim of each transaction, by its id. One that has none gets it: `firsts` tells the number of its first log.
+        """The claim of each transaction, by its id. A transaction without a claim gets one: `firsts` has the number of its first
+        log.
 
         Raises Unavailable, Conflict.
         """

@@ -1,4 +1,4 @@
-"""Deposits: seen in a block, credited after the network's confirmations, taken back when their block falls out.
+"""Deposits: seen in a block, credited after the network's confirmations, reversed when their block falls out.
 
 What comes from an address of the grey list is credited to the merchant's purse `held`, and counts for its invoice when an
 operator releases it. The list is asked when a deposit is seen and again when it is credited; being on it once is enough.
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 
 def deposit_work(deposit: Deposit) -> Work:
-    """The obligation to confirm a deposit, found by network and height; while it is in no block, to look what becomes of it."""
+    """The obligation to confirm a deposit, found by network and height; for a mempool transaction, to watch whether it is mined."""
     if deposit.block_number is None:
         return Work("glimpse", deposit.network, time_order(deposit.glimpsed_at or 0), deposit.id)
     return Work("deposit", deposit.network, f"{deposit.block_number:015d}", deposit.id)
@@ -90,7 +90,7 @@ class Deposits:
 
     @property
     def rates(self) -> RatesOf:
-        """What deposits are valued by."""
+        """The rates that value deposits."""
         return self._rates
 
     def detect(
@@ -105,8 +105,8 @@ class Deposits:
     ) -> str:
         """Record a movement to us, proven to have happened in the block of `scanned`; the deposit's id.
 
-        `id_` is the one that its transaction's claim gives it, see `usecases/deposits/claims.py`; by default that of its position.
-        With `twin` it may be told twice by its block, and is held (`native_twins`). Raises Conflict, Unavailable.
+        `id_` comes from its transaction's claim, see `usecases/deposits/claims.py`; by default that of its position. With `twin`
+        it may be told twice by its block, and is held (`native_twins`). Raises Conflict, Unavailable.
         """
         key = id_ or deposit_id(network.id, transfer.txid, transfer.position)
 
@@ -171,10 +171,10 @@ class Deposits:
             self._first_seen(network, deposit, scanned.height, scanned.epoch, rests_on, only_if, previous)
 
     def glimpse(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, waits: Unmined, tip: int | None) -> str:
-        """Record a movement to a merchant by a transaction that `waits` to be in a block; the deposit's id. It is told, and
-        credits nothing. `tip` is how high the chain is.
+        """Record a mempool transaction's movement to a merchant, which `waits` to be in a block; the deposit's id. It is told, and
+        credits nothing. `tip` is the height of the chain.
 
-        What is in a block already, or was, stays what it is. Raises Conflict, Unavailable.
+        A deposit that is or was in a block stays as it is. Raises Conflict, Unavailable.
         """
         key = deposit_id(network.id, transfer.txid, transfer.position)
 
@@ -193,7 +193,9 @@ class Deposits:
         return until_settled(decide)
 
     def vanish(self, network: Network, key: str, tip: int | None) -> None:
-        """What was seen waiting is neither waiting nor in a block any more: it goes. Raises Conflict, Unavailable."""
+        """Remove the deposit of a mempool transaction that is neither waiting nor in a block any more. Raises Conflict,
+        Unavailable.
+        """
 
         def decide() -> None:
             before = self._store.get(Deposit, id=key)
@@ -353,7 +355,7 @@ class Deposits:
         return changes
 
     def orphan(self, network: Network, key: str, block_hash: str, tip: int | None) -> None:
-        """`block_hash` fell out of the chain, which was last seen `tip` high: its deposit goes, and what was credited with it.
+        """Orphan the deposit of `block_hash`, which fell out of the chain last seen `tip` high, and reverse its credit.
 
         Raises Conflict, Unavailable.
         """

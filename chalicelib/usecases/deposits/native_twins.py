@@ -1,4 +1,4 @@
-"""One payment that a block tells twice: as native coins, and as a token that is the network's own coin under another face.
+"""Native twins: one payment that a block tells twice, as native coins and as a token that is the native coin under another face.
 
 Such a token can not be registered (`usecases/catalogue/coins.py`); this is for one that was registered before, or that was made
 into a face later. Where a transaction brings the same amount of both to the same address, the native coin is credited, and the
@@ -32,7 +32,7 @@ class Twins(NamedTuple):
 
 
 def twins_in(transfers: Sequence[Transfer], contracts: Mapping[str, Coin], native: Coin) -> list[Twins]:
-    """Those among `transfers`, which are of one block and of known coins."""
+    """The twins among `transfers`, which are of one block and of known coins."""
     natives: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
     for transfer in transfers:
         if transfer.contract is None:
@@ -49,8 +49,8 @@ def twins_in(transfers: Sequence[Transfer], contracts: Mapping[str, Coin], nativ
 
 
 def held_of(store: Store, network: Network, twins: Sequence[Twins], ids: Mapping[Transfer, str]) -> frozenset[Transfer]:
-    """Which of `twins` are to be held: of each pair one. `ids` has the deposits that proven ones are. One batch read where there
-    are any. Raises Unavailable.
+    """Which of `twins` are to be held: one of each pair. `ids` has the deposit ids of proven transfers. One batch read where there
+    are twins. Raises Unavailable.
     """
     if not twins:
         return frozenset()

@@ -1,4 +1,4 @@
-"""What deposits mean to the books, whoever moves them: where their coins lie, whose they are, and what is told of it."""
+"""Postings of deposits: where their coins lie, whose they are, and the events about them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class DepositBook:
-    """Reads what a deposit's change rests on, and gives the changes that go with it."""
+    """Reads the records that a deposit's change rests on, and gives the changes that go with it."""
 
     def __init__(self, store: Store, rules: AddressRules) -> None:
         self._store, self._rules = store, rules
@@ -40,8 +40,9 @@ class DepositBook:
         pending: int,
         balance: Balance | None = None,
     ) -> list[Change]:
-        """The merchant's balance after `entry`, or with `pending` more; what has become available is told. `balance` is as it was
-        read where something was decided by it."""
+        """The merchant's balance after `entry`, or with `pending` more; tells the newly available amount. `balance` is the one
+        read before, where a decision rests on it.
+        """
         if deposit.below_minimum or deposit.set_aside:
             return []
         before = balance or self.balance(tenant, deposit)
@@ -58,7 +59,7 @@ class DepositBook:
         return [Save(after)]
 
     def told(self, news: News, deposit: Deposit, name: str, views: Views, tip: int | None, previous: str | None = None) -> Deposit:
-        """`deposit` with one more event, which is in `news`. `previous` is its status before, where it was there before."""
+        """`deposit` with one more event, which is in `news`. `previous` is its status before, where it existed."""
         told = replace(deposit, emitted=deposit.emitted + 1)
         if told.tenant is not None:
             record = views.deposit(told, tip)
@@ -74,34 +75,35 @@ class DepositBook:
         return self._store.get(Invoice, tenant=tenant, id=invoice_id)
 
     def tip(self, network: Network) -> int | None:
-        """How high its chain is, as far as is known."""
+        """The height of the network's chain, as far as it is known."""
         cursor = self._store.get(Cursor, network=network.id)
         return None if cursor is None else cursor.tip
 
     def place(self, network: Network, deposit: Deposit) -> str:
-        """Where its coins lie."""
+        """The wallet address where the deposit's coins lie."""
         return ledger.wallet(network.id, self._rules.storage_form(network.slug, deposit.address))
 
     def owner(self, deposit: Deposit) -> str:
-        """Whose they are."""
+        """The account that owns the deposit's coins."""
         if deposit.tenant is None or deposit.below_minimum:
             return ledger.operator(network_parts(deposit.network)[0])
         return ledger.merchant(deposit.tenant, "held" if deposit.held else "available")
 
     def beside(self, network: Network, deposit: Deposit, pending: int = 0, held: int = 0, small: int = 0, aside: int = 0) -> Beside:
-        """What is known beside the money at its address: so much more, or less. `aside` counts deposits."""
+        """The change of amounts kept beside the balance of its address, up or down. `aside` counts deposits."""
         return Beside(*self._at(network, deposit), pending, held, small, aside)
 
     def wallet(self, network: Network, deposit: Deposit) -> WalletBalance | None:
-        """What the ledger has at its address; None where so small a deposit can not matter to it."""
+        """The ledger's balance at its address; None where so small a deposit can not matter to it."""
         if deposit.amount < MATTERS:
             return None
         id_, address, asset = self._at(network, deposit)
         return self._store.get(WalletBalance, network=id_, address=address, asset=asset) or WalletBalance(id_, address, asset)
 
     def unchanged(self, wallet: WalletBalance | None, more: int) -> tuple[int, int] | None:
-        """What a commit that adds `more` units to an address has to rest on (`Beside.only_if`), so that of two at once one looks
-        again; None while the sum is far from its bound, where two may well be added at once."""
+        """The condition of a commit that adds `more` units to an address (`Beside.only_if`): of two at once one reads again; None
+        while the sum is far from its bound, where two may well be added at once.
+        """
         if wallet is None or wallet.units + wallet.pending + more < NEAR:
             return None
         return wallet.units, wallet.pending
@@ -111,6 +113,6 @@ class DepositBook:
 
 
 def is_late(deposit: Deposit, invoice: Invoice | None) -> bool:
-    """Whether it came after its invoice's time. Judged anew for each block that a payment is in (`Deposit.paid_at`)."""
+    """Whether a deposit came after its invoice's time. Decided anew for each block that a payment is in (`Deposit.paid_at`)."""
     at = deposit.paid_at
     return invoice is not None and at is not None and at > invoice.expires_at

@@ -1,5 +1,4 @@
-"""Whether a movement that is seen in a block was booked from the address' balance before
-(`usecases/scanning/internal_transfers.py`)."""
+"""Whether a movement in a block was recorded from the address's balance before (`usecases/scanning/internal_transfers.py`)."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a booking from a balance rests on: the address' booking as it will be, and the ledger's `units` and `pending` there."""
+    """The condition of a booking from a balance: the address's next booking, and the ledger's `units` and `pending` there."""
 
     booking: BalanceBooking
     units: int
@@ -27,8 +26,8 @@ class Claim:
 
 
 def not_booked_yet(store: Store, network: Network, block: Block, transfer: Transfer) -> list[Change] | None:
-    """None where a booking that stands covers `transfer`, which counts nowhere yet; else what the commit that records it has to
-    rest on: that no booking came in between. One or two reads, for native coins on live EVM networks; nothing elsewhere.
+    """The condition of a commit that records `transfer`: no booking from a balance came in between. None where a standing booking
+    covers the transfer. One or two reads, for native coins on live EVM networks; nothing elsewhere.
     """
     if network.family != "evm" or network.simulated or transfer.contract is not None:
         return []

@@ -1,5 +1,5 @@
-"""Letting go of a deposit that was held because it came from the grey list, was below its coin's minimum, or was set aside because
-a sum could not take it: an operator's decision, one transaction.
+"""Releases of held deposits by an operator, in one transaction: from the grey list, below its coin's minimum, or set aside because
+a sum could not take it.
 
 A deposit below the minimum becomes the merchant's as if it had never been too little: it counts for the invoice of its address,
 late or in time by its own time (decisions §9), and what was the operator's is posted to the merchant. Before its confirmations
@@ -47,9 +47,9 @@ class Releases:
         self._book = DepositBook(store, rules)
 
     def named(self, realm: Realm, name: str) -> str:
-        """The id of a merchant's deposit in `realm` by the chain's hash; an id stays what it is.
+        """The id of a merchant's deposit in `realm` by its transaction hash; an id is returned as it is.
 
-        Raises NotFound, BusinessRule where several movements share the hash: which of them is meant has to be said.
+        Raises NotFound, BusinessRule where several movements share the hash: the caller has to name the deposit's id.
         """
         if name.startswith("tx_"):
             return name
@@ -63,11 +63,11 @@ class Releases:
         return found[0].id
 
     def release(self, realm: Realm, name: str, by: str) -> Deposit:
-        """Let go of a deposit of any merchant of `realm` that is held or below the minimum, by its id or its hash: its money is
-        available, as soon as it is confirmed, and counts for its invoice from now on.
+        """Release a deposit of any merchant of `realm` that is held or below the minimum, by its id or its hash. Its money is
+        available once it is confirmed, and counts for its invoice from now on.
 
-        One that is set aside may be the operator's own, named by its id. `by` is the id of the operator's key. Raises NotFound,
-        BusinessRule where there is nothing to let go of or a sum has no room for it, Unavailable.
+        A deposit that is set aside may be the operator's own, named by its id. `by` is the id of the operator's key. Raises
+        NotFound, BusinessRule where there is nothing to release or a sum has no room for it, Unavailable.
         """
         key = self.named(realm, name)
 
