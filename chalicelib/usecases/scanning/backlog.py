@@ -1,4 +1,5 @@
-"""A backlog: blocks far below the tip, cut into ranges that many scan at once, and that the cursor passes one after the other.
+"""The backlog: blocks far below the tip, cut into ranges that many workers scan at once. The cursor passes one range after the
+other.
 
 1. *Cut.* The poll stores ranges of blocks behind the cursor, each with an obligation, in the transactions that note on the
    cursor how far they reach; then it sends a message for each. None reaches into the blocks that a reorganisation may still change.
@@ -53,13 +54,13 @@ class Backlog:
         return BATCHES * batch_blocks(self._network)
 
     def far(self, cursor: Cursor, tip: int) -> bool:
-        """Whether so much is behind that it is to be shared out."""
+        """Whether the backlog is long enough to be shared out."""
         return self._queue is not None and tip - self._network.reorg_depth - cursor.number > FAR * self._size
 
     def advance(self, cursor: Cursor, tip: int, more: Callable[[], bool]) -> Cursor:
-        """Pass what is complete, drop what is void, share out what is next, and scan what nobody gets on with.
+        """Pass complete ranges, drop void ones, share out the next, and scan those that no worker gets on with.
 
-        The cursor's `ranges_to` is None afterwards where nothing is shared out any more. Raises Conflict, Unavailable.
+        The cursor's `ranges_to` is None afterwards where no range is shared out any more. Raises Conflict, Unavailable.
         """
         while True:
             cursor, out = self._settled(cursor, tip)
@@ -71,9 +72,9 @@ class Backlog:
             self._scan(idle, more)
 
     def work(self, name: str, more: Callable[[], bool]) -> bool:
-        """Scan the range of that name, until `more` says that the time is over; whether nothing is left to do for this message.
+        """Scan the range with this name, until `more` says that the time is over; whether this message is done.
 
-        Raises Conflict (somebody else got on with it, or a reorganisation was followed meanwhile), Unavailable.
+        Raises Conflict (another worker got on with it, or a reorganisation was followed meanwhile), Unavailable.
         """
         found = self._store.get(ScanRange, network=self._network.id, name=name)
         cursor = self._store.get(Cursor, network=self._network.id)

@@ -1,4 +1,4 @@
-"""Which deposits a block holds, listed under its hash before any of them is stored.
+"""Lists of a block's deposits, stored under the block's hash before any of the deposits.
 
 A stranger decides how many there are, and an item of the table ends at 400 KB: the list is in parts, filled one after the other.
 The part behind a full one may exist, the one behind any other does not. The first part lies where the whole list lay before
@@ -22,7 +22,7 @@ MOST = 2_000
 
 
 def list_deposits(store: Store, network: NetworkId, number: int, block_hash: str, ids: Sequence[str]) -> None:
-    """Put `ids` on the list of the block `number`, where they are not on it yet. Raises Conflict, Unavailable."""
+    """Put `ids` on the list of the block `number`, unless they are on it. Raises Conflict, Unavailable."""
     key = {"network": str(network), "hash": block_hash}
 
     def decide() -> None:
@@ -48,7 +48,7 @@ def list_deposits(store: Store, network: NetworkId, number: int, block_hash: str
 
 
 def deposits_of(store: Store, network: NetworkId, hashes: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each of `hashes` that has a list, with a part of it, until there are no more. Raises Unavailable."""
+    """The list parts of each of `hashes` that has a list, part after part. Raises Unavailable."""
     for first in store.get_many([(BlockDeposits, {"network": str(network), "hash": hash_}) for hash_ in hashes]):
         if first is not None:
             yield first.hash, first.deposits

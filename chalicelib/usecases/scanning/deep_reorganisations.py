@@ -1,4 +1,4 @@
-"""What a reorganisation took that went deeper than a cursor remembers: found when an operator takes the network up again.
+"""Reorganisations deeper than the cursor remembers: the lost blocks are found when an operator resumes the network.
 
 The blocks that hold deposits are asked for from the highest one down, until the chain still has one: all blocks below it are the
 chain's, since each names the one before it. Nothing is changed here, so that it can be asked again after whatever went wrong.
@@ -27,7 +27,7 @@ class Fallen(NamedTuple):
     standing: int | None
 
     def below(self, oldest: int) -> int:
-        """The highest block that the scan may go on behind, where it remembers `oldest` and those above: the rest is taken back."""
+        """The highest block behind which the scan may go on, given that it remembers `oldest` and those above."""
         return max(0, min([oldest, *(block.number for block in self.gone)]) - 1)
 
 

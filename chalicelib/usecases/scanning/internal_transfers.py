@@ -1,4 +1,4 @@
-"""What contracts sent and no trace told: the balance of deposit addresses against the ledger, at a final block.
+"""Internal transfers that no trace told: the balances of deposit addresses against the ledger, at a final block.
 
 What an address has on the chain and the ledger does not know is booked as a deposit of that block, with a position that names
 block and address, and goes the way of any deposit: listed under its block, so that it falls out with it, credited by the poll, with
@@ -63,7 +63,7 @@ class BalanceBooker:
         self._rules, self._clock, self._scanner, self._page = context.rules, context.clock, scanner, page
 
     def work(self, more: Callable[[], bool]) -> int:
-        """Look at the next addresses with open invoices; how many differences were booked. Raises Unavailable, Conflict.
+        """Compare the next addresses with open invoices; the number of differences recorded. Raises Unavailable, Conflict.
 
         Also where nodes trace: a block, or a transaction of it, may have been read without, by any process, on any setting.
         """
@@ -81,9 +81,9 @@ class BalanceBooker:
         return booked
 
     def go_round(self, more: Callable[[], bool]) -> int:
-        """Go one step on the way round all watched addresses; how many differences were booked. Raises Unavailable, Conflict.
+        """Take one step of the round over all watched addresses; the number of differences recorded. Raises Unavailable, Conflict.
 
-        The step counts as done once all of it is compared: whoever dies, or is second, compares the same ones again.
+        The step is done once all of it is compared: after a crash, or a conflict, the same addresses are compared again.
         """
         if not self._page or not isinstance(self._reader, Balances) or not more():
             return 0
@@ -103,10 +103,10 @@ class BalanceBooker:
         return booked
 
     def check(self, addresses: Sequence[str]) -> int:
-        """Compare these addresses (storage form) with the chain, and book what they have more; how many differences were booked.
+        """Compare these addresses (storage form) with the chain, and record their surplus; the number of differences recorded.
 
-        Raises Unavailable, Conflict. Whether the nodes trace is whoever asks' to judge, once: it may change while addresses are
-        compared. What they have less is an alarm.
+        Raises Unavailable, Conflict. The caller decides once whether the nodes trace: it may change while addresses are compared.
+        A shortfall is an alarm.
         """
         wanted = list(dict.fromkeys(addresses))
         cursor = self._store.get(Cursor, network=self._network.id)
@@ -147,7 +147,8 @@ class BalanceBooker:
         return booked
 
     def everything(self) -> int:
-        """Look at every deposit address of the network, by a scan, and book: for the operator's command. Raises as `check` does.
+        """Compare every deposit address of the network, by a scan, and record the surplus: for the operator's command. Raises as
+        `check` does.
 
         Also where the nodes trace: blocks that could not be traced were read without.
         """

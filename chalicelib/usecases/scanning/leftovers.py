@@ -1,4 +1,4 @@
-"""What a scan leaves over of a block that its cursor passes: a rescan of that block, ordered before the cursor does.
+"""Leftovers of a block that the cursor passes: a rescan of that block, ordered before the cursor moves.
 
 A block may hold more for one merchant than is recorded at once. And a node may contradict itself about a transaction of it: then
 the block is not passed for half an hour, while somebody sees to the node; after that no other payment waits for it. The rescan
@@ -31,7 +31,7 @@ class Leftovers:
         return self._clock.now_ms() - block.time > PATIENCE_MS
 
     def order(self, block: Block) -> None:
-        """Have `block` looked at again. Raises Conflict, Unavailable."""
+        """Order a rescan of `block`. Raises Conflict, Unavailable."""
         now = self._clock.now_ms()
         key = derived_id("rsc", self._network.id, block.hash)
         ordered = Rescan(key, self._network.id, block.number, block.number, block.number, now)

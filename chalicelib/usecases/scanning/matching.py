@@ -1,4 +1,4 @@
-"""Which movements on a chain are for us: watched recipients among all, coins of ours, and none that we made ourselves.
+"""Matching of chain movements: to watched recipients, in registered coins, and not made by ourselves.
 
 Change, consolidation, top-ups, sweeps: what our own transactions bring to places of ours are no deposits (money rule 8). What such
 a transaction moves is booked by whoever made it. The record is stored with its signature, before anything is sent, so that no
@@ -36,7 +36,7 @@ class Matcher:
         self._network, self._store, self._rules = network, store, rules
 
     def contracts(self) -> dict[str, Coin]:
-        """The tokens of the network by the storage form of their contracts.
+        """The network's tokens by the storage form of their contracts.
 
         Without known faces of the network's own coin (`domain.catalogue.native_faces`), which were registered before they were
         refused: what they log is the native payment once more.
@@ -61,7 +61,7 @@ class Matcher:
         return self._store.catalogue(self._network.realm).native(self._network.slug)
 
     def ours(self, transfers: Iterable[Transfer | Reward], returned: bool = False) -> dict[str, Watched]:
-        """The watched addresses among all recipients, by batch reads: the cost does not depend on how many are watched.
+        """The watched addresses among all recipients, by batch reads: the cost does not depend on the number of watched addresses.
 
         Strongly consistent, and nothing is remembered of those that are not watched: an address is watched from the commit that
         gives it out, and a payment to it may be in the very next block. With `returned` also those that are not watched here, and
@@ -80,7 +80,7 @@ class Matcher:
         return {a: watched for a, watched in ours.items() if slug in watched.networks or (returned and slug in watched.returned)}
 
     def astray(self, moved: Transfer | Reward, watched: Watched) -> None:
-        """Tell that what came to one of our addresses is credited to nobody, and what helps."""
+        """Log that a payment to one of our addresses is credited to nobody, and its remedy."""
         by = f"in {moved.txid}" if isinstance(moved, Transfer) else moved.source
         helps = watched.role == "user" and isinstance(moved, Transfer)
         log.error(
@@ -90,12 +90,12 @@ class Matcher:
         )
 
     def bookable(self, transfer: Transfer, contracts: dict[str, Coin]) -> bool:
-        """Whether it is of a coin of ours. However much it is: what sums can not take is set aside when it is recorded."""
+        """Whether a transfer is in a registered coin. Its amount does not matter: recording sets aside what sums can not take."""
         return transfer.contract is None or transfer.contract in contracts
 
 
 def from_others(store: Store, network: Network, transfers: Sequence[Transfer], watched: Mapping[str, Watched]) -> list[Transfer]:
-    """Those of `transfers` that are not our own movements. One batch read, only where there are any that may be.
+    """Those of `transfers` that are not our own movements. One batch read, only where there may be any.
 
     On networks of coins only service wallets receive from us (change, consolidation). On networks of accounts everything that
     matched may be a top-up or a sweep; what was found in a balance is no transaction at all. `watched` by the storage form of

@@ -1,4 +1,4 @@
-"""Payments at first sight: in the mempool, before they are in a block (bitcoin and litecoin).
+"""Mempool transactions: payments to us before they are in a block (bitcoin and litecoin).
 
 A glimpse is news and never money: the deposit is pending without a block, its invoice counts it as seen, and nothing is
 credited or completed by it. The block decides: the scan finds the same movement there under the same id, whether somebody
@@ -59,7 +59,7 @@ _ASKED_AT_ONCE = 40
 
 @dataclass
 class Looks:
-    """What this process has looked at, per network. Lost with the process: then it looks again, and finds what it knows."""
+    """The mempool transactions that this process has read, per network. A new process reads them again, and finds what it knows."""
 
     waiting: frozenset[str] = frozenset()
     """The mempool when it was last looked into."""
@@ -77,10 +77,10 @@ class Glimpses:
         self._seen: tuple[frozenset[str], Cursor] | None = None
 
     def look(self, scan: Callable[[], Cursor]) -> Cursor:
-        """See what waits, then let `scan` pass the blocks to the tip. What is seen is told by `read`.
+        """List the mempool, then let `scan` pass the blocks to the tip. `read` records what was listed.
 
-        In this order: what was not waiting any more is in a block that `scan` passes, or gone. Raises Unavailable, and what `scan`
-        raises; where only the mempool can not be read, the blocks are scanned all the same.
+        In this order: a transaction that left the mempool is in a block that `scan` passes, or gone. Raises Unavailable, and what
+        `scan` raises; a mempool that can not be read does not stop the scan.
         """
         self._seen = None
         try:
@@ -93,8 +93,9 @@ class Glimpses:
         return cursor
 
     def read(self, recording: Callable[[], bool], ending: Callable[[], bool]) -> None:
-        """Read what is new of that which `look` saw while there is time for `recording`, and end what is gone while there is time
-        for `ending`: a flood of the one leaves time for the other. Raises Failures."""
+        """Record new mempool transactions within the time of `recording`, and end those that are gone within the time of `ending`:
+        a flood of the one leaves time for the other. Raises Failures.
+        """
         if self._seen is None:
             return
         (waiting, cursor), self._seen = self._seen, None

@@ -1,4 +1,4 @@
-"""Which open invoices of a network are looked at next, where nobody traces what contracts send (`balance_bookings`).
+"""The next open invoices of a network to compare, where no node traces what contracts send (`balance_bookings`).
 
 Open invoices lie in the order of their expiry, whosever they are. Going round them fifty at a time, one merchant with a hundred
 thousand would keep everybody else's payment unseen for a day. So a poll looks at two parts:
@@ -31,7 +31,7 @@ ROWS = 4_000
 
 
 def next_looks(store: Store, network: NetworkId, before: Reconciled) -> tuple[list[Invoice], Reconciled]:
-    """The next open invoices, and how far the looks have come once they are done; `before` again where nothing changed."""
+    """The next open invoices, and the position behind them; `before` again where nothing changed."""
     ring = _behind(store, network, before.order, before.id, AT_ONCE)
     order, id = _place(ring, AT_ONCE)
     after = replace(before, order=order, id=id)

@@ -1,5 +1,5 @@
-"""What a large payment needs beside confirmations: two nodes that vouch for it, a block that the chain itself calls final, and on
-EVM networks a block whose logs are those of its receipts.
+"""The quorum for large payments beside confirmations: two nodes that vouch for the payment, a block that the chain itself calls
+final, and on EVM networks a block whose logs are those of its receipts.
 
 All are asked when it is about to be credited, and none is ever taken for granted: where nobody can say what a payment is worth,
 where only one node answers, or where the deployment has no way of asking, it waits (money rule 11).
@@ -24,8 +24,9 @@ log = logging.getLogger(__name__)
 
 
 def worth_more(limit: int | None, coin: Coin | None, units: int, rates: Rates, now_ms: int) -> bool:
-    """Whether `units` are worth more than `limit` US dollars; never without a limit. What nobody knows the worth of now is worth
-    more than any."""
+    """Whether `units` are worth more than `limit` US dollars; never without a limit. An amount without a rate is worth more than
+    any limit.
+    """
     if limit is None:
         return False
     rate = None if coin is None else rates.fresh(coin.slug, now_ms)
@@ -41,7 +42,7 @@ class LargePayments:
         self._audited_blocks: set[str] = set()
 
     def may_credit(self, deposit: Deposit) -> bool:
-        """Whether nothing more stands in the way of a deposit whose block has its confirmations. No node's fault makes it raise."""
+        """Whether a deposit whose block has its confirmations may be credited. A node's fault never raises."""
         network = self._network
         audits = isinstance(self._reader, Auditor) and network.family == "evm"
         if network.agreement_usd is None and network.finality_usd is None and not audits:

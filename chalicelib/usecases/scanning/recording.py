@@ -1,4 +1,4 @@
-"""Storing what is ours in blocks. Whoever dies half-way, or comes twice, leaves nothing that the next one does not find.
+"""Recording of our payments in blocks. A crash half-way, or a second run, leaves nothing that the next run does not find.
 
 The list of a block's deposits is stored under its hash first: whoever drops the block finds everything that may have been
 stored of it.
@@ -40,7 +40,7 @@ _Owned = tuple[Transfer, str, Watched]
 
 
 class Recorded(NamedTuple):
-    """How many of the blocks, from the first on, are stored; and which of those hold more than was to be recorded at once."""
+    """The number of blocks, from the first on, that are stored; and those that hold more than is recorded at once."""
 
     blocks: int
     crowded: tuple[Block, ...] = ()
@@ -64,7 +64,7 @@ class Recorder:
         self._claims = Claims(context.network, context.reader, context.store)
 
     def contracts(self) -> dict[str, Coin]:
-        """The tokens of the network by the storage form of their contracts."""
+        """The network's tokens by the storage form of their contracts."""
         return self._matcher.contracts()
 
     def record(
@@ -77,9 +77,9 @@ class Recorder:
         tip: int = 0,
         comes_again: bool = False,
     ) -> Recorded:
-        """Store what is ours in `blocks`, which the chain holds at `epoch`, and what is met there of our own transactions
-        (`sightings`); what is stored already stays as it is.
-        Confirmations are told as of `tip`, how high the chain is, or as of each block where that is not known.
+        """Store our payments in `blocks`, which the chain holds at `epoch`, and the sightings of our own transactions there;
+        stored records stay as they are. Confirmations are told as of `tip`, how high the chain is, or as of each block where that
+        is not known.
 
         Stops in the middle of a block where `more` says that the time is over: whoever records it again goes on there. Of each
         block no more than `most` are recorded that belong to one merchant. With a `claim` they are one block with one transfer,

@@ -1,4 +1,4 @@
-"""Where the scan of a network stands on its chain: beginning, following a reorganisation, taking up again after a halt.
+"""The scan's position on its chain: its beginning, following a reorganisation, resuming after a halt.
 
 A rewind is noted on the cursor before anything is undone, and its epoch raised: whoever finds the note finishes the work,
 and whoever credits or records by what the old branch said does not get through.
@@ -31,7 +31,9 @@ BATCH_BLOCKS = 50
 
 
 def batch_blocks(network: Network) -> int:
-    """Blocks asked for at once: those of bitcoin and litecoin have thousands of outputs, and a function half a gigabyte."""
+    """The number of blocks asked for at once: those of bitcoin and litecoin have thousands of outputs, and a function half a
+    gigabyte.
+    """
     return min(BATCH_BLOCKS, 5) if network.family == "utxo" and not network.simulated else BATCH_BLOCKS
 
 
@@ -85,7 +87,7 @@ class Forks:
         return from_block
 
     def follow(self, cursor: Cursor, more: Callable[[], bool] = lambda: True) -> Cursor:
-        """Find the last block that both chains have, and go back there. Raises as `rewind` does."""
+        """Find the last common block of both branches, and go back there. Raises as `rewind` does."""
         heights = sorted((int(number) for number in cursor.recent), reverse=True)
         fork = self._fork(cursor, heights)
         now = self._clock.now_ms()
@@ -112,9 +114,9 @@ class Forks:
         return None
 
     def rewind(self, cursor: Cursor, more: Callable[[], bool] = lambda: True) -> Cursor:
-        """Orphan everything above the noted fork, then stand there.
+        """Orphan everything above the noted fork, then set the cursor there.
 
-        Raises Unavailable where `more` says that the time is over before: the note stays, and whoever comes next goes on.
+        Raises Unavailable where `more` says that the time is over before: the note stays, and the next run goes on.
         """
         fork = cursor.rewind_to
         if fork is None:

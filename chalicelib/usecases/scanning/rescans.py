@@ -1,5 +1,4 @@
-"""Looking again at blocks that were scanned before: for what was not ours to see then (a coin that was added later, an address
-that was paid before the first scan).
+"""Rescans of blocks that were scanned before: for a coin that was added later, or an address that was paid before the first scan.
 
 It goes the way of the scanner itself: the same matching, the same proof by receipt, the same deposits with the same ids, so
 that what was recorded once is found and left alone, and crediting is the poll's, after the network's confirmations. Each
@@ -34,7 +33,7 @@ OPEN_AT_ONCE = 20
 
 
 class Rescans:
-    """What an operator asks for."""
+    """Orders and reads rescans, for an operator."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -67,7 +66,7 @@ class Rescans:
 
 
 class Rescanner:
-    """Works off the rescans of one network, after the poll has scanned what is new."""
+    """Carries out the rescans of one network, after the poll has scanned new blocks."""
 
     def __init__(self, context: NetworkContext, scanner: Scanner) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
@@ -76,8 +75,8 @@ class Rescanner:
     def work(self, more: Callable[[], bool]) -> None:
         """Go on with every open rescan, until `more` says that the time is over.
 
-        A rescan that can not go on, or needs long, does not hold up the others: where some have to wait for the next poll, those
-        that were tried go behind them. Raises Unavailable, Failures.
+        A rescan that can not go on, or needs long, does not hold up the others: those that were tried go behind those that wait
+        for the next poll. Raises Unavailable, Failures.
         """
         with Each(f"{self._network.id}: rescans") as each:
             works = self._store.open_work("rescan", self._network.id, limit=OPEN_AT_ONCE)

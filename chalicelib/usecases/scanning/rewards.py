@@ -1,4 +1,4 @@
-"""What a block gives to an address of ours and no transaction pays: an alarm, and nothing is credited by it.
+"""Rewards of a block to an address of ours, which no transaction pays: an alarm, and no credit.
 
 A coinbase's output (bitcoin, litecoin) can not be spent for 100 blocks, and a reorganisation takes it for good: it can not be mined
 again. On EVM networks the fees of a block and the withdrawals of validators (EIP-4895) only change a balance: what came to a
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def tell_rewards(network: Network, block: Block, watched: Container[str]) -> None:
-    """Tell what `block` gives to an address that is `watched` (storage form). Told again whenever the block is read again."""
+    """Alarm about the rewards of `block` to an address that is `watched` (storage form). Again whenever the block is read again."""
     for reward in block.rewards:
         if reward.recipient in watched:
             amount = "so many as it has" if reward.amount is None else str(reward.amount)

@@ -52,7 +52,7 @@ class Scanner:
     """Scans one network. Two at once on the same network waste work and harm nothing: the cursor's version lets one pass."""
 
     def __init__(self, context: NetworkContext, deposits: Deposits, queue: RangeQueue | None = None) -> None:
-        """With a `queue` a backlog is shared out; without, the poll scans all of it."""
+        """With a `queue` a backlog is shared out; without one, the poll scans all of it."""
         self._network, self._reader, self._store, self._clock = context.network, context.reader, context.store, context.clock
         self._deposits = deposits
         self._leftovers = Leftovers(context.network, context.store, context.clock)
@@ -62,9 +62,10 @@ class Scanner:
         self.backlog = Backlog(context, self._recorder, queue)
 
     def start(self, seconds_ago: int = 0) -> Cursor:
-        """The network's cursor, set to the chain's tip when there is none yet: what came before can not be ours.
+        """Set the network's cursor to the chain's tip, unless it has one; the cursor. Nothing before can be ours.
 
-        `seconds_ago` is for how long addresses may have been given out before: it begins that many seconds of blocks deeper.
+        `seconds_ago`: addresses may have been given out for so long before, so the cursor begins that many seconds of blocks
+        deeper.
         """
         cursor = self._cursor()
         if cursor is not None:
@@ -89,7 +90,7 @@ class Scanner:
         return cursor
 
     def advance(self, more: Callable[[], bool]) -> Cursor:
-        """Scan to the tip, or until `more` says that the time is over. The cursor as it stands then, with the tip as it was seen.
+        """Scan to the tip, or until `more` says that the time is over. Returns the cursor, with the tip as it was seen.
 
         Raises Halted, Unavailable, Conflict.
         """
@@ -182,7 +183,7 @@ class Scanner:
         return after
 
     def contracts(self) -> dict[str, Coin]:
-        """The tokens of the network by the storage form of their contracts."""
+        """The network's tokens by the storage form of their contracts."""
         return self._recorder.contracts()
 
     def record(
@@ -199,8 +200,8 @@ class Scanner:
         return self._recorder.record(blocks, epoch, more, most, claim, tip, comes_again)
 
     def confirm(self, cursor: Cursor, more: Callable[[], bool]) -> None:
-        """Credit the pending deposits that are deep enough below `cursor`, and still in the chain: a few of each owner first, then
-        the rest. One that can not be credited does not hold up the others. Raises Unavailable, Failures.
+        """Credit the pending deposits that are deep enough below `cursor`, and still in the chain: a fair share of each owner
+        first, then the rest. A deposit that can not be credited does not hold up the others. Raises Unavailable, Failures.
         """
         # Blocks that were read count, not what a node says that its height is.
         final = min(cursor.number, cursor.tip) - self._network.confirmations + 1

@@ -1,4 +1,4 @@
-"""Noting where the scanner meets our transactions, before the cursor passes the block (money rule 13).
+"""Sightings: the blocks where the scanner meets our transactions, noted before the cursor passes them (money rule 13).
 
 What is looked for is read after the blocks were: what is in a block was signed, and stored, before. So the wallets, and whatever is
 signed, are all there; what is signed later can not be in these blocks.
@@ -40,13 +40,13 @@ _TOGETHER = 10
 
 
 class Noting:
-    """Of one network. Every method raises Unavailable."""
+    """Notes the sightings of one network. Every method raises Unavailable."""
 
     def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
         self._network, self._store, self._rules = network, store, rules
 
     def note(self, blocks: Sequence[Block]) -> None:
-        """Store what is met in `blocks`, which were read before. Safe to repeat."""
+        """Store the sightings in `blocks`, which were read before. Safe to repeat."""
         found = self._of_coins(blocks) if pays_from_coins(self._network) else self._of_accounts(blocks)
         for start in range(0, len(found), _TOGETHER):
             some = dict(found[start : start + _TOGETHER])
