@@ -63,7 +63,7 @@ def rotate(args: argparse.Namespace) -> int:
     try:
         with in_realm(network.realm):
             made = wired.wallets.register(
-                listed, network, ROLE_OF[args.type], by="the command rotate", address=args.address, private_key=key, replace=True
+                listed, network, ROLE_OF[args.type], by="the command rotate", address=args.address, private_key=key, replace="must"
             ).wallet
     except ServiceError as error:
         raise CanNot(_told(error)) from error

@@ -78,9 +78,9 @@ class ColdWalletQuery(Query):
     status=201, creates=True, answer="wallets.ServiceWallet", summary="Register a service wallet",
 )  # fmt: skip
 def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
-    """One wallet for each network and type; a second one is a VALIDATION_ERROR. It is watched from now on: what arrives is the
-    operator's. It is also an address of the operator's merchant, listed by `GET /v1/addresses?type=…`. Each registration raises an
-    alarm that names the key it was done with.
+    """One wallet for each network and type; with a live key a second one is a VALIDATION_ERROR. It is watched from now on: what
+    arrives is the operator's. It is also an address of the operator's merchant, listed by `GET /v1/addresses?type=…`. Each
+    registration raises an alarm that names the key it was done with.
 
     `custody` says how the deployment keeps its key. `native`: it is made in KMS and never leaves it, so no answer has a
     `privateKey`, and one that is sent is a VALIDATION_ERROR. `envelope`: a private key, sent or generated, is encrypted at once;
@@ -88,8 +88,10 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
     all where the deployment says so. An answer under an `Idempotency-Key` is kept encrypted, and repeated to the same API
     key alone.
 
-    A wallet is replaced by the operator's command line alone (`rotate`): what the old one holds is moved to the new one, so no API
-    key may decide on it.
+    With a test key it takes the place of the network's wallet of that type, 50 times in 24 hours and network: what the old one
+    began is finished, and what it holds is moved to the new one (a cold wallet's by its owner). An address that was replaced is not
+    used again. In the live realm the operator's command line alone replaces a wallet (`rotate`): no API key may decide where money
+    goes.
     """
     reveal = ctx.services.settings.reveal_private_keys
     stored = ctx.once(lambda made: _service_wallet(made, reveal), secret=True)
@@ -99,6 +101,7 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
         ROLE_OF[body.type],
         address=body.address,
         private_key=body.private_key,
+        replace="sandbox",
         by=ctx.key.id,
         also=stored.also,
     )

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from chalicelib.domain.addresses.addresses import (
     CUSTODY_SHOWN,
@@ -46,6 +46,12 @@ from chalicelib.usecases.wallets.lookup import retired_wallets, retiring
 log = logging.getLogger(__name__)
 
 REMEMBERED_SECONDS = 30.0
+SANDBOX_PER_DAY = 50
+"""How often API keys replace wallets of one sandbox network in 24 hours: each leaves a record that every poll reads."""
+_DAY_MS = 86_400_000
+
+Replacing = Literal["never", "must", "sandbox"]
+"""Whether a new wallet takes the place of one: never; there must be one; or where there is one, and in the test realm alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +119,17 @@ class Wallets:
         by: str,
         address: str | None = None,
         private_key: str | None = None,
-        replace: bool = False,
+        replace: Replacing = "never",
         also: Also = nothing_more,
     ) -> Registered:
         """The network's wallet of that role, in the lists of an operator as `listed` says (in none without); without a key, with
         one that is made here.
 
-        A cold wallet has an `address` and no key; of the others an address is only compared with the key's. With `replace` it takes
-        the place of the present one, which is retired in the same transaction: what that one has is moved to it. `by` says who, in
-        the alarm that each registration raises. `also` gets the Registered. Raises InvalidParameter, BusinessRule (there is one
-        already, or none to replace; the address is taken; a key where none is taken, or that is not ours), Unavailable.
+        A cold wallet has an `address` and no key; of the others an address is only compared with the key's. Where `replace` lets
+        it, it takes the place of the present one, which is retired in the same transaction: what that one has is moved to it.
+        `by` says who, in the alarm that each registration raises. `also` gets the Registered. Raises InvalidParameter,
+        BusinessRule (there is one already, or none to replace, or too many were replaced; the address is taken; a key where none
+        is taken, or that is not ours), Unavailable.
         """
         self._present(network, role, replace)
         now = self._clock.now_ms()
@@ -173,13 +180,18 @@ class Wallets:
 
         return until_settled(decide)
 
-    def _present(self, network: Network, role: Role, replace: bool) -> Wallet | None:
+    def _present(self, network: Network, role: Role, replace: Replacing) -> Wallet | None:
         """The wallet that is to be replaced, where one is. Raises BusinessRule where `replace` does not fit what is there."""
         there = self._store.get(Wallet, network=network.id, role=role)
-        if there is not None and not replace:
-            raise BusinessRule("type", f"{network.slug} has a {SERVICE_TYPE[role]} wallet already: {there.address}")
-        if there is None and replace:
+        if there is None and replace == "must":
             raise BusinessRule("replace", f"{network.slug} has no {SERVICE_TYPE[role]} wallet that could be replaced")
+        if there is None or replace == "must":
+            return there
+        if replace == "never" or network.realm != "test":
+            raise BusinessRule("type", f"{network.slug} has a {SERVICE_TYPE[role]} wallet already: {there.address}")
+        since = self._clock.now_ms() - _DAY_MS
+        if sum(old.retired_at > since for old in retired_wallets(self._store, network.id)) >= SANDBOX_PER_DAY:
+            raise BusinessRule("type", f"the wallets of {network.slug} were replaced {SANDBOX_PER_DAY} times in 24 hours")
         return there
 
     def _check_new(self, network: Network, wallet: Wallet, present: Wallet | None) -> None:

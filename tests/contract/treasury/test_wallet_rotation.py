@@ -73,7 +73,7 @@ def replaced(shop: Shop, role: Role = "hot", **more: Any) -> Registered:
     tenant = tenant_id(MerchantId(shop.stack.call("GET", "/v1/merchant", shop.stack.keys["admin_test"]).json["data"]["id"]), "test")
     network = services().catalogue("test").networks[shop.network]
     with in_realm("test"):
-        return services().wallets.register(Listed(tenant), network, role, by="a test", replace=True, **more)
+        return services().wallets.register(Listed(tenant), network, role, by="a test", replace="must", **more)
 
 
 def replace_hot(shop: Shop, **more: Any) -> str:
@@ -120,6 +120,31 @@ def test_what_was_begun_is_finished_with_the_old_key_and_the_rest_is_moved(shop:
     assert moved == {(coin, "drain", new.address) for coin in ("eth", "usdt", "usdc", "busd", "dai")}
     assert (units(old.address, "usdt"), units(new.address, "usdt") > 0) == (0, True)
     assert shop.stack.call("DELETE", f"/v1/addresses/{new.address}", shop.stack.keys["admin_test"]).status == 400
+
+
+def test_a_test_key_replaces_one_and_what_it_began_is_finished(shop: Shop, stack: Stack) -> None:
+    old, admin, path = hot(), shop.stack.keys["admin_test"], "/v1/addresses/service-wallets"
+    shop.credit("3")
+    started = shop.withdraw("1")
+    shop.turn()
+    made = stack.call("POST", path, admin, {"network": "ethereum", "type": "hot-wallet", "privateKey": THIEF_KEY})
+    assert (made.status, made.json["address"], made.json["type"]) == (201, hot().address, "hot")
+    assert hot().address != old.address
+    fresh = shop.withdraw("0.5")
+    drain(shop, old.address)
+    shop.nudge(125)
+    shop.mine()
+    shop.turn()
+    done, later = shop.withdrawal(started), shop.withdrawal(fresh)
+    assert (done["status"], done["from_address"]) == ("confirmed", old.address)
+    assert (later["status"], later["from_address"]) == ("confirmed", hot().address)
+    assert (units(old.address, "usdt"), units(hot().address, "usdt") > 0) == (0, True)
+    back = stack.call("POST", path, admin, {"network": "ethereum", "type": "hot"})
+    assert back.status == 201
+    again = stack.call("POST", path, admin, {"network": "ethereum", "type": "hot", "privateKey": THIEF_KEY})
+    assert "not used again" in str(again.json)
+    drain(shop, made.json["address"])
+    assert audit(services().store) == []
 
 
 def test_what_arrives_later_is_moved_too(plain: Shop) -> None:
@@ -205,7 +230,7 @@ def test_a_cold_wallet_and_a_collector_are_replaced_too(shop: Shop, capsys: pyte
 
 
 def test_who_has_an_admin_key_moves_nothing_to_a_wallet_of_theirs(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing over HTTP replaces a wallet. A first one of its kind is told, and nothing goes to it while payments are stopped."""
+    """Over HTTP no live wallet is replaced. A first one of its kind is told; nothing goes to it while payments are stopped."""
     admin, path, rich = shop.stack.keys["admin_test"], "/v1/addresses/service-wallets", hot()
     words = ["--stage", "local", "stop-payments", "--realm", "test", "--reason"]
     assert cli.main([*words, "a key is out"]) == 0
@@ -213,11 +238,14 @@ def test_who_has_an_admin_key_moves_nothing_to_a_wallet_of_theirs(shop: Shop, ca
         sent = {"network": "ethereum", "replace": True, **wanted}
         refused = shop.stack.call("POST", path, admin, sent)
         assert (refused.status, refused.json["error"]["details"][0]["field"]) == (400, "replace")
-    assert shop.stack.call("POST", path, admin, {"network": "ethereum", "type": "hot", "privateKey": THIEF_KEY}).status == 400
+    live, taking = shop.stack.keys["admin_live"], {"network": "ethereum", "type": "hot"}
+    assert shop.stack.call("POST", path, live, taking).status == 201
+    refused = shop.stack.call("POST", path, live, {**taking, "privateKey": THIEF_KEY})
+    assert (refused.status, refused.json["error"]["details"]["field"]) == (400, "type")
     assert hot() == rich
     before = units(rich.address)
     assert shop.stack.call("POST", path, admin, {"network": "ethereum", "type": "cold", "address": THIEF}).status == 201
-    (told,) = [line for line in caplog.messages if "wallet was registered" in line]
+    (told,) = [line for line in caplog.messages if "cold wallet was registered" in line]
     assert told.startswith(f"ALARM test:ethereum: the cold wallet was registered: {THIEF} (its key: none), by key_")
     assert (
         shop.stack.call("PUT", "/v1/coins", admin, {"coin": "eth", "network": "ethereum", "hotCeiling": "0.000001"}).status == 200

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from chalicelib.custody.records import EncryptedKey
-from chalicelib.domain.addresses.addresses import Wallet, Watched
+from chalicelib.domain.addresses.addresses import RetiredWallet, Wallet, Watched
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import address_of
 from chalicelib.usecases.base.idempotency import StoredAnswer
 from chalicelib.usecases.ports.changes import Delete
+from chalicelib.usecases.wallets import service_wallets
 from chalicelib.wiring import services
+from infra.bootstrap import make_key
 from tests.support.edge import PREPARED, Edge
 from tests.support.shop import ETHER, PAYEE, Shop, open_shop
 from tests.support.stack import Response, Stack
@@ -71,7 +73,12 @@ def test_every_type_is_registered_and_read(edge, alias, type_, path):
     edge.call("GET", f"/v1/addresses/{path}/ethereum")
     assert calls.made == ["UpdateItem", "BatchGetItem"]
     again = register(edge, type=alias, **({"address": PAYEE} if type_ == "cold" else {}))
-    assert problem(again) == ("VALIDATION_ERROR", "type")
+    if type_ == "cold":
+        assert problem(again) == ("VALIDATION_ERROR", "address")
+        again = register(edge, type=alias, address=ADDRESS)
+    read = edge.call("GET", f"/v1/addresses/{path}/ethereum").json
+    assert (again.status, again.json["type"], again.json["address"]) == (201, type_, read["address"])
+    assert read["address"] != made.json["address"]
     assert edge.call("GET", f"/v1/addresses/{path}/nowhere").status == 400
     assert edge.call("GET", f"/v1/addresses/{path}/bsc").status == 404
 
@@ -171,20 +178,73 @@ def test_a_generated_key_is_repeated_to_the_same_key_alone_and_kept_in_the_clear
     assert (first.status, again.status, again.headers["idempotency-replayed"]) == (201, 201, "true")
     assert again.body == first.body
     secret = first.json["privateKey"]
-    colleague = register(edge, type="hot", headers={"Idempotency-Key": "once"}, key=edge.new_key(level="admin"))
+    operator = edge.call("GET", "/v1/merchant", key="admin").json["data"]["id"]
+    theirs = make_key(edge.services, operator, "test", "admin", ("full",), "a colleague's")
+    colleague = register(edge, type="hot", headers={"Idempotency-Key": "once"}, key=theirs)
+    assert problem(colleague) == ("VALIDATION_ERROR", "Idempotency-Key")
     assert secret not in colleague.body.decode()
     (stored,) = edge.services.store.every(StoredAnswer)
     assert secret not in stored.body
 
 
-def test_of_simultaneous_registrations_one_is_made(edge):
+def at_once(edge: Edge, key: str, headers: Any = None) -> list[Response]:
     with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: register(edge, type="hot"), range(4)))
+        return list(pool.map(lambda _: register(edge, type="hot", key=key, headers=headers), range(4)))
+
+
+def test_of_simultaneous_registrations_one_is_made(edge):
+    answers = at_once(edge, edge.new_key(realm="live", level="admin"))
     assert sorted(answer.status for answer in answers) == [201, 400, 400, 400]
     made = next(answer for answer in answers if answer.status == 201)
     (wallet,) = edge.services.store.every(Wallet)
     (row,) = edge.services.store.every(EncryptedKey)
     assert (wallet.address, wallet.key) == (made.json["address"], row.id)
+
+
+def test_of_simultaneous_ones_in_the_sandbox_one_is_in_place_and_the_others_are_replaced(edge):
+    answers = at_once(edge, "admin")
+    assert [answer.status for answer in answers] == [201] * 4
+    (wallet,) = edge.services.store.every(Wallet)
+    retired = list(edge.services.store.every(RetiredWallet))
+    assert all(old.drained_at is None for old in retired), "what they have is moved"
+    addresses = sorted(answer.json["address"] for answer in answers)
+    assert sorted([wallet.address, *(old.address for old in retired)]) == addresses
+    assert len({*addresses}) == len(list(edge.services.store.every(EncryptedKey))) == 4
+
+
+def test_the_same_request_again_replaces_nothing_more(edge):
+    first = register(edge, type="hot").json["address"]
+    answers = at_once(edge, "admin", {"Idempotency-Key": "once"})
+    assert {answer.body for answer in answers} == {answers[0].body}
+    assert sorted("idempotency-replayed" in answer.headers for answer in answers) == [False, True, True, True]
+    assert [old.address for old in edge.services.store.every(RetiredWallet)] == [first]
+    (wallet,) = edge.services.store.every(Wallet)
+    assert wallet.address == answers[0].json["address"]
+
+
+def test_a_live_key_replaces_nothing_and_touches_no_sandbox(edge):
+    mine = {"test": register(edge, type="hot").json["address"]}
+    live = edge.new_key(realm="live", level="admin")
+    mine["live"] = register(edge, type="hot", key=live).json["address"]
+    for body in ({}, {"privateKey": KEY}):
+        again = register(edge, type="hot", key=live, **body)
+        assert problem(again) == ("VALIDATION_ERROR", "type")
+        assert mine["live"] in again.body.decode()
+    for key in ("client", "live"):
+        assert register(edge, type="hot", key=key).status == 403
+    assert {wallet.network.split(":")[0]: wallet.address for wallet in edge.services.store.every(Wallet)} == mine
+    assert list(edge.services.store.every(RetiredWallet)) == []
+
+
+def test_how_often_a_sandbox_wallet_is_replaced_is_bounded(edge, monkeypatch):
+    monkeypatch.setattr(service_wallets, "SANDBOX_PER_DAY", 2)
+    assert [register(edge, type=role).status for role in ("hot", "hot", "collector", "collector")] == [201] * 4
+    refused = register(edge, type="hot")
+    assert problem(refused) == ("VALIDATION_ERROR", "type")
+    assert "2 times in 24 hours" in refused.body.decode()
+    assert register(edge, "bsc", type="hot").status == 201
+    edge.services.clock.shift_ms += 86_400_000
+    assert register(edge, type="hot").status == 201
 
 
 @pytest.fixture
