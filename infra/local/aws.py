@@ -26,6 +26,7 @@ from moto.ssm.models import ssm_backends
 
 from chalicelib.settings import Settings
 from infra.local import repairs
+from infra.local.repairs import direct
 from infra.local.repairs.dynamodb import LOCK, request_tokens, rows_of
 
 REGION = "eu-central-1"
@@ -114,6 +115,7 @@ class LocalAws:
             dict.update(backends, content)
             _in_use().append(backends)
         self._parked = None
+        direct.begin(REGION)
         try:
             yield self
         finally:
@@ -121,6 +123,7 @@ class LocalAws:
 
     def park(self) -> None:
         """Step aside with all data, so that a test of something else can have a moto of its own."""
+        direct.end()
         self._parked = {backends: dict(backends) for backends in _in_use()}
         for backends in self._parked:
             backends.clear()
@@ -129,6 +132,7 @@ class LocalAws:
 
     def stop(self) -> None:
         """End it. All data is gone."""
+        direct.end()
         if self._parked is None:
             self._mock.stop()
         self._parked = {}
@@ -151,6 +155,7 @@ def start_aws(settings: Settings) -> LocalAws:
         from infra.deploy import create_stack
 
         create_stack(settings.stage)
+        direct.begin(REGION)
         return LocalAws(settings, mock)
     except BaseException:
         mock.stop()

@@ -12,6 +12,7 @@ from infra.local.repairs.sqs import repair_sqs
 def install() -> None:
     """Apply the repairs that everything needs: DynamoDB, SQS, KMS, and CloudFormation, which makes them. May be called again."""
     from infra.local.repairs.cloudformation import repair_cloudformation
+    from infra.local.repairs.direct import repair_way
     from infra.local.repairs.kms import repair_kms
     from infra.local.repairs.speed import repair_speed
 
@@ -20,6 +21,7 @@ def install() -> None:
     repair_sqs()
     repair_kms()
     repair_speed()
+    repair_way()
 
 
 def install_for_deploying() -> None:
