@@ -1,4 +1,4 @@
-"""What the scanner sees of a chain, in the same shape for every family."""
+"""Blocks, transfers, receipts and cursors, in the same shape for every network family."""
 
 from __future__ import annotations
 
@@ -57,10 +57,11 @@ EVERYBODY = "*"
 
 
 class Sent(NamedTuple):
-    """Who sent the transactions of a block, the failed ones too: three columns, in the order of the block. `senders` in storage
-    form, empty where one has none, or EVERYBODY; a nonce is None where the chain has none (Tron), or the node does not tell it.
+    """Senders of a block's transactions, failed ones included, as three columns in block order. `senders` are in storage form,
+    empty for a transaction without sender, or EVERYBODY. A nonce is None where the chain has none (Tron) or the node does not
+    return it.
 
-    Columns, because a row of its own for each transaction of the world would cost more than all that is done with them.
+    Columns, because one object for each foreign transaction would cost more than all the work on them.
     """
 
     txids: Sequence[str] = ()
@@ -68,7 +69,7 @@ class Sent(NamedTuple):
     nonces: Sequence[int | None] = ()
 
     def by(self, ours: AbstractSet[str]) -> Iterator[tuple[str, str, int | None]]:
-        """Id, sender and nonce of those whose sender is, or may be, one of `ours`."""
+        """Id, sender and nonce of the transactions whose sender is one of `ours`, or may be."""
         wanted = {*ours, EVERYBODY}
         if not wanted.isdisjoint(self.senders):
             for txid, sender, nonce in zip(self.txids, self.senders, self.nonces, strict=True):
@@ -80,7 +81,7 @@ NOBODY = Sent()
 
 
 class Reward(NamedTuple):
-    """What the protocol itself gives to an address in a block: no transaction of anybody's pays it, and nothing is credited by it.
+    """A protocol reward to an address in a block: no transaction pays it, and it credits nothing.
 
     `source` names it: "coinbase <txid>", "withdrawal <index>" (EIP-4895), "the fees of block <number>". `recipient` in storage
     form. `amount` in units of the native coin, None where the block does not tell it.
@@ -110,7 +111,7 @@ class Block:
 
 
 def linked(blocks: Sequence[Header | Block]) -> bool:
-    """Whether each names the one before it as its parent."""
+    """Whether each header names the one before it as its parent."""
     return all(after.parent_hash == before.hash for before, after in pairwise(blocks))
 
 
@@ -142,7 +143,7 @@ class Cursor:
     version: int = 1
 
     def behind(self, hashes: Mapping[str, str], time: int, tip: int, keep: int, now_ms: int) -> Cursor:
-        """This cursor once it has passed the blocks with these `hashes`, by number, the last of which is of `time`.
+        """This cursor after the blocks with these `hashes`, by number; the last of them has the time `time`.
 
         It remembers those of the last `keep` blocks.
         """
@@ -159,7 +160,7 @@ class Cursor:
         )
 
     def noted(self, first: int) -> Cursor:
-        """This cursor where sightings are complete from block `first` on: as far back as they were, where they were before."""
+        """This cursor with complete sightings from block `first` on, or from further back where they were complete before."""
         if self.noted_from is None or self.noted_at is None:
             # Whatever is before the block that it stands at now was there when it got there.
             least = first if self.noted_from is None else min(first, self.noted_from)
@@ -169,7 +170,8 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class BlockDeposits:
-    """Which deposits a block holds, found by its hash: what falls out when the block does. One part of the list, from 0 on."""
+    """Deposits of a block, found by its hash: they fall out with the block in a reorganisation. One part of the list, from 0
+    on."""
 
     network: NetworkId
     hash: str
@@ -180,7 +182,8 @@ class BlockDeposits:
 
 @dataclass(frozen=True, slots=True)
 class DepositBlock:
-    """A block that holds deposits, found by its height: written with the first part of its list. A block that fell out keeps it."""
+    """A block that holds deposits, found by its height. It is written with the first part of its list and kept after a
+    reorganisation."""
 
     network: NetworkId
     number: int
@@ -190,7 +193,7 @@ class DepositBlock:
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """That the records of a network were brought to the form that `name` stands for. `at` in milliseconds since 1970."""
+    """The record of a finished migration, `name`, of a network's records. `at` in milliseconds since 1970."""
 
     network: NetworkId
     name: str
@@ -209,7 +212,7 @@ class SandboxClock:
 
 @dataclass(frozen=True, slots=True)
 class MinedBlocks:
-    """How many blocks a merchant has had mined on simulated networks in an hour: `hour` counts them from 1970 on."""
+    """Blocks that a merchant had mined on simulated networks in an hour: `hour` counts the hours from 1970 on."""
 
     tenant: TenantId
     hour: int
@@ -219,7 +222,7 @@ class MinedBlocks:
 
 @dataclass(frozen=True, slots=True)
 class FeeQuote:
-    """What a plain payment of each coin costs now, in units of the native coin. `at` in milliseconds since 1970.
+    """The current fee of a plain payment of each coin, in units of the native coin. `at` in milliseconds since 1970.
 
     `collecting` is what collecting one deposit of each costs, whether it is collected or not: the top-up and the sweep of a token,
     the sweep of a native coin, a consolidation of that output alone on networks of coins.
@@ -234,8 +237,8 @@ class FeeQuote:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What the chain says of a transaction of ours (money rule 8). `fee` in units of the native coin, None where the chain
-    does not tell it (UTXO): the stored transaction does.
+    """The chain's result of one of our transactions (money rule 8). `fee` in units of the native coin, None where the chain does
+    not tell it (UTXO): the stored transaction does.
 
     `moved` lists the token transfers that it logged: contract, sender, recipient, in storage form; `amounts` has their units, in
     the same order.

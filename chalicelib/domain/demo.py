@@ -1,4 +1,4 @@
-"""The demo deployment: who its published keys belong to, and when its data was last put back."""
+"""The demo deployment: the owner of its published keys, and the time of its last reset."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DemoState:
     version: int = 1
 
     def due(self, now_ms: int) -> bool:
-        """Whether a reset has to begin: a day after the last one, or where one died half-way."""
+        """Whether a reset is due: a day after the last one, or where a crash cut one short."""
         if self.started_at is not None:
             return now_ms - self.started_at >= LEASE_MS
         return self.finished_at is None or now_ms - self.finished_at >= EVERY_MS

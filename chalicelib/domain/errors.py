@@ -1,4 +1,4 @@
-"""What can be wrong with a request, in the interface's own codes. The HTTP edge turns these into status and shape."""
+"""Errors of a request, in the interface's own codes. The HTTP edge turns these into status and shape."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class InvalidParameter(ServiceError):
 
 
 class BusinessRule(ServiceError):
-    """Well-formed, but a rule of the business says no (the interface calls it VALIDATION_ERROR)."""
+    """A well-formed request that a business rule refuses (the interface calls it VALIDATION_ERROR)."""
 
     code = "VALIDATION_ERROR"
 
@@ -51,7 +51,7 @@ class BusinessRule(ServiceError):
 
 
 class NotFound(ServiceError):
-    """Not there, or another merchant's: both look the same (money rule 9)."""
+    """A record that does not exist, or is another merchant's: both look the same (money rule 9)."""
 
     code = "NOT_FOUND"
 

@@ -1,4 +1,4 @@
-"""Names of things: who owns, which chain, which coin. All are strings, so that they can be part of a storage key.
+"""Identifiers of tenants, networks, assets and records. All are strings, so that they can be part of a storage key.
 
 A *realm* is ``live`` or ``test``. Test keys work on simulated networks with data of their own, so the realm is part of
 every name below and nothing of one realm can be reached with a name of the other.
@@ -71,7 +71,7 @@ def new_id(prefix: str, now_ms: int) -> str:
 
 
 def next_id(id: str) -> str:
-    """The id right behind `id`, which `new_id` made: of the same time, so that two of one millisecond have an order."""
+    """The id that follows `id`, which `new_id` made: with the same time, so that two of one millisecond have an order."""
     prefix, _, tail = id.partition("_")
     value = 0
     for digit in tail:
@@ -80,12 +80,12 @@ def next_id(id: str) -> str:
 
 
 def first_id(prefix: str, at_ms: int) -> str:
-    """What ids of `new_id` with this time or a later one are not less than: itself no id. `at_ms` in milliseconds since 1970."""
+    """The lower bound of the ids that `new_id` makes from this time on: itself no id. `at_ms` in milliseconds since 1970."""
     return f"{prefix}_{_base32(max(0, at_ms), 10)}"
 
 
 def made_at(id: str) -> int:
-    """When an id of `new_id` was made, in milliseconds since 1970. Raises ValueError for what is none."""
+    """The creation time in an id of `new_id`, in milliseconds since 1970. Raises ValueError for any other text."""
     digits = id.partition("_")[2][:10]
     value = 0
     for digit in digits:
@@ -94,7 +94,7 @@ def made_at(id: str) -> int:
 
 
 def place_in_time(at_ms: int, id: str) -> str:
-    """Where something whose id does not tell its time stands in lists by time. `at_ms` in milliseconds since 1970."""
+    """The position in lists by time of a record whose id has no time. `at_ms` in milliseconds since 1970."""
     return f"{at_ms:015d}#{id}"
 
 
@@ -105,15 +105,15 @@ def derived_id(prefix: str, *parts: str) -> str:
 
 
 def group_id(prefix: str, now_ms: int) -> str:
-    """A fresh id of something that has up to 1,023 numbered members, see `member_id`. Sorts by time as `new_id` does."""
+    """A fresh id of a group of up to 1,023 numbered members, see `member_id`. Sorts by time as `new_id` does."""
     return new_id(prefix, now_ms)[:-2] + "00"
 
 
 def member_id(prefix: str, group: str, number: int) -> str:
-    """The id of member `number` (from 1) of a group: made of the group's own, sorts behind it."""
+    """The id of member `number` (from 1) of a group: derived from the group's id, and sorted behind it."""
     return f"{prefix}_{group.partition('_')[2][:-2]}{_base32(number, 2)}"
 
 
 def group_of(prefix: str, member: str) -> str:
-    """The id that the group of `member` has, if it is one's member."""
+    """The id of the group that `member` belongs to, if it belongs to one."""
     return f"{prefix}_{member.partition('_')[2][:-2]}00"

@@ -1,4 +1,4 @@
-"""IP addresses that lead to a machine's own neighbourhood, however they are spelled. Pure: resolves nothing."""
+"""IP addresses of the machine's own network (link-local, cloud metadata), in any spelling. Pure: resolves nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ISATAP = (0x00005EFE, 0x02005EFE)
 
 
 def is_link_local_or_metadata(address: str) -> bool:
-    """Whether the IP address (as text, without port) is link-local, or one at which a cloud answers a machine's own questions.
+    """Whether the IP address (as text, without port) is link-local or a cloud's metadata address.
 
     An IPv6 address counts as the IPv4 addresses that it carries, too. Raises ValueError for text that is no address.
     """

@@ -1,4 +1,4 @@
-"""The operator's kill switch: whether anything is paid out in a realm."""
+"""The operator's kill switch: whether a realm pays out."""
 
 from __future__ import annotations
 

@@ -34,12 +34,12 @@ Purse = Literal["available", "frozen", "held"]
 
 
 def wallet(network: NetworkId, address: str) -> str:
-    """The place: one address of ours on one network (the address in its storage form)."""
+    """The account of one of our addresses on one network (the address in its storage form)."""
     return f"wallet:{network}:{address}"
 
 
 def in_flight(order: str) -> str:
-    """The place: a payment that is signed and not yet final. `order` is the payment order's id."""
+    """The account of a signed payment that is not yet final. `order` is the payment order's id."""
     return f"in_flight:{order}"
 
 
@@ -69,7 +69,7 @@ class Posting:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """What one happening posts. The id is derived from the happening, so that it is posted at most once.
+    """The postings of one event. The id is derived from the event, so that it is posted at most once.
 
     `at` is in milliseconds since 1970; `ref` names the records behind it.
     """
@@ -93,9 +93,9 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What one merchant has of one asset, in units. Always the sum of the journal's postings to the three purses.
+    """A merchant's balance of one asset, in units. Always the sum of the journal's postings to the three purses.
 
-    `pending` is what has been seen and is not credited yet: it is news, not money, and no posting stands behind it.
+    `pending` is seen on the chain and not credited yet: no posting stands behind it.
     """
 
     tenant: TenantId
@@ -127,7 +127,8 @@ def _both(source_place: str, place: str, source_owner: str, owner: str, amount: 
 
 
 def deposit_credited(deposit: str, round_: int, at: int, place: str, owner: str, amount: Amount) -> JournalEntry:
-    """Coins arrived for good at `place` and belong to `owner`. `round_` counts how often the deposit was orphaned before."""
+    """A deposit is final: its coins are at `place` and belong to `owner`. `round_` counts how often the deposit was orphaned
+    before."""
     return JournalEntry(
         f"credit:{deposit}:{round_}", "deposit_credited", at, _both(OUTSIDE, place, OUTSIDE, owner, amount), {"deposit": deposit}
     )
@@ -141,13 +142,14 @@ def deposit_reversed(deposit: str, round_: int, at: int, place: str, owner: str,
 
 
 def deposit_released(deposit: str, round_: int, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
-    """An operator lets go of a held deposit: the merchant has it now. Where the coins lie does not change."""
+    """An operator releases a held deposit: it becomes the merchant's available balance. The coins stay where they are."""
     moved = Posting(Book.WHOSE, merchant(tenant, "held"), merchant(tenant, "available"), amount)
     return JournalEntry(f"unhold:{deposit}:{round_}", "deposit_released", at, (moved,), {"deposit": deposit})
 
 
 def deposit_admitted(deposit: str, round_: int, at: int, realm: Realm, tenant: TenantId, amount: Amount) -> JournalEntry:
-    """An operator gives up a credited deposit that was below its coin's minimum: the merchant has it now, where it lies."""
+    """An operator releases a credited deposit below its coin's minimum: it becomes the merchant's, and the coins stay where
+    they are."""
     moved = Posting(Book.WHOSE, operator(realm), merchant(tenant, "available"), amount)
     return JournalEntry(f"admit:{deposit}:{round_}", "deposit_admitted", at, (moved,), {"deposit": deposit})
 
@@ -158,25 +160,25 @@ def withdrawal_reserved(withdrawal: str, at: int, tenant: TenantId, amount: Amou
 
 
 def fee_reserved(withdrawal: str, part: int, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
-    """More for the fee of a withdrawal, after its creation; `part` names the time. `withdrawal_released` gives it back, too."""
+    """A further reservation for the fee of a withdrawal; `part` numbers it. `withdrawal_released` releases it, too."""
     moved = Posting(Book.WHOSE, merchant(tenant, "available"), merchant(tenant, "frozen"), amount)
     return JournalEntry(f"reserve:{withdrawal}:{part}", "withdrawal_reserved", at, (moved,), {"withdrawal": withdrawal})
 
 
 def batch_reserved(batch: str, at: int, tenant: TenantId, total: Amount) -> JournalEntry:
-    """The withdrawals of a batch, all at once. Each gives back its own part by `withdrawal_released`."""
+    """One reservation for all withdrawals of a batch. Each releases its own part by `withdrawal_released`."""
     moved = Posting(Book.WHOSE, merchant(tenant, "available"), merchant(tenant, "frozen"), total)
     return JournalEntry(f"reserve:{batch}", "withdrawal_reserved", at, (moved,), {"batch": batch})
 
 
 def withdrawal_released(withdrawal: str, at: int, tenant: TenantId, amount: Amount) -> JournalEntry:
-    """Cancelled, rejected or failed before anything was signed: the reserved amount is available again."""
+    """Cancelled, rejected or failed before a signature: the reserved amount is available again."""
     moved = Posting(Book.WHOSE, merchant(tenant, "frozen"), merchant(tenant, "available"), amount)
     return JournalEntry(f"release:{withdrawal}", "withdrawal_released", at, (moved,), {"withdrawal": withdrawal})
 
 
 def payment_signed(order: str, at: int, place: str, amount: Amount) -> JournalEntry:
-    """From now on the payment can reach the chain at any time: its coins leave the wallet's account and are in flight."""
+    """A payment is signed and can reach the chain at any time: its coins leave the wallet's account and are in flight."""
     moved = Posting(Book.WHERE, place, in_flight(order), amount)
     return JournalEntry(f"sign:{order}", "payment_signed", at, (moved,), {"order": order})
 
@@ -184,7 +186,7 @@ def payment_signed(order: str, at: int, place: str, amount: Amount) -> JournalEn
 def staked(
     stake: str, round_: int, at: int, realm: Realm, network: NetworkId, address: str, amount: Amount, fee: Amount | None = None
 ) -> JournalEntry:
-    """Coins of a wallet are locked by the chain itself: still there, and still whose they were, but not to be paid with.
+    """Coins of a wallet are staked: they keep their place and their owner, and can not be spent.
 
     `stake` is what it is done once for: its transaction; `round_` counts how often that fell out of the chain before. `fee` is
     what the chain burnt, at the operator's cost.
@@ -196,7 +198,7 @@ def staked(
 
 
 def stake_reversed(entry: JournalEntry, stake: str, round_: int, at: int) -> JournalEntry:
-    """The block of a stake fell out of the chain: the exact opposite of `entry`, which booked it in that round."""
+    """The block of a stake fell out of the chain: the exact opposite of `entry`, which posted the stake in that round."""
     return JournalEntry(f"unstake:{stake}:{round_}", "stake_reversed", at, _back(entry), entry.ref)
 
 
@@ -220,13 +222,13 @@ class SignedPayment:
     amount: Amount
 
     def ended(self, kind: str, at: int, postings: tuple[Posting, ...]) -> JournalEntry:
-        """The entry of its end in this round: it is settled or bounced, and never both."""
+        """The journal entry that ends this round: a settlement or a bounce, never both."""
         ref = {"withdrawal": self.withdrawal, "order": self.order}
         return JournalEntry(f"settle:{self.order}:{self.round}", kind, at, postings, ref)
 
 
 def withdrawal_settled(payment: SignedPayment, at: int, fee: Amount, charge: int = 0, debited: int = 0) -> JournalEntry:
-    """The chain says paid. The payment's wallet paid `fee` in the network's native coin, at the operator's cost.
+    """A payment is final. Its wallet paid `fee` in the network's native coin, at the operator's cost.
 
     Of `charge` reserved units of the withdrawn coin the merchant owes the operator `debited` for it; the rest is available again.
     """
@@ -237,10 +239,10 @@ def withdrawal_settled(payment: SignedPayment, at: int, fee: Amount, charge: int
 
 
 def withdrawal_bounced(payment: SignedPayment, at: int, fee: Amount, charge: int = 0, debited: int = 0) -> JournalEntry:
-    """The chain says failed, or that the payment can never happen: coins and money are back; a fee that was paid is gone.
+    """A payment failed on the chain, or can never be mined: coins and balance are back; a fee that was paid is gone.
 
-    Where one was, `debited` units of `charge` stay owed to the operator: else a merchant could burn the hot wallet's coins at no
-    cost.
+    After a paid fee, `debited` units of `charge` stay owed to the operator: else a merchant could burn the hot wallet's coins at
+    no cost.
     """
     tenant, realm, amount = payment.tenant, payment.realm, payment.amount
     back = (
@@ -267,7 +269,7 @@ def _back(entry: JournalEntry) -> tuple[Posting, ...]:
 
 
 def move_signed(move: str, at: int, place: str, amount: Amount) -> JournalEntry:
-    """From now on coins can leave `place` for another place of ours at any time. Whose they are does not change."""
+    """A move is signed: coins can leave `place` for another place of ours at any time. The owner does not change."""
     moved = Posting(Book.WHERE, place, in_flight(move), amount)
     return JournalEntry(f"sign:{move}", "move_signed", at, (moved,), {"move": move})
 
@@ -284,7 +286,7 @@ class SignedMove:
 
 
 def move_settled(signed: SignedMove, at: int, destination: str, arrived: int, fee: Amount) -> JournalEntry:
-    """The chain says moved: `arrived` units are at `destination`, and `fee` of the native coin was burnt at the move's place.
+    """A move is final: `arrived` units are at `destination`, and `fee` of the native coin was burnt at the move's place.
 
     What is missing of the amount a token has kept for itself: it is outside, at the operator's cost.
     Raises ValueError when more arrived than was sent.
@@ -303,7 +305,7 @@ def move_settled(signed: SignedMove, at: int, destination: str, arrived: int, fe
 
 
 def move_failed(signed: SignedMove, at: int, fee: Amount) -> JournalEntry:
-    """The chain says failed, or that it can never happen: the coins are where they were; a fee that was paid is gone."""
+    """A move failed on the chain, or can never be mined: the coins are where they were; a fee that was paid is gone."""
     back = Posting(Book.WHERE, in_flight(signed.move), signed.place, signed.amount)
     postings = (back, *_fee(signed.realm, signed.place, fee))
     return JournalEntry(f"settle:{signed.move}:{signed.round}", "move_failed", at, postings, {"move": signed.move})
@@ -324,21 +326,22 @@ def cold_spent(at: int, realm: Realm, network: NetworkId, address: str, amount: 
 
 
 def coins_signed(move: str, part: int, at: int, amounts: Mapping[str, Amount]) -> JournalEntry:
-    """From now on a transaction of ours can spend coins of many places at any time. `amounts` by place; `part` numbers the entries
-    of one move, since a transaction of the store has room for few places."""
+    """A transaction is signed that spends UTXOs of many places. `amounts` by place; `part` numbers the entries of one move,
+    since a transaction of the store has room for few places."""
     moved = tuple(Posting(Book.WHERE, place, in_flight(move), amount) for place, amount in amounts.items())
     return JournalEntry(f"sign:{move}:{part}", "coins_signed", at, moved, {"move": move})
 
 
 def coins_moved(move: str, round_: int, at: int, realm: Realm, arrived: Mapping[str, Amount], fee: Amount) -> JournalEntry:
-    """The chain says moved: what was in flight has `arrived` at its places, and the rest is the fee, at the operator's cost."""
+    """A move of UTXOs is final: `arrived` is at its places, and the rest of the amount in flight is the fee, at the operator's
+    cost."""
     flight = in_flight(move)
     postings = tuple(Posting(Book.WHERE, flight, place, amount) for place, amount in arrived.items())
     return JournalEntry(f"settle:{move}:{round_}", "coins_moved", at, postings + _fee(realm, flight, fee), {"move": move})
 
 
 def coins_released(move: str, part: int, at: int, amounts: Mapping[str, Amount]) -> JournalEntry:
-    """It can never be mined: the coins of a part are where they were."""
+    """A move of UTXOs can never be mined: the coins of one part are back where they were."""
     back = tuple(Posting(Book.WHERE, in_flight(move), place, amount) for place, amount in amounts.items())
     return JournalEntry(f"release:{move}:{part}", "coins_released", at, back, {"move": move})
 
@@ -355,7 +358,7 @@ def totals(entries: Iterable[JournalEntry]) -> dict[tuple[Book, str, AssetId], i
 
 @dataclass(frozen=True, slots=True)
 class WalletBalance:
-    """What the journal says lies on one of our addresses, in units. Moved by the store together with the journal, never saved.
+    """The journal's balance of one of our addresses, in units. Moved by the store together with the journal, never saved.
 
     Beside the money: `pending` has been seen there and is not credited yet, and `held` is the part of `units` that came from
     the grey list and is not released, `small` the part that came in deposits below the coin's minDepositAmount, which nobody

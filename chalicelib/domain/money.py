@@ -1,4 +1,4 @@
-"""Amounts: integers of a coin's smallest unit, typed with their coin (money rule 1). No float ever gets in."""
+"""Amounts: integers of a coin's smallest unit, typed with their coin (money rule 1). No float."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Units = Annotated[int, UNBOUNDED]
 
 
 class NotAnAmount(ValueError):
-    """The text is no amount of this coin; the message says why, in words for the caller."""
+    """The text is not an amount of this coin; the message gives the reason, in words for the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Amount:
 
 
 def parse_units(text: str, decimals: int) -> int:
-    """The units that the plain decimal `text` stands for, in a coin of `decimals` decimals. Zero is an amount.
+    """The units of the plain decimal `text`, in a coin of `decimals` decimals. Zero is an amount.
 
     Raises NotAnAmount for signs, exponents, NaN, blanks, more decimals than the coin has, more than 38 significant digits.
     """

@@ -1,4 +1,4 @@
-"""Reconciliation: what the ledger says lies at our addresses against what the chains hold, and the proof of solvency made of it.
+"""Reconciliation: the ledger's balance of our addresses against the chains', and the proof of solvency made of it.
 
 A *place* is one coin at one address of ours; staked coins are a place of their own. What has to be there on the chain is what the
 ledger has, plus what is signed and not mined, less what is mined and not settled (`expected`). A run goes through all places of one
@@ -55,7 +55,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One look at a place, in units. `units` is what the ledger has there, and `in_flight` what it has on its way from there.
+    """One comparison of a place, in units. `units` is the ledger's balance there, and `in_flight` its signed outgoing amount.
 
     `expected` has to be there on the chain, `held` is there, both at the block `block`. `leaving` is in flight, and has left on the
     chain: nobody has it any more, and it is still owed until it is settled.
@@ -76,7 +76,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """One look at a place that told nothing, and `why`. `lasting`: another look would tell no more."""
+    """A place that could not be read, and `why`. `lasting`: another attempt would read no more."""
 
     place: Place
     block: int
@@ -97,8 +97,8 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A place that differed (`difference`), or could not be read (None), and waits for another look. `at` in milliseconds since
-    1970: when it was last looked at."""
+    """A place that differed (`difference`), or could not be read (None), and waits for another comparison. `at`, in
+    milliseconds since 1970, is the time of the last one."""
 
     address: str
     role: Role
@@ -114,7 +114,7 @@ class Suspect:
         return self.address, self.asset, self.staked
 
     def due(self, now: int, block: int) -> bool:
-        """Whether another look would tell more than the last one."""
+        """Whether another comparison would tell more than the last one."""
         waited = now - self.at
         return waited >= STANDS_STILL_MS or (waited >= SECOND_LOOK_MS and block != self.block)
 
@@ -139,9 +139,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class CoinSums:
-    """One coin of one network, in units. `ledger` is all that the ledger has here (places, in flight and staked), the others as in
-    `Seen`; what `skipped` places have, which could not be compared, is not in them. `owed` is what merchants have, the positive
-    ones alone; `overdrawn` what others owe. `owed_before` was read before the places were, `owed` after.
+    """Sums of one coin of one network, in units. `ledger` is all that the ledger has here (places, in flight and staked), the
+    others as in `Seen`; they leave out `skipped` places, which could not be compared. `owed` is the sum of merchants' positive
+    balances; `overdrawn` that of the negative ones. `owed_before` was read before the places were, `owed` after.
     """
 
     asset: AssetId
@@ -167,29 +167,29 @@ class CoinSums:
 
     @property
     def liabilities(self) -> int:
-        """What merchants have to be able to get. Both times count: what came in or went out while places were read is in one of the
-        two, and perhaps not in what was read."""
+        """The units that merchants must be able to withdraw. Both readings count: a payment while places were read is in one of
+        the two, and perhaps not in the places."""
         return min(self.owed_before, self.owed)
 
     @property
     def assets(self) -> int:
-        """What the chain holds for them: with what it has paid out already and nobody has settled."""
+        """The units that cover them on the chain, payments included that the chain has and the ledger has not settled."""
         return self.held + self.leaving
 
     @property
     def solvent(self) -> bool | None:
-        """None: not by what could be read, and not all of it could."""
+        """Whether assets cover liabilities. None: not by the places that could be read, and some could not."""
         return True if self.assets >= self.liabilities else None if self.skipped else False
 
     @property
     def operator(self) -> int:
-        """What is left for the operator by the ledger; below nothing where fees cost more than the operator has put in."""
+        """The operator's balance by the ledger; negative where fees cost more than the operator has put in."""
         return self.ledger - self.owed + self.overdrawn
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How far the run of a network has come. `after` is the place in the table that the phase has reached, empty at its start.
+    """Progress of the run over one network. `after` is the place in the table that the phase has reached, empty at its start.
 
     `first_block` and `last_block` bound the blocks that places were compared at. `found` counts differences, of which the first
     MOST_LISTED are in `differences`; those after them are stored in `parts` parts, but the last, that are in `more`. `worst` has
@@ -225,7 +225,7 @@ class Comparison:
         return self.phase != "done"
 
     def owing(self, owed: Mapping[AssetId, tuple[int, int]]) -> Comparison:
-        """With what some merchants have more: `owed` by asset what they are owed, and what they owe."""
+        """This run with more merchants' balances: `owed` has, by asset, the sum owed to merchants and the sum that they owe."""
         sums = {each.asset: each for each in self.sums}
         for asset, (positive, negative) in owed.items():
             before = sums.get(asset) or CoinSums(asset)
@@ -236,9 +236,9 @@ class Comparison:
         return replace(self, sums=_ordered(sums.values()))
 
     def seeing(self, looks: Iterable[Seen | Unread], now: int, known: Mapping[tuple[str, AssetId, bool], int]) -> Comparison:
-        """After looks at places: what agrees is added up; what differs is a suspect, or a difference once two looks in a row said
-        the same, or many looks something else each time; what could not be read is looked at as often, and left out then. `known`
-        says of differences of the last run when they were first seen."""
+        """This run after more comparisons of places. A place that agrees is added up. One that differs is a suspect, and a
+        difference once two comparisons in a row said the same, or many something else each time. One that can not be read is
+        tried as often, and then left out. `known` has the time at which the last run first saw a difference."""
         sums = {each.asset: each for each in self.sums}
         suspects = {each.key: each for each in self.suspects}
         listed, skipped, looked, unread = [*self.differences, *self.more], list(self.skipped), self.looked, self.unread
@@ -282,8 +282,8 @@ class Comparison:
         )
 
     def parted(self) -> tuple[Comparison, list[tuple[int, tuple[Difference, ...]]]]:
-        """With no more differences than there is room for; and the parts that are full now, by number (the report itself is the
-        first). At the end all of them are."""
+        """This run with no more differences than there is room for, and the full parts, by number (the report itself is the
+        first). At the end all of them are full."""
         left, full, number = self.more, [], self.parts + 1
         while len(left) >= PART or (left and not self.open):
             number += 1
@@ -293,12 +293,12 @@ class Comparison:
 
     @property
     def unsure(self) -> bool:
-        """Whether some coin looks insolvent, and money moved while it was added up: then that is not proven."""
+        """Whether some coin looks insolvent while payments moved during the run: then insolvency is not proven."""
         moved = any(each.owed_before != each.owed for each in self.sums)
         return moved and self.passes < MOST_PASSES and any(each.solvent is False for each in self.sums)
 
     def over_again(self) -> Comparison:
-        """All places once more. What is owed now is what was owed before."""
+        """This run from its start. The balances owed now become those owed before."""
         sums = tuple(CoinSums(each.asset, owed_before=each.owed) for each in self.sums)
         empty = Comparison(self.network, self.run, self.started_at, self.updated_at, version=self.version)
         return replace(empty, phase="walk", passes=self.passes + 1, sums=sums)
@@ -342,13 +342,13 @@ class ComparisonReport:
 
     @property
     def generation(self) -> int:
-        """Two reports in a row have parts of different names, so that nobody reads a report with the parts of the next one."""
+        """Two reports in a row have parts of different names, so that no reader mixes a report with the parts of the next one."""
         return self.version % 2
 
 
 @dataclass(frozen=True, slots=True)
 class DifferencesPart:
-    """Further differences of a report: part `part` (2 and on) of its `generation`. `run` says whose they are."""
+    """Further differences of a report: part `part` (2 and on) of its `generation`. `run` names the run that found them."""
 
     network: NetworkId
     generation: int
@@ -360,8 +360,8 @@ class DifferencesPart:
 
 @dataclass(frozen=True, slots=True)
 class ReconciliationOrder:
-    """An operator wants every network of a realm compared now. `at` in milliseconds since 1970; `by` is the key's id, or None for
-    the command line."""
+    """An operator's order to compare every network of a realm now. `at` in milliseconds since 1970; `by` is the key's id, or
+    None for the command line."""
 
     realm: Realm
     at: int
@@ -371,7 +371,7 @@ class ReconciliationOrder:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """What there is to say of a realm: the order, and of each network how far its run is and what the last one found."""
+    """Reconciliation of a realm: the order, and for each network the progress of its run and its last report."""
 
     order: ReconciliationOrder | None = None
     running: Sequence[Comparison] = field(default_factory=tuple)
@@ -381,8 +381,8 @@ class Whole:
 
 
 def worst_of(differences: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Of each coin the one that matters most: losses before gains, service wallets before others, then the largest. However many
-    small ones somebody makes, these are told. Of several coins, the first is told first."""
+    """The worst difference of each coin: losses before gains, service wallets before others, then the largest. So many small
+    differences can not hide it. Of several coins, the first is told first."""
 
     def rank(each: Difference) -> tuple[bool, bool, int]:
         missing = each.expected - each.held
@@ -395,7 +395,7 @@ def worst_of(differences: Iterable[Difference]) -> tuple[Difference, ...]:
 
 
 def owed_by(balances: Iterable[tuple[TenantId, AssetId, int]]) -> dict[AssetId, tuple[int, int]]:
-    """What merchants are owed, and what others owe, by asset: one's debt is no other one's money."""
+    """Sums owed to merchants, and sums that others owe, by asset: a debt of one merchant offsets no balance of another."""
     sums: dict[AssetId, tuple[int, int]] = {}
     for _, asset, units in balances:
         positive, negative = sums.get(asset, (0, 0))

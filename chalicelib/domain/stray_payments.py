@@ -1,5 +1,5 @@
-"""Stray payments: what came to one of our deposit addresses on a network where nobody watches it, or in a token nobody has
-registered. EVM networks share their addresses, so the key to it is ours."""
+"""Stray payments: transfers to one of our deposit addresses on an unwatched network, or in an unregistered token. EVM networks
+share their addresses, so the key to it is ours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STATUSES: tuple[str, ...] = get_args(StrayStatus)
 
 @dataclass(frozen=True, slots=True)
 class StrayPayment:
-    """One movement to a deposit address, found by the id of the deposit that it is or would be.
+    """One transfer to a deposit address, found by the id of the deposit that it is or would be.
 
     `contract`, `sender` and `address` in their public spelling, `contract` None for the native coin; `units` are the smallest ones.
     `position` as in `domain.chain.Transfer`. `tenant` and `address_id` are the merchant's whose address it is. Times in
@@ -61,5 +61,5 @@ class StrayPayment:
 
 
 def stray_work(stray: StrayPayment) -> Work:
-    """The obligation to order the withdrawal that returns it, in the lane of its network."""
+    """Open work: order the withdrawal that returns it. In the lane of its network."""
     return Work("stray", stray.network, time_order(stray.decided_at or 0), stray.id)

@@ -1,4 +1,4 @@
-"""Moments as the interface writes them."""
+"""ISO 8601 timestamps of the interface."""
 
 from __future__ import annotations
 

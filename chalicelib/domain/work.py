@@ -1,6 +1,6 @@
-"""Obligations: everything that still has to happen has a row, made in the transaction that causes it, and removed
-by the one that fulfils it. Clocks and queues only make it happen sooner: what a crash or a lost message leaves behind
-is found here, and a store with no open work has nothing stuck in it.
+"""Open work: every unfinished step has a row, written in the transaction that causes the step, and removed by the one that
+finishes it. Clocks and queues only make it happen sooner: a step left by a crash or a lost message is found here, and a store with
+no open work has nothing stuck in it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ HELD = "held"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """`lane` groups what one worker looks through (a network, a shard); `order` sorts within it; `id` names the record."""
+    """A row of open work. `lane` groups the rows that one worker reads (a network, a shard); `order` sorts within it; `id`
+    names the record."""
 
     kind: WorkKind
     lane: str
@@ -51,7 +52,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Something for a queue, sent after the commit by whoever empties the outbox. May be sent twice."""
+    """A message for a queue, sent after the commit when the outbox is emptied. It may be sent twice."""
 
     queue: Literal["payouts", "collections", "collectable"]
     """`collectable` is no queue: whoever empties the outbox opens the work of that kind, in the lane `group`."""
@@ -61,7 +62,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """What one transaction has to tell: events for the merchant, commands for queues. `at` in milliseconds since 1970."""
+    """The messages of one transaction: events for the merchant, commands for queues. `at` in milliseconds since 1970."""
 
     id: str
     at: int
@@ -70,13 +71,13 @@ class OutboxRow:
 
     @property
     def is_forged(self) -> bool:
-        """Whether it is a notice by its id, and has more to tell than a notice may."""
+        """Whether its id is that of a notice, and it has more messages than a notice may."""
         notice = self.id.startswith(f"{NOTICE}_")
         return notice and (bool(self.commands) or not all(event.name.startswith("webhook.") for event in self.events))
 
     @property
     def tenant(self) -> TenantId | None:
-        """Whose events they are, where all are one merchant's."""
+        """The merchant of its events, where all are one merchant's."""
         tenants = {event.tenant for event in self.events}
         return tenants.pop() if len(tenants) == 1 else None
 
@@ -92,21 +93,21 @@ def time_order(at: int) -> str:
 
 
 def held_order(since: int) -> str:
-    """The `order` of what waits for no time: among its like, by `since` (milliseconds since 1970)."""
+    """The `order` of work without a due time: sorted among its kind by `since` (milliseconds since 1970)."""
     return f"{HELD}{time_order(since)}"
 
 
 def is_held(work: Work) -> bool:
-    """Whether it waits for no time."""
+    """Whether the work has no due time."""
     return work.order.startswith(HELD)
 
 
 def time_lane(work: Work) -> str | None:
-    """The lane in which work of many owners can be found by its time; None for what waits for none, and for kinds whose own lanes
-    are enough for that."""
+    """The lane in which work of many owners is found by its due time; None for work without one, and for kinds whose own lanes
+    are enough."""
     return lane_of(work.id) if work.kind == "delivery" and not is_held(work) else None
 
 
 def outbox_work(row: OutboxRow) -> Work:
-    """The obligation to tell `row`."""
+    """Open work: send the messages of `row`."""
     return Work("outbox", lane_of(row.id), time_order(row.at), row.id)

@@ -1,4 +1,4 @@
-"""Addresses that the service watches, and the wallets that it pays from."""
+"""Deposit addresses that the service watches, and the service wallets that it pays from."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the scanner has to know of an address, found by realm, family and address. Never deleted: watched for ever.
+    """The scanner's view of an address, found by realm, family and address. Never deleted: watched for ever.
 
     `tenant` is None for the operator's wallets. `returned` are networks on which a payment to it is the operator's to send back
     (`domain.stray_payments`): what came there has to be looked up, whether the address is watched there or not.
@@ -70,7 +70,7 @@ class Watched:
     version: int = 1
 
     def holds_on(self, slug: str) -> bool:
-        """Whether the ledger may know of coins that lie at it on the network `slug`."""
+        """Whether the ledger may have a balance at it on the network `slug`."""
         return slug in self.networks or slug in self.returned
 
 
@@ -93,8 +93,8 @@ class Wallet:
 
 @dataclass(frozen=True, slots=True)
 class RetiredWallet:
-    """A service wallet that another one took the place of. Its address stays watched and its key usable for ever: what was begun
-    with it is finished with it, and what arrives there is the operator's.
+    """A service wallet that was replaced. Its address stays watched and its key usable for ever: payments in flight are finished
+    with it, and a later payment to it is the operator's.
 
     Found by network and address, both as in its `Wallet`. `drained_at` (milliseconds since 1970, as the other times) says when
     nothing was left that could be moved from it; None while its obligation `drain` is open. `moves` are the moves that drain it
@@ -126,12 +126,12 @@ class RetiredWallet:
 
     @property
     def drain(self) -> Work:
-        """The obligation to move what is left to the wallet in its place, in the lane of its network."""
+        """Open work: move the rest to the wallet that replaced it. In the lane of its network."""
         return Work("drain", self.network, time_order(self.retired_at), self.address)
 
     @property
     def wallet(self) -> Wallet:
-        """As whoever signs takes it."""
+        """The same wallet in the form that signers take."""
         return Wallet(self.network, self.role, self.address, self.custody, self.key, self.public_key, self.created_at)
 
 
@@ -141,7 +141,7 @@ CUSTODY_SHOWN: dict[Custody, str] = {"kms": "native", "envelope": "envelope", "n
 
 @dataclass(frozen=True, slots=True)
 class OnChain:
-    """Units of `asset` that the chain had at `address` (in its public spelling)."""
+    """An on-chain balance: units of `asset` at `address` (in its public spelling)."""
 
     address: str
     asset: AssetId
@@ -150,7 +150,7 @@ class OnChain:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a network's node said of the service wallets' balances, `at` milliseconds since 1970. What it could not tell is left
+    """On-chain balances of the service wallets, `at` milliseconds since 1970. Balances that the node could not read are left
     out."""
 
     network: NetworkId
@@ -183,7 +183,7 @@ def family_key(network: Network) -> str:
 
 
 def payees_place(network: Network) -> NetworkId:
-    """The network under which `domain.screening.risk.Payees` are stored: "evm" for all EVM networks of a realm."""
+    """The network in the key of `domain.screening.risk.Payees`: "evm" for all EVM networks of a realm."""
     return network_id(network.realm, family_key(network))
 
 

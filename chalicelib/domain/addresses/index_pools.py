@@ -1,9 +1,9 @@
-"""The pools that address indexes are taken from: how many are gone, and how far each may go.
+"""Pools of address indexes: how many are used, and the ceiling of each.
 
-An index that was given out is known to the tables alone. When they are lost, or put back to an earlier second, the next process
-would give it out again, and with it somebody else's address. So no index at or above a pool's ceiling is ever given out, and the
-ceiling is written outside the tables first (`usecases.addresses.index_ceilings`): whoever restores knows below which index
-addresses may have been given out.
+The tables alone know which indexes were given out. After a loss of the tables, or a point-in-time restore, the next process would
+give one out again, and with it another merchant's address. So no index at or above a pool's ceiling is ever given out, and the
+ceiling is written outside the tables first (`usecases.addresses.index_ceilings`): a restore then knows below which index addresses
+may have been given out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALARM_LEFT = 5_000
 
 @dataclass(frozen=True, slots=True)
 class IndexPool:
-    """One pool's counter row. `count` indexes are gone; the next is `count`, where it is below `ceiling`.
+    """One pool's counter row. `count` indexes are used; the next is `count`, where it is below `ceiling`.
 
     `ceiling` is None in rows from before there were ceilings: nothing is given out of those. `begins` is the index that this row
     began at, or that a restore reopened it at; `reopened` says when that was done for tables that were put back, in milliseconds
@@ -40,27 +40,27 @@ class IndexPool:
 
     @property
     def left(self) -> int:
-        """How many may still be given out."""
+        """Indexes that may still be given out."""
         return 0 if self.ceiling is None else max(0, self.ceiling - self.count)
 
     @property
     def given_out(self) -> int:
-        """How many were taken since it began."""
+        """Indexes given out since the row began."""
         return self.count - self.begins
 
     def skipped_to(self, index: int) -> IndexPool:
-        """The same pool, which goes on at `index` or above: those below may have been given out."""
+        """The same pool, continued at `index` or above: indexes below it may have been given out."""
         at = max(self.count, index)
         return replace(self, count=at, begins=at)
 
     def raised(self, recorded: int) -> IndexPool:
-        """The same pool with a ceiling one step above everything that is known of it; `recorded`: outside the tables."""
+        """The same pool with a ceiling one step above all known indexes; `recorded` is the ceiling outside the tables."""
         return replace(self, ceiling=min(max(self.count, self.ceiling or 0, recorded) + STEP, INDEXES))
 
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """Indexes `first` to before `end`, taken for good; `left` more may be taken before somebody raises the ceiling."""
+    """Indexes `first` to before `end`, taken for good; `left` more may be taken before the ceiling has to be raised."""
 
     first: int
     end: int
@@ -68,5 +68,5 @@ class Indexes:
 
 
 def pool_name(realm: str, pool: str) -> str:
-    """What the counter row and the parameter of a realm's pool are named by."""
+    """The name of a pool's counter row and of its parameter."""
     return f"{realm}:{pool}"

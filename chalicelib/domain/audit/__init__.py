@@ -1,1 +1,1 @@
-"""What must be true of the whole store: the rules that an audit checks, by subject."""
+"""Invariants of the whole store: the rules that an audit checks, by subject."""

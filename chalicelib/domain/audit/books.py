@@ -1,4 +1,4 @@
-"""Everything that an audit looks at, read from the store by `usecases.reconciliation.audit`."""
+"""The audit's input, read from the store by `usecases.reconciliation.audit`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chalicelib.domain.work import Work
 
 @dataclass
 class Books:
-    """Everything that an audit looks at."""
+    """All records that an audit checks."""
 
     journal: list[JournalEntry] = field(default_factory=list)
     balances: list[Balance] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What must be true of collections: the part of `audit` for them."""
+"""Audit rules of collections."""
 
 from __future__ import annotations
 

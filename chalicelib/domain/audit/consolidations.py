@@ -1,4 +1,4 @@
-"""What must be true of moves on networks of coins: the part of `audit` for them and for the deposits that they spend."""
+"""Audit rules of UTXO moves, and of the deposits that they spend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def coin_moves_agree(
     work: Sequence[Work],
     told: bool,
 ) -> Iterable[str]:
-    """Every violation, one sentence each. `told`: the outbox is empty, so whatever was asked for is open work."""
+    """Every violation, one sentence each. `told`: the outbox is empty, so every requested step is open work."""
     named: dict[tuple[str, str], tuple[str, ...]] = {(each.network, each.txid): each.positions for each in own}
     open_ids: dict[str, set[str]] = defaultdict(set)
     for each in work:

@@ -1,4 +1,4 @@
-"""Audit rules of deposits: each is credited as often as it says, and what awaits or holds one counts it."""
+"""Audit rules of deposits: each is credited as often as it says, and the record that awaits or holds it counts it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from chalicelib.domain.ledger import OUTSIDE, Book
 
 
 def pending_and_held_agree(books: Books) -> Iterable[str]:
-    """What merchants and addresses are said to await (`pending`), to have on hold, and to have got in amounts that nobody sweeps
-    (`small`), is what their deposits say; `aside` is how many of them are set aside."""
+    """The sums of merchants and addresses that are awaited (`pending`), on hold, or too small to collect (`small`) follow from
+    their deposits; `aside` is how many of them are set aside."""
     for deposit in books.deposits:
         yield from _fit_to_be_held(deposit)
     said, shown = _said(books), _shown(books.deposits)

@@ -12,15 +12,15 @@ from chalicelib.domain.ledger import wallet as wallet_account
 
 
 def taken_back(books: Books) -> set[str]:
-    """The places, in lower case, that a reorganisation took a credited deposit, or coins of our own, from: what was spent of it may
-    be missing there."""
+    """Places, in lower case, where a reorganisation took back a credited deposit, or coins of our own: a payment that spent it
+    may be missing there."""
     gone = {(d.network, d.address) for d in books.deposits if d.round and d.status != "confirmed"}
     gone |= {(m.network, m.recipient) for m in books.coin_moves if m.round and m.state != "settled"}
     return {wallet_account(network, address).lower() for network, address in gone}
 
 
 def books_agree(sums: Mapping[tuple[Book, str, AssetId], int], taken_back: Container[str]) -> Iterable[str]:
-    """Assets = liabilities + operator + fees: both books say the same of what is inside and of what was burnt."""
+    """Assets = liabilities + operator + fees: both books have the same totals inside and the same fees burnt."""
     inside: dict[tuple[AssetId, Book], int] = defaultdict(int)
     for (book, account, asset), units in sums.items():
         if account != OUTSIDE:

@@ -1,4 +1,4 @@
-"""What must be true of moves between our own places: the part of `audit` for them."""
+"""Audit rules of moves between our own addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move
 
 
 def moves_agree(moves: Sequence[Move], own: Sequence[OwnTransaction], given_up: Collection[str] = ()) -> Iterable[str]:
-    """Every violation, one sentence each. `given_up` are the ids of those that an operator gave up: they may fail in no block."""
+    """Every violation, one sentence each. `given_up` are the ids of moves that an operator gave up: they may fail in no block."""
     credits_nobody = {(each.network, each.txid) for each in own if WHOLE_TRANSACTION in each.positions}
     for move in moves:
         name = f"move {move.id}"

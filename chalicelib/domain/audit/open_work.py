@@ -1,4 +1,4 @@
-"""Audit rules of open work and of events: what is unfinished is looked at again, and each change is told once."""
+"""Audit rules of open work and of events: each unfinished record has a row of work, and each change has one event."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OpenIds = Mapping[str, set[str]]
 
 
 def work_agrees(books: Books) -> Iterable[str]:
-    """Whatever is unfinished has its row of work, and nothing finished has one."""
+    """Every unfinished record has its row of work, and no finished one has any."""
     open_ids: dict[str, set[str]] = defaultdict(set)
     for work in books.work:
         open_ids[work.kind].add(work.id)
@@ -85,7 +85,7 @@ def _expiring(invoices: Iterable[Invoice], open_ids: _OpenIds) -> Iterable[str]:
 
 
 def events_agree(books: Books) -> Iterable[str]:
-    """Every event that a record says it emitted is there, once. Events that are forgotten by age are not missed."""
+    """Every event that a record says it emitted exists once. Expired events are not missed."""
     emitted: dict[str, int] = {}
     records: list[Invoice | Deposit | Withdrawal] = [*books.invoices, *books.deposits, *books.withdrawals]
     for record in records:

@@ -1,4 +1,4 @@
-"""What must be true of the whole store, whatever happened: the rules that an audit checks, one module per subject.
+"""Invariants of the whole store: the rules that an audit checks, one module per subject.
 
 Pure: `usecases.reconciliation.audit` reads the store and hands everything over. A violation is one sentence that names the record.
 """
@@ -20,7 +20,7 @@ from chalicelib.domain.ledger import totals
 
 
 def violations(books: Books) -> list[str]:
-    """Everything that is wrong; empty when the books are whole."""
+    """Every violation, one sentence each; empty when the store is consistent."""
     sums = totals(books.journal)
     return [
         *books_agree(sums, taken_back(books)),

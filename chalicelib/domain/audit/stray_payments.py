@@ -1,4 +1,4 @@
-"""What must be true of payments on the wrong network: the part of `audit` for them."""
+"""Audit rules of payments on the wrong network."""
 
 from __future__ import annotations
 

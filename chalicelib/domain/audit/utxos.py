@@ -1,4 +1,4 @@
-"""What must be true of hot wallets' coins, and of the bundles and moves that spend them: a part of `audit`."""
+"""Audit rules of hot wallets' UTXOs, and of the bundles and moves that spend them."""
 
 from __future__ import annotations
 

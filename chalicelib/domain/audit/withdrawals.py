@@ -23,14 +23,14 @@ _ORDER_STATES: Mapping[str, Sequence[str | None]] = {
 
 
 def unmade(books: Books) -> dict[str, list[Withdrawal]]:
-    """Withdrawals of batches that are not stored by themselves yet, by the name of their batch's work."""
+    """Withdrawals of batches that have no record of their own yet, by the name of their batch's work."""
     stored = {withdrawal.id for withdrawal in books.withdrawals}
     missing = {f"{b.tenant}|{b.id}": [m for m in b.members() if m.id not in stored] for b in books.batches}
     return {name: members for name, members in missing.items() if members}
 
 
 def orders_fit(books: Books) -> Iterable[str]:
-    """A withdrawal goes on only when it is approved, and its payment order is as far as its status says."""
+    """A withdrawal proceeds only when it is approved, and its payment order is as far as its status says."""
     orders = {order.id: order for order in books.orders}
     for withdrawal in books.withdrawals:
         order = orders.get(withdrawal.order_id or "")
@@ -43,7 +43,7 @@ def orders_fit(books: Books) -> Iterable[str]:
 
 
 def frozen_agrees(books: Books) -> Iterable[str]:
-    """A balance has frozen what the merchant's open withdrawals reserve, those of batches that are not stored yet too."""
+    """A merchant's frozen balance is the sum of its open withdrawals' reservations, unstored ones of batches included."""
     frozen: dict[tuple[str, str], int] = defaultdict(int)
     open_ones = (w for w in books.withdrawals if w.status not in FINAL)
     for withdrawal in chain(*unmade(books).values(), open_ones):
@@ -64,7 +64,7 @@ def one_order_each(books: Books) -> Iterable[str]:
 
 
 def nonces_agree(books: Books) -> Iterable[str]:
-    """The nonces that a wallet has used end right before its counter, without holes and twins."""
+    """The nonces that a wallet has used end right before its counter, without gaps and duplicates."""
     used: dict[tuple[NetworkId, str], list[int]] = defaultdict(list)
     # Withdrawals and moves of one wallet take their nonces from one counter; a deposit address has one of its own.
     for network, wallet, nonce in chain(_nonces_of_orders(books), _nonces_of_moves(books), _foreign_nonces(books)):

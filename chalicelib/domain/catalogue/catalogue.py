@@ -1,4 +1,4 @@
-"""Networks and coins: their fixed facts, and the catalogue that is there from the first start."""
+"""Networks and coins: their fixed facts, and the default catalogue of a new deployment."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Network:
 
     @property
     def reorg_depth(self) -> int:
-        """Never more blocks than a cursor has room for, also where more confirmations were stored before there was a bound: those
-        stay as they are, and nothing is credited sooner than they say."""
+        """Depth of a reorganisation that is followed, at most as many blocks as a cursor has room for. That holds for networks
+        with more confirmations from before that bound, too: those stay as they are, and credit as late as before."""
         return max(2 * min(self.confirmations, MOST_CONFIRMATIONS), _DEEP.get(self.slug, 64))
 
 
@@ -100,7 +100,7 @@ class Coin:
 
 @dataclass(frozen=True, slots=True)
 class TokenContract:
-    """A contract that is registered, in storage form: one coin of a network has it, the others can not."""
+    """A registered contract, in storage form: only one coin of a network may have it."""
 
     network: NetworkId
     contract: str
@@ -159,7 +159,7 @@ _TOKENS: tuple[tuple[str, str, str, str, int], ...] = (
 
 
 def native_name(network: Network) -> str:
-    """What the native coin of a network is called."""
+    """The name of a network's native coin."""
     return _NATIVE_NAMES.get(network.symbol, network.symbol)
 
 
@@ -180,7 +180,7 @@ def default_networks(realm: Realm) -> list[Network]:
 
 
 def corrected(network: Network) -> Network | None:
-    """A stored network with the block time of today, as its next version; None where nothing is to be corrected."""
+    """A stored network with today's block time, as its next version; None where it has that already."""
     if _FORMER_BLOCK_TIMES.get(network.slug) != network.block_time:
         return None
     (today,) = (row[6] for row in _NETWORKS if row[0] == network.slug)
@@ -201,9 +201,9 @@ def default_coins(realm: Realm) -> list[Coin]:
 
 
 class Catalogue:
-    """What one realm knows of networks and coins, looked up by name. Unknown names give None: the caller words the error.
+    """Networks and coins of one realm, looked up by name. Unknown names give None: the caller words the error.
 
-    `newer` reads the catalogue afresh. A coin that is not known here may have been registered since, by another process.
+    `newer` reads the catalogue afresh: another process may have registered a coin since.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ _EXACT = Context(prec=120)
 
 
 class NoFreshRate(BusinessRule):
-    """A limit is set in US dollars, and nobody knows now what the coin is worth: what it limits can not be allowed."""
+    """A limit is set in US dollars, and the coin has no fresh rate: the limited operation can not be allowed."""
 
     def __init__(self, coin: Coin, name: str) -> None:
         super().__init__(name, f"the {name} of {coin.slug} is set in USD, and there is no fresh rate of {coin.slug} now")
@@ -58,17 +58,17 @@ def in_usd(coin: Coin) -> bool:
 
 
 def collects(coin: Coin) -> bool:
-    """Whether deposits of the coin are brought to the service wallets: it is nobody's default, the operator asks for it."""
+    """Whether the coin's deposits are collected to the service wallets: off by default."""
     return any(name in coin.settings for name in COLLECTING)
 
 
 def distributes(coin: Coin) -> bool:
-    """Whether service wallets share the coin out among themselves."""
+    """Whether the coin is distributed among the service wallets."""
     return collects(coin) or "hotCeiling" in coin.settings
 
 
 def amount_text(coin: Coin, name: str) -> str:
-    """The setting as it was made: in coin units, or in USD where the coin's limits are; "0" where there is none."""
+    """The setting as it was set: in coin units, or in USD where the coin's limits are; "0" for none."""
     return str(coin.settings.get(name, "0"))
 
 

@@ -1,7 +1,7 @@
-"""Faces of a network's own coin: addresses that look like tokens of EIP-20, and whose balances are those of the native coin.
+"""Token contracts that mirror a network's native coin: addresses that look like EIP-20 tokens, with the native coin's balances.
 
-Registered as a token, such a face makes one payment two: the native movement, and the Transfer log beside it. So none may be
-registered: not the known ones, and none whose `balanceOf` follows the native balance.
+Such a contract, registered as a token, would make one payment two: the native transfer, and the Transfer log beside it. So none
+may be registered: not the known ones, and none whose `balanceOf` follows the native balance.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ ENOUGH = 2
 
 
 def known_face(slug: str, contract: str) -> str | None:
-    """Where it is said that `contract` (storage form) is the native coin of this network; None where it is not known as such."""
+    """The source that says `contract` (storage form) is this network's native coin; None for other contracts."""
     return _KNOWN.get(slug, {}).get(contract)
 
 
 def same_amount(native: int, token: int, native_decimals: int, token_decimals: int) -> bool:
-    """Whether units of the native coin and of a token are one amount: unit for unit, or as the token's decimals can show it."""
+    """Whether units of the native coin and of a token are one amount: unit for unit, or rounded to the token's decimals."""
     return token in (native, native * 10**token_decimals // 10**native_decimals)
 
 
 def follows_native(told: Sequence[tuple[int, int]], native_decimals: int, token_decimals: int) -> bool | None:
-    """Whether a token's balances are those of the native coin, by what several addresses hold of both, (native, token), at one
-    block; None where that can not be told.
+    """Whether a token's balances equal the native ones, by those of several addresses, (native, token), at one block; None where
+    that can not be told.
 
     Nothing of either says nothing: 0 is 0. One address may hold the same of both by chance, and many may hold the same gift of
     both; so ENOUGH different amounts have to be alike, and most of all. A token of its own differs everywhere but by chance.

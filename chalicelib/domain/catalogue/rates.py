@@ -1,4 +1,4 @@
-"""What a coin is worth in a fiat currency, as a provider said it, with the time; and when that is too old to be used."""
+"""Exchange rates of coins in fiat currencies, as a provider quoted them, with the time; and when a rate is stale."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FIATS = ("USD", "EUR", "GBP")
 class Rate:
     """`value` units of `fiat` (ISO 4217, upper case) for one `coin` (slug), exact, as text. `at` in milliseconds since 1970.
 
-    `anchor` is what the next ones are held against (`usecases/catalogue/rates.py`), as of `anchor_at`: the last value that two
-    providers said (`agreed`), or what a single one has been saying for an hour or so.
+    `anchor` is the reference for later rates (`usecases/catalogue/rates.py`), as of `anchor_at`: the last value that two providers
+    quoted (`agreed`), or that a single one has been quoting for an hour or so.
     """
 
     coin: str
@@ -39,7 +39,7 @@ class Rate:
 
     @property
     def anchored(self) -> tuple[Decimal, int]:
-        """The anchor and its time; a rate that was stored without one is its own."""
+        """The anchor and its time; a rate that was stored without one is its own anchor."""
         return (self.decimal, self.at) if self.anchor is None else (Decimal(self.anchor), self.anchor_at)
 
     def stale(self, now_ms: int) -> bool:
@@ -49,7 +49,7 @@ class Rate:
 class Rates:
     """The rates of one realm, looked up by coin and currency.
 
-    `constant` ones are said by nobody outside, so that nobody can say them wrong.
+    `constant` rates have no provider outside, so none can quote them wrong.
     """
 
     constant = False
@@ -67,15 +67,15 @@ class Rates:
         return None if rate is None or rate.stale(now_ms) else rate
 
     def usd(self, coin: str, units: int, decimals: int, now_ms: int) -> float | None:
-        """What `units` are worth in US dollars, rounded to cents, for display; None without a fresh rate."""
+        """The value of `units` in US dollars, rounded to cents, for display; None without a fresh rate."""
         rate = self.fresh(coin, now_ms)
         return None if rate is None else usd_cents(units, decimals, rate.decimal)
 
 
 class ConstantRates(Rates):
-    """Rates that never change and never grow old: whoever looks at one is told that it was made at that very moment.
+    """Rates that never change and are never stale: each read gives the current time as theirs.
 
-    For the sandbox, whose clock merchants move, and for local stacks, which ask nobody. `values` by coin and currency.
+    For the sandbox, whose clock merchants move, and for local stacks, which have no provider. `values` by coin and currency.
     """
 
     constant = True
@@ -98,5 +98,5 @@ RatesOf = Callable[[Realm], Rates]
 
 
 def no_rates(realm: Realm) -> Rates:
-    """Where nobody knows what anything is worth."""
+    """An empty table of rates."""
     return Rates()

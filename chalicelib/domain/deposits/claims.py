@@ -1,4 +1,4 @@
-"""Which deposits the logs of a transaction are, wherever a reorganisation puts it."""
+"""Claims: the deposit of each log of a transaction, the same in whatever block a reorganisation puts it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class LogClaim:
     version: int = 1
 
     def position(self, place: int) -> str:
-        """What the log at `place` is named by in every block, from 0 on."""
+        """The name of the log at `place`, the same in every block, from 0 on."""
         return f"{_LOG}{self.first + place}"
 
     def deposit(self, place: int) -> str:
-        """The id of the deposit that the log at `place` is."""
+        """The deposit id of the log at `place`."""
         return deposit_id(self.network, self.txid, self.position(place))
 
 
 def log_number(position: str) -> int | None:
-    """The number of a log that `Transfer.position` names, None where it names something else."""
+    """The log number in `Transfer.position`, None for other positions."""
     return int(position.removeprefix(_LOG)) if position.startswith(_LOG) else None

@@ -1,4 +1,4 @@
-"""A deposit: one movement on a chain to an address of ours, and what has become of it."""
+"""A deposit: one transfer on a chain to an address of ours, and its state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAITS_IN_TIME_MS = 24 * 3600 * 1000
 
 
 def deposit_id(network: NetworkId, txid: str, position: str) -> str:
-    """The one id of a movement on a chain (money rule 2). `position`, as `Transfer` has it, is where it was seen first."""
+    """The one id of a transfer on a chain (money rule 2). `position`, as `Transfer` has it, is where it was seen first."""
     return derived_id("tx", network, txid, position)
 
 
@@ -81,57 +81,57 @@ class Deposit:
 
     @property
     def held(self) -> bool:
-        """Its money is the merchant's and can not be used: it lies in the purse `held`."""
+        """Its amount is the merchant's and can not be used: it is in the purse `held`."""
         return HELD in self.flags
 
     @property
     def below_minimum(self) -> bool:
-        """Too little to be the merchant's."""
+        """Whether it is below the coin's minimum, and so not the merchant's."""
         return BELOW_MINIMUM in self.flags
 
     @property
     def set_aside(self) -> bool:
-        """Recorded, and in no sum."""
+        """Whether it is recorded, and in no sum."""
         return SET_ASIDE in self.flags
 
     @property
     def returned(self) -> bool:
-        """It came to another merchant's address on the wrong network, and is the operator's merchant's to send back."""
+        """Whether it came to another merchant's address on the wrong network: the operator's merchant has to return it."""
         return self.tenant is not None and self.address_id is None
 
     @property
     def small(self) -> bool:
-        """It came to a merchant's address and was too little: where it lies it stays."""
+        """Whether it came to a merchant's address below the minimum: it is never collected."""
         return self.below_minimum and self.tenant is not None
 
     @property
     def credited(self) -> bool:
-        """It counts for its invoice and can be used."""
+        """Whether it counts for its invoice and can be used."""
         return self.status == "confirmed" and not self.held and not self.set_aside
 
     @property
     def awaited(self) -> bool:
-        """It is part of what is pending."""
+        """Whether it is part of the pending sum."""
         return self.status == "pending" and not self.set_aside
 
     @property
     def posted(self) -> bool:
-        """It is in the journal."""
+        """Whether it is posted in the journal."""
         return self.status == "confirmed" and not self.set_aside
 
     @property
     def suspect(self) -> bool:
-        """Something speaks against it, and no operator has let it go: it is held from its confirmation on."""
+        """Whether a flag speaks against it that no operator has released: it is held from its confirmation on."""
         return bool({GREY_LISTED, NATIVE_TWIN} & set(self.flags)) and self.released_at is None
 
     @property
     def doubtful(self) -> bool:
-        """It is in no block, or suspect: what is seen of it completes nothing."""
+        """Whether it is in no block, or suspect: then it completes no invoice."""
         return self.block_number is None or self.suspect
 
     @property
     def releasable(self) -> bool:
-        """An operator can let go of it: it is held, or too little or set aside and in the chain, or waits to be."""
+        """Whether an operator can release it: it is held; or it is small or set aside, and in the chain or about to be."""
         if self.set_aside:
             return self.status != "orphaned"
         return self.tenant is not None and (self.held or (self.below_minimum and self.status != "orphaned"))
@@ -145,9 +145,10 @@ class Deposit:
 
     @property
     def paid_at(self) -> int | None:
-        """The moment that decides whether it came in time: its block's own time; where it was seen waiting before, that moment.
+        """The time that decides whether it was in time: the block's own time, or the earlier time at which its mempool transaction
+        was seen.
 
-        Unless the block came too long after: whoever offers too little to be mined must not hold a price open.
+        Unless the block came too long after: a payer who offers too low a fee must not hold a price open.
         """
         if self.block_number is None or self.glimpsed_at is None:
             return self.glimpsed_at if self.block_number is None else self.block_time
@@ -160,7 +161,8 @@ def payment_of(deposit: Deposit) -> Payment:
 
 
 def share_of(deposit: Deposit | None) -> dict[str, int]:
-    """What a deposit adds to the sums of its invoice, by field, in units. Nothing where it is orphaned or set aside."""
+    """The amounts that a deposit adds to the sums of its invoice, by field, in units. Nothing where it is orphaned or set
+    aside."""
     if deposit is None or deposit.status == "orphaned" or deposit.set_aside:
         return {}
     if deposit.credited:

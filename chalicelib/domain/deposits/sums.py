@@ -1,4 +1,4 @@
-"""Whether the sums that a deposit would become part of stay within what is stored exactly.
+"""Bounds of sums: whether a deposit's sums stay within the 38 digits that are stored exactly.
 
 A token may log any amount, as often as its owner pays for: sums of its deposits would pass the 38 digits of a stored number, and
 the block that holds the next one could never be passed. Such a deposit is set aside: recorded, and part of no sum.
@@ -21,13 +21,13 @@ NEAR = MOST_SUM // 100
 
 
 def fits(units: int, sums: Iterable[int]) -> bool:
-    """Whether each of `sums` can take `units` more."""
+    """Whether each of `sums` can grow by `units`."""
     return units + max((0, *sums)) <= MOST_SUM
 
 
 def seen_sums(deposit: Deposit, balance: Balance | None, invoice: Invoice | None, wallet: WalletBalance | None) -> list[int]:
-    """What a deposit that is not in them yet would be added to, with all that is awaited there, in units: the merchant's balance,
-    the invoice, and the address. None for what it does not touch."""
+    """The sums that a new deposit would be added to, all awaited ones included, in units: the merchant's balance, the invoice,
+    and the address. None for a sum that it does not touch."""
     sums = []
     if balance is not None:
         sums.append(balance.available + balance.frozen + balance.held + balance.pending)
@@ -39,7 +39,7 @@ def seen_sums(deposit: Deposit, balance: Balance | None, invoice: Invoice | None
 
 
 def posted_sums(deposit: Deposit, balance: Balance | None, invoice: Invoice | None, wallet: WalletBalance | None) -> list[int]:
-    """The same of an awaited deposit that is about to be credited: what is there without anything that is awaited."""
+    """The same sums for an awaited deposit that is about to be credited, without awaited amounts."""
     sums = []
     if balance is not None:
         sums.append(balance.available + balance.frozen + balance.held)

@@ -20,7 +20,7 @@ SUMS = ("unconfirmed", "confirmed", "late", "late_unconfirmed", "doubtful")
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What one coin (10 ** `decimals` units) was worth when an invoice was made: `value` of `fiat`, as text, exact.
+    """The rate of one coin (10 ** `decimals` units) when an invoice was made: `value` of `fiat`, as text, exact.
 
     `at` is when the provider said so, in milliseconds since 1970.
     """
@@ -32,16 +32,16 @@ class Quote:
     source: str
 
     def worth(self, units: int) -> Fraction:
-        """What `units` were worth, exactly."""
+        """The exact value of `units` in the quote's currency."""
         return Fraction(Decimal(self.value)) * Fraction(units, 10**self.decimals)
 
     def cents(self, units: int) -> int:
-        """The same in hundredths, rounded once, half of one to the even one."""
+        """The same value in hundredths, rounded once, half to even."""
         return round(self.worth(units) * 100)
 
     def units_for(self, amount: str) -> int:
-        """The least units that are worth at least `amount` (plain decimal), in at most 8 decimals of the coin: who pays has to be
-        able to read and type them."""
+        """The least units that are worth at least `amount` (plain decimal), in at most 8 decimals of the coin: a payer has to
+        read and type them."""
         decimals = min(self.decimals, PRICED_DECIMALS)
         steps = ceil(Fraction(Decimal(amount)) * 10**decimals / Fraction(Decimal(self.value)))
         return int(steps * 10 ** (self.decimals - decimals))
@@ -104,7 +104,7 @@ class Invoice:
 
     @property
     def received(self) -> int:
-        """Everything that has been credited for it, in time or late, in units."""
+        """All credited payments, in time or late, in units."""
         return self.confirmed + self.late
 
     @property
@@ -113,11 +113,12 @@ class Invoice:
 
     @property
     def missing(self) -> int:
-        """What is still to be paid in time: what has been seen counts, in units."""
+        """The open amount, in units: unconfirmed payments count as paid."""
         return max(0, self.amount - self.confirmed - self.unconfirmed)
 
     def settled_status(self) -> str:
-        """The status that the payments give now. Enough money in time beats expiry and cancellation; a manual status beats all."""
+        """The status that follows from the payments. Enough paid in time beats expiry and cancellation; a manual status beats
+        all."""
         if self.manual_status is not None:
             return self.manual_status
         if self._paid_in_full():
@@ -136,16 +137,16 @@ class Invoice:
         return self.confirmed >= self.amount or self.confirmed + trusted >= self.amount
 
     def settled(self) -> Invoice:
-        """This invoice with the status its payments give."""
+        """This invoice with the status that follows from its payments."""
         return replace(self, status=self.settled_status())
 
     @property
     def final(self) -> bool:
-        """Nothing more is awaited: it does not count as pending."""
+        """Whether no further payment is awaited: it does not count as pending."""
         return self.status in ("completed", "expired", "cancelled") or self.manual_status is not None
 
     def takes_any(self, block: int | None) -> bool:
-        """Whether a payment that is seen now, in the block of that number (None: in none), counts however little it is.
+        """Whether a payment seen now, in the block of that number (None: in none), counts however small it is.
 
         Payments of one block are seen together: what the others of that block completed was open when the block was seen.
         """
@@ -156,21 +157,21 @@ class Invoice:
         return self.status == "completed" and before.settled_status() in OPEN
 
     def with_payment(self, payment: Payment) -> Invoice:
-        """This invoice showing one more payment."""
+        """This invoice with one more payment."""
         return replace(self, payments=(*self.payments, payment)[-PAYMENTS_KEPT:])
 
     def with_payment_now(self, payment: Payment) -> Invoice:
-        """This invoice showing what became of a payment, where it shows it at all."""
+        """This invoice with the new state of a payment, where it lists that payment."""
         return replace(self, payments=tuple(payment if p.deposit == payment.deposit else p for p in self.payments))
 
     def without_payment(self, deposit: str) -> Invoice:
-        """This invoice no longer showing what fell out of the chain."""
+        """This invoice without a payment that fell out of the chain."""
         return replace(self, payments=tuple(p for p in self.payments if p.deposit != deposit))
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalId:
-    """Makes a merchant's own id of an invoice unique, and finds the invoice by it."""
+    """Makes a merchant's own invoice id unique, and finds the invoice by it."""
 
     tenant: TenantId
     value: str

@@ -1,4 +1,4 @@
-"""What a merchant settles once for all invoices to come, and whether a new one fits."""
+"""A merchant's settings for all new invoices, and the checks of a new invoice against them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class InvoiceSettings:
         return self.default_expiration_time
 
     def demand(self, slug: str, units: int, decimals: int, asked: str = "amount") -> None:
-        """Raises BusinessRule where no invoice over `units` of a coin is wanted. `asked` is the field that the amount came in."""
+        """Raises BusinessRule where the merchant wants no invoice over `units` of a coin. `asked` is the field that the amount
+        came in."""
         if self.supported_currencies and slug not in self.supported_currencies:
             raise BusinessRule("currency", f"{slug} is not among the supportedCurrencies of your invoice settings")
         least = self.minimum_amounts.get(slug)
@@ -44,6 +45,6 @@ class InvoiceSettings:
             raise BusinessRule(asked, f"is less than {least} {slug}, the minimumAmounts of your invoice settings")
 
     def auto_confirms(self, units: int, usd: Quote | None) -> bool:
-        """Whether an invoice over `units` is completed by what is in a block. What it is worth must be known for that."""
+        """Whether an invoice over `units` is completed by a payment in a block, before its confirmations. That needs a rate."""
         threshold = Fraction(Decimal(self.auto_confirm_threshold))
         return usd is not None and 0 < usd.worth(units) <= threshold

@@ -1,8 +1,8 @@
-"""What all invoices of a merchant come to, kept as sums that every change of an invoice moves.
+"""Totals of a merchant's invoices, kept as sums that every change of an invoice moves.
 
-A sum moves by what one pure function says of the invoice after the change, less what it says of it before: so the sums can
-not drift from the invoices. They lie in shards, chosen by the invoice's id, that are only ever added to: invoices that change at
-once do not wait for each other.
+A sum moves by the difference of one pure function of the invoice, before and after the change: so the sums can not drift from the
+invoices. They lie in shards, chosen by the invoice's id, that are only ever added to: concurrent changes of invoices do not wait
+for each other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class InvoiceTotals:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What an invoice, or several, add to the sums. `amount` and `received` in units, `usd_*` in cents."""
+    """The amounts that one invoice, or many, add to the sums. `amount` and `received` in units, `usd_*` in cents."""
 
     invoices: int = 0
     completed: int = 0
@@ -63,7 +63,7 @@ COUNTS = ("invoices", "completed", "pending")
 
 
 def figures(invoice: Invoice | None) -> Figures:
-    """What one invoice adds. Without a stored rate it counts nothing in US dollars. A status by hand is final.
+    """The amounts that one invoice adds. Without a stored rate it counts nothing in US dollars. A manual status is final.
 
     US dollars are rounded to cents once per invoice: what was asked for, and all that was received (`Quote.cents`).
     """
@@ -89,12 +89,12 @@ def shard_of(invoice_id: str) -> str:
 
 
 def shard_key(invoice: Invoice) -> dict[str, str]:
-    """Where the sums that an invoice is part of are kept."""
+    """The key of the shard that an invoice adds to."""
     return {"tenant": invoice.tenant, "asset": invoice.asset, "shard": shard_of(invoice.id)}
 
 
 def deltas(before: Invoice | None, after: Invoice) -> dict[str, int]:
-    """What the change from `before` to `after` adds to each number of the shard; nothing is said of what stays."""
+    """The difference of each number of the shard between `before` and `after`; unchanged numbers are left out."""
     old, new = asdict(figures(before)), asdict(figures(after))
     moved = {name: new[name] - old[name] for name in COUNTS}
     for name in AMOUNTS:
@@ -103,7 +103,7 @@ def deltas(before: Invoice | None, after: Invoice) -> dict[str, int]:
 
 
 def figures_of(totals: InvoiceTotals) -> Figures:
-    """The sums that a shard holds."""
+    """The sums of one shard."""
     counts = {name: getattr(totals, name) for name in COUNTS}
     amounts = {name: getattr(totals, f"{name}_high") * _HALF + getattr(totals, f"{name}_low") for name in AMOUNTS}
     return Figures(**counts, **amounts)

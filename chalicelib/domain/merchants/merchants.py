@@ -1,4 +1,4 @@
-"""Merchants and their API keys: levels, permissions, restrictions, and what a caller is."""
+"""Merchants and their API keys: levels, permissions, restrictions, and the caller's identity."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many of something a tenant has, `of` naming what. Written in the transaction that adds or removes one, so that
-    a maximum holds exactly, however many come at once.
+    """A tenant's count of its records of one kind, `of`. Written in the transaction that adds or removes a record, so that a
+    maximum holds exactly, also for concurrent requests.
     """
 
     tenant: TenantId
@@ -91,5 +91,5 @@ class Tally:
     version: int = 1
 
     def plus(self, change: int) -> Tally:
-        """After `change` more (less, where it is negative)."""
+        """The count after `change` more (fewer, where it is negative)."""
         return replace(next_version(self), count=max(0, self.count + change))

@@ -1,4 +1,4 @@
-"""What a merchant has decided about its own money, per realm."""
+"""A merchant's settings for its own money, per realm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ MOST_RESETS = 20
 
 @dataclass(frozen=True, slots=True)
 class SettingsReset:
-    """The operator took a merchant's signers away. `by` is who AWS says that was; `signers` are the ids of those who were there."""
+    """A removal of a merchant's signers by the operator. `by` is the AWS identity that did it; `signers` are the ids of the
+    removed ones."""
 
     at: int
     by: str

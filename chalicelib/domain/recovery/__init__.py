@@ -1,1 +1,1 @@
-"""What is remembered while lost or restored tables are brought up to date."""
+"""Progress records of recovery, after tables were lost or restored."""

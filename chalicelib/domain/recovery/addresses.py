@@ -17,9 +17,8 @@ INDEXES = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """How far the search on one network is. Indexes below `next_index` were asked about, in the end all below `below` and all up to
-    `highest + gap`; on a network whose nodes know no addresses, blocks below `next_block` were looked through instead, up to
-    `to_block`.
+    """Progress of the search on one network. Indexes below `next_index` were asked about, in the end all below `below` and all up
+    to `highest + gap`; on a network whose nodes know no addresses, blocks below `next_block` were read instead, up to `to_block`.
 
     `found`: how many used ones there are; where blocks are searched, how many the search itself has stored, all of them counted as
     `holding` nothing: a block tells what came, not whether it is there still.
@@ -51,7 +50,7 @@ class Restore:
     version: int = 1
 
     def knowing(self, known: int) -> Restore:
-        """The same search, once `known` was found to be used on another network of the pool."""
+        """The same search, once the index `known` was found used on another network of the pool."""
         return replace(self, known=max(self.known, known))
 
     @property
@@ -60,7 +59,7 @@ class Restore:
 
     @property
     def searched(self) -> bool:
-        """Whether the chain has been asked about everything."""
+        """Whether the search of the chain is complete."""
         if self.never_used:
             return True
         if self.next_block is not None and self.to_block is not None:
@@ -69,7 +68,7 @@ class Restore:
 
     @property
     def end(self) -> int:
-        """The first index that nobody has to ask about."""
+        """The first index that needs no search."""
         return max(self.below, self.last_used + self.gap + 1)
 
     @property

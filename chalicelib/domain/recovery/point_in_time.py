@@ -1,4 +1,4 @@
-"""What the chain has and the tables do not, after they were put back to an earlier second."""
+"""Transactions that the chain has and the tables lack, after a point-in-time restore."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from chalicelib.domain.money import Amount
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """A transfer out of a place of ours that nothing in the tables asked for. Addresses in storage form, `amount` in units of
-    `asset`; 0 where the transaction failed, and only its fee is gone."""
+    """An outgoing transfer from one of our addresses without a record in the tables. Addresses in storage form, `amount` in
+    units of `asset`; 0 where the transaction failed, and only its fee is gone."""
 
     txid: str
     position: str
@@ -26,8 +26,8 @@ class Stray:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """How far the blocks of a network are read for it: from `first` on, and `next` comes next. `since` names the restore: when it
-    was begun, in milliseconds since 1970."""
+    """Progress of reading a network's blocks for them: from `first` on, and `next` is the next block. `since` names the restore
+    by its start, in milliseconds since 1970."""
 
     network: NetworkId
     since: int
@@ -42,7 +42,7 @@ def stray_entry_id(network: NetworkId, stray: Stray) -> str:
 
 
 def stray_booked(network: NetworkId, realm: Realm, stray: Stray, fee: Amount | None, at: int) -> JournalEntry:
-    """The operator says so: its coins are outside, and were the operator's, as is the `fee` of its transaction."""
+    """An operator accepts a stray transfer: its coins are outside, and were the operator's, as is the `fee` of its transaction."""
     place, owner = ledger.wallet(network, stray.sender), ledger.operator(realm)
     amount = Amount(AssetId(stray.asset), stray.amount)
     gone = (

@@ -1,1 +1,1 @@
-"""What scanning remembers: ranges, rescans, transfers without a log."""
+"""Records of scanning: ranges, rescans, transfers without a log."""

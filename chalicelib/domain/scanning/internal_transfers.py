@@ -1,4 +1,4 @@
-"""What was found by comparing an address' balance on the chain with the ledger, where nobody can trace what contracts send."""
+"""Internal transfers found by balance: an address' on-chain balance against the ledger, for nodes without tracing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POSITION = "balance:"
 
 @dataclass(frozen=True, slots=True)
 class BalanceBooking:
-    """The last difference that was booked for an address (storage form), as of a final block. Stored together with its deposit.
+    """The last difference recorded for an address (storage form), as of a final block. Stored together with its deposit.
 
     `deposit` is that deposit's id. `earlier` has those of former bookings by the numbers of their blocks, as far down as a
     reorganisation may reach, and one more: what stands when later ones have fallen out of the chain.
@@ -28,8 +28,8 @@ class BalanceBooking:
     version: int = 1
 
     def followed_by(self, block_number: int, deposit: str, standing: Collection[str], depth: int) -> BalanceBooking:
-        """The record after a further booking. `standing`: the deposits that have not fallen out of the chain. `depth`: how deep a
-        reorganisation is followed, in blocks."""
+        """The record after a further difference. `standing`: the deposits that have not fallen out of the chain. `depth`: how
+        deep a reorganisation is followed, in blocks."""
         known = {number: id_ for number, id_ in self.at_or_above(0).items() if id_ in standing}
         safe = [number for number in known if number < block_number - depth]
         earlier = {str(number): id_ for number, id_ in known.items() if number not in safe or number == max(safe)}
@@ -37,16 +37,16 @@ class BalanceBooking:
         return replace(next_version(self), block_number=block_number, deposit=deposit, earlier=earlier)
 
     def at_or_above(self, block_number: int) -> dict[int, str]:
-        """The deposits that were booked as of this block or a later one, by block."""
+        """The deposits recorded as of this block or a later one, by block."""
         known = {int(number): id_ for number, id_ in self.earlier.items()} | {self.block_number: self.deposit}
         return {number: id_ for number, id_ in known.items() if number >= block_number}
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """How far the open invoices of a network were looked at: order and id of the last one's open work; empty at the start.
+    """Progress of the round through a network's open invoices: order and id of the last one's open work; empty at the start.
 
-    `turn_…`: the same of the looks that take merchants in turn (`usecases/scanning/open_invoices.py`).
+    `turn_…`: the same of the round robin over merchants (`usecases/scanning/open_invoices.py`).
     """
 
     network: NetworkId
@@ -59,7 +59,7 @@ class Reconciled:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileRound:
-    """How far the round through all watched addresses of a network has come: `after` is a place in the table, empty at its start.
+    """Progress of the round through all watched addresses of a network: `after` is a place in the table, empty at its start.
 
     `began_at` is when this round began, `took` how long the last whole one took, both in milliseconds; `found` counts the addresses
     that this round has compared.

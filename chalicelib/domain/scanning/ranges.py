@@ -1,4 +1,4 @@
-"""Part of a backlog: blocks far below the tip that somebody scans ahead of the cursor."""
+"""A range of a backlog: blocks far below the tip that a worker scans ahead of the cursor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ScanRange:
 
     @property
     def name(self) -> str:
-        """Its part of the key: sorts as the blocks do."""
+        """Its part of the key: sorts by block number."""
         return f"{self.first:015d}"
 
     @property
@@ -39,10 +39,10 @@ class ScanRange:
         return self.next_block > self.last
 
     def follows(self, number: int, hash_: str, epoch: int) -> bool:
-        """Whether it is complete, and continues the chain behind that block as it is under `epoch`."""
+        """Whether it is complete, and continues the chain from that block under `epoch`."""
         return self.done and self.epoch == epoch and self.first == number + 1 and self.parent == hash_
 
 
 def range_work(found: ScanRange) -> Work:
-    """The obligation to scan a range and let the cursor pass it, or to drop it."""
+    """Open work: scan a range and let the cursor pass it, or drop it."""
     return Work("range", found.network, found.name, found.name)

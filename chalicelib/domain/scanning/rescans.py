@@ -1,4 +1,4 @@
-"""A rescan: a range of blocks that is looked at again, and how far that is."""
+"""A rescan: a range of blocks that is scanned again, and its progress."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_BLOCKS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Rescan:
-    """Blocks `from_block` to `to_block`, both included; `next_block` is the first that was not looked at yet.
+    """Blocks `from_block` to `to_block`, both included; `next_block` is the first that was not scanned again yet.
 
     `noted`: sightings of our transactions are stored of what was looked at. `tried_at` is when it was put behind the others that
     wait, None where it never was. Both times in milliseconds since 1970.
@@ -41,10 +41,10 @@ class Rescan:
 
     @property
     def scanned_to(self) -> int | None:
-        """The last block that was looked at, None before the first."""
+        """The last block that was scanned again, None before the first."""
         return None if self.next_block == self.from_block else self.next_block - 1
 
 
 def rescan_work(rescan: Rescan) -> Work:
-    """The obligation to finish a rescan, in the lane of its network: first is the one that was not tried for longest."""
+    """Open work: finish a rescan. In the lane of its network, the one with the oldest attempt first."""
     return Work("rescan", rescan.network, time_order(rescan.tried_at or rescan.created_at), rescan.id)

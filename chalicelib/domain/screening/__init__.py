@@ -1,1 +1,1 @@
-"""What makes a payment suspicious, and the grey list."""
+"""Screening: risk rules, and the grey list."""

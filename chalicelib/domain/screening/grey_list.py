@@ -1,4 +1,4 @@
-"""The grey list: addresses that the operator keeps an eye on. What comes from one is held, what goes to one waits for approval."""
+"""The grey list: addresses under the operator's watch. A deposit from one is held, a withdrawal to one waits for approval."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What makes a payment suspicious: a history of each merchant's payments, and findings with weights that are judged against it.
+"""Risk rules of withdrawals: a history of each merchant's payments, and weighted findings that are scored against it.
 
-The history is two small records: of one coin (how much, how often), and of the addresses that look alike. Both are saved in the
-transaction that begins a payment, so each payment counts once, whatever is tried again.
+The history is two small records: one of a coin (amounts and counts), and one of addresses that look alike. Both are saved in the
+transaction that begins a payment, so each payment counts once, however often it is retried.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _COMMON = re.compile(r"0x|(?:bc|tb|bcrt|ltc|tltc|rltc)1.|.")
 
 @dataclass(frozen=True, slots=True)
 class RiskRules:
-    """The deployment's. Below `usd` (US dollars) neither a new address nor an unusual amount counts; without a rate both always
-    do. From a score of `threshold` on the operator is asked. `per_hour`, `per_day`: payments of a coin to new addresses.
-    `failures`: payments to an address that failed on the chain within a day."""
+    """The deployment's risk rules. Below `usd` (US dollars) neither a new address nor an unusual amount counts; without a rate
+    both always do. From a score of `threshold` on the operator has to approve. `per_hour`, `per_day`: payments of a coin to new
+    addresses. `failures`: payments to an address that failed on the chain within a day."""
 
     usd: int = 1000
     threshold: int = 60
@@ -69,7 +69,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What was found about a withdrawal when it was about to begin, and what of it the operator has accepted."""
+    """The findings about a withdrawal when it was about to begin, and those that the operator has accepted."""
 
     findings: tuple[Finding, ...]
     accepted: tuple[FindingName, ...] = ()
@@ -80,11 +80,11 @@ class Assessment:
 
     @property
     def unaccepted(self) -> int:
-        """The score of what nobody has accepted."""
+        """The score of the findings that the operator has not accepted."""
         return sum(finding.weight for finding in self.findings if finding.name not in self.accepted)
 
     def agreed(self) -> Assessment:
-        """With everything in it accepted."""
+        """The same assessment with every finding accepted."""
         return replace(self, accepted=tuple(dict.fromkeys([*self.accepted, *(finding.name for finding in self.findings)])))
 
 
@@ -107,7 +107,7 @@ class PaymentHistory:
 
     @property
     def typical(self) -> int:
-        """The amount that half of the latest ones are not above."""
+        """The median of the latest amounts."""
         return median_low(self.latest) if self.latest else 0
 
     def with_payment(self, now: int, units: int, new: bool, service: bool = False) -> PaymentHistory:
@@ -149,14 +149,14 @@ class Payee:
     grown: int = 0
 
     def had_of(self, asset: AssetId, now: int) -> tuple[int, int]:
-        """Units of a coin that it had before today, and today."""
+        """Units of a coin that it received before today, and today."""
         for name, day, before, total in self.had:
             if name == asset:
                 return (before, total - before) if day == now // DAY_MS else (total, 0)
         return 0, 0
 
     def paid(self, asset: AssetId, units: int, now: int) -> Payee:
-        """With so many units more."""
+        """The payee after a payment of so many units."""
         before, today = self.had_of(asset, now)
         others = tuple(each for each in self.had if each[0] != asset)
         return replace(self, had=(*others, (asset, now // DAY_MS, before, before + today + units))[-MOST_COINS:])
@@ -177,15 +177,15 @@ class Payees:
         return next((payee for payee in self.known if payee.address == address), None)
 
     def together(self, other: Payees | None) -> Payees:
-        """With those of another record that are not here."""
+        """These payees with those of another record that are not here."""
         more = [] if other is None else [payee for payee in other.known if self.find(payee.address) is None]
         return replace(self, known=(*self.known, *more)[:MOST_ALIKE])
 
     def with_payment(
         self, address: str, now: int, withdrawal_id: str, asset: AssetId | None = None, units: int = 0, grown: bool = False
     ) -> Payees | None:
-        """The next version, after `units` of a coin, which may be far more than it had before; None where there is no more room, so
-        that those that were first stay."""
+        """The next version, after `units` of a coin, which may be far more than it had before; None where the record is full,
+        so that the first ones stay."""
         before = self.find(address)
         if before is None and len(self.known) >= MOST_ALIKE:
             return None
@@ -204,8 +204,8 @@ class Payees:
 
 
 def mark_of(address: str) -> str:
-    """What people compare of an address: its first and last four characters, in lower case, behind what all of its kind begin with:
-    0x; the human-readable part and version of bech32; the first letter of base58."""
+    """The part of an address that people compare: its first and last four characters, in lower case, after the prefix that all
+    of its kind share: 0x; the human-readable part and version of bech32; the first letter of base58."""
     prefix = _COMMON.match(address)
     body = address[prefix.end() if prefix else 0 :]
     return f"{body[:4]}{body[-4:]}".lower()
@@ -213,10 +213,10 @@ def mark_of(address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One payment, and what is known about it. `trusted_since`: when it was whitelisted, None where it is not; `paid`: it has had
-    money before; `failures` on the chain within a day; `contract`: code lies at the address; `own`: a deposit address of the same
-    merchant; `service`: of any merchant here. `large` says whether so many units are worth as much as the rules' `usd`; yes where
-    nobody knows."""
+    """One payment and the known facts about it. `trusted_since`: when its address was whitelisted, None where it is not;
+    `paid`: it was paid before; `failures` on the chain within a day; `contract`: code lies at the address; `own`: a deposit
+    address of the same merchant; `service`: of any merchant here. `large`: so many units are worth as much as the rules' `usd`;
+    yes without a rate."""
 
     address: str
     units: int
@@ -231,8 +231,8 @@ class Case:
     service: bool = False
 
     def new(self, now: int) -> bool:
-        """Whether its address is: first paid less than a day ago, or had far more since then than before; not where it is
-        whitelisted for an hour."""
+        """Whether its address is new: first paid less than a day ago, or paid far more since then than before; not one that has
+        been whitelisted for an hour."""
         if self.trusted_since is not None and now - self.trusted_since >= HOUR_MS:
             return False
         payee = self.payees.find(self.address)
@@ -241,7 +241,7 @@ class Case:
         return self.grows(now)
 
     def grows(self, now: int) -> bool:
-        """Whether a known address would have far more of the coin today than ever before: one unit makes nobody known."""
+        """Whether a known address would receive far more of the coin today than ever before: one unit makes no address known."""
         payee = self.payees.find(self.address)
         if payee is None:
             return False
@@ -250,7 +250,7 @@ class Case:
 
 
 def judge(case: Case, rules: RiskRules, now: int) -> tuple[Finding, ...]:
-    """What speaks against a payment. What went to new addresses within a day counts together: many small ones are a large one."""
+    """The findings against a payment. Payments to new addresses within a day count together: many small ones are a large one."""
     history, new = case.history, case.new(now)
     found: list[FindingName] = []
     if new and case.large(case.units + used(history.fresh_units, now, DAY_MS)):
