@@ -1,1 +1,1 @@
-"""Our own transactions: attempts, replacements, sightings, nodes that are silent, what was given up."""
+"""Our own transactions: attempts, replacements, sightings, silent nodes, given-up transactions."""

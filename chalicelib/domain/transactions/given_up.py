@@ -1,4 +1,4 @@
-"""Transactions of ours that an operator gave up: what no sighting ends is ended by a decision, which is kept (money rule 13)."""
+"""Given-up transactions: an operator's recorded decision ends a transaction that no sighting ends (money rule 13)."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class GivenUp:
 
 
 def given_up_work(decision: GivenUp) -> Work:
-    """The obligation to end what was given up, and to watch it."""
+    """Open work: end the given-up record, and watch it."""
     return Work("givenup", decision.network, time_order(decision.at), decision.id)

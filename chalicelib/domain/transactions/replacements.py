@@ -1,4 +1,5 @@
-"""When a payment that was sent counts as stuck, how often it may be replaced, and at what price. Pure; times in milliseconds.
+"""Replacement rules: when a sent payment counts as stuck, how often it may be replaced, and at what fee. Pure; times in
+milliseconds.
 
 A payment that no block takes holds up every later one of its wallet (they have later nonces), so waiting is not enough. How it is
 replaced must be bounded: a network that stands still would otherwise have us outbid ourselves.
@@ -22,7 +23,7 @@ MOST_TOGETHER = 5
 
 
 class Signed(Protocol):
-    """What was signed, of a payment or of a move between our own places: see `PaymentOrder`."""
+    """The signed bytes of a payment or of a move between our own addresses: see `PaymentOrder`."""
 
     @property
     def created_at(self) -> int: ...
@@ -42,9 +43,9 @@ class Signed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RenewalRules:
-    """`least_seconds` is the shortest time after which a payment counts as stuck, `most` how often it is replaced, `times` how many
-    times the fee of its first attempt a replacement may cost. `most_expired` counts in place of `most` where replaced transactions
-    have expired: they cost nothing, and the payment can arrive in no other way.
+    """The bounds of replacement. `least_seconds` is the shortest time after which a payment counts as stuck, `most` how often it
+    is replaced, `times` how many times the fee of its first attempt a replacement may cost. `most_expired` counts in place of
+    `most` where replaced transactions have expired: they cost nothing, and the payment can arrive in no other way.
     """
 
     least_seconds: int = 180
@@ -53,12 +54,12 @@ class RenewalRules:
     times: int = 10
 
     def stuck(self, order: Signed, priority: Priority, since: int, block_seconds: float, now: int) -> bool:
-        """Whether its newest attempt, or what happened to it `since`, has been waiting for a block too long."""
+        """Whether its newest attempt, or its last event `since`, has been waiting for a block too long."""
         waited = now - max(order.signed_at or order.created_at, since)
         return waited >= self.patience(priority, block_seconds, len(order.earlier))
 
     def patience(self, priority: Priority, block_seconds: float, replaced: int = 0) -> int:
-        """How long an attempt may wait for a block. Each of the later attempts waits half as long again, up to eight times."""
+        """How long an attempt may wait for a block. Each later attempt waits half as long again, up to eight times."""
         promised = min(BLOCKS[priority] * block_seconds, MINUTES[priority][1] * 60)
         first = round(1000 * max(self.least_seconds, LEAST_BLOCKS * block_seconds, promised))
         longer: int = first * 3**replaced // 2**replaced
@@ -69,7 +70,7 @@ class RenewalRules:
         return len(order.earlier) >= (self.most_expired if expires else self.most)
 
     def worn_out(self, replaced: int) -> bool:
-        """The same of a transaction of coins that was `replaced` so often."""
+        """Whether a transaction of UTXOs that was `replaced` so often may not be replaced again."""
         return replaced >= min(self.most, MOST_TOGETHER)
 
     def affordable(self, order: Signed, fee: int) -> bool:

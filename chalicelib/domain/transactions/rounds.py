@@ -1,7 +1,8 @@
-"""When nodes are asked about a transaction of ours that is out: at once where something was noted of it, else now and then. Pure.
+"""Rounds in which nodes are asked about our transactions in flight: at once after a sighting, else now and then. Pure.
 
-The scanner notes our transactions in the blocks that it passes (`domain.transactions.sightings`). A note is a hint that it is
-worth asking. No note ends nothing (money rule 13): all that is out is asked about again in rounds. Times in milliseconds.
+The scanner notes our transactions in the blocks that it passes (`domain.transactions.sightings`). A note is a hint that a node
+should be asked. No note ends a transaction (money rule 13): each one in flight is asked about again in rounds. Times in
+milliseconds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SLACK_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class AskingRound:
-    """How far a network has come in asking about what is out of one kind of open work.
+    """Progress of the round over one network's open work of one kind.
 
     `after` is the place in the round that began at `began_at`, None where that is complete. `cut` is where the last run ran out of
     time among what is due in every poll, empty where it did not.
@@ -42,16 +43,16 @@ class AskingRound:
 
 
 def place_of(work: Work) -> str:
-    """Where it stands among its like: as the store sorts them."""
+    """The position of a row of work among its kind, in the store's order."""
     return f"{work.order}#{work.id}"
 
 
 def turned(works: list[Work], cut: str) -> list[Work]:
-    """`works` beginning behind `cut`, the ones before it last."""
+    """`works` rotated: those behind `cut` first, the ones before it last."""
     return [work for work in works if place_of(work) > cut] + [work for work in works if place_of(work) <= cut]
 
 
 def covered(created_at: int, noted_at: int | None) -> bool:
-    """Whether all blocks that can have what was created then are noted, as far as they are scanned: none of those without notes is
-    younger than `noted_at` (`Cursor`)."""
+    """Whether sightings are complete for all blocks that can hold a transaction created then, as far as they are scanned: no
+    block without them is younger than `noted_at` (`Cursor`)."""
     return noted_at is not None and created_at >= noted_at + SLACK_MS

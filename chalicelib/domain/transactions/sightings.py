@@ -1,7 +1,7 @@
-"""Sightings: which of our nonces, inputs and transactions the scanner met in which block (money rule 13). Pure.
+"""Sightings: our nonces, inputs and transactions that the scanner met in blocks (money rule 13). Pure.
 
-That a node does not tell of a transaction proves nothing. What proves something is what was met in blocks: another transaction with
-the same nonce, or spending the same input; and, where transactions expire, all blocks that could have had one.
+A node's silence about a transaction proves nothing. The proof is in blocks: another transaction with the same nonce, or with the
+same input; and, where transactions expire, all blocks that could have held one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Where `subject` was met: a sender's nonce, an input, or a transaction's id (`nonce_subject` and the next two)."""
+    """A block in which `subject` was met: a sender's nonce, an input, or a transaction's id (`nonce_subject` and the next two)."""
 
     network: NetworkId
     subject: str
@@ -34,7 +34,7 @@ class Sighting:
     version: int = 0
 
     def noting(self, found: Seen) -> Sighting:
-        """To be saved; this very record where that was noted before."""
+        """The version to save; this very record where the block was noted before."""
         if found in self.seen:
             return self
         return replace(self, seen=(*self.seen, found)[-MOST_SEEN:], version=self.version + 1)
@@ -56,9 +56,9 @@ def txid_subject(txid: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """When blocks can have a transaction that expires (Tron): none before the block that it refers to, whose number ends with the
-    16 bits `low` and whose id has `part` (16 hex digits) in its second half's beginning; none behind the first block whose time is
-    past `ends` (milliseconds since 1970). Source: java-tron, Manager.validateTapos and validateCommon.
+    """The blocks that can hold a transaction that expires (Tron): none before the block that it refers to, whose number ends with
+    the 16 bits `low` and whose id has `part` (16 hex digits) in its second half's beginning; none behind the first block whose
+    time is past `ends` (milliseconds since 1970). Source: java-tron, Manager.validateTapos and validateCommon.
     """
 
     low: int
@@ -68,7 +68,7 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """A transaction of ours in all its attempts: their ids, and the `subjects` by which each of them would be met.
+    """One of our transactions in all its attempts: their ids, and the `subjects` by which each of them would be met.
 
     `lifetimes` are those of the attempts where they expire, None for one whose bytes are not known; without any, the subjects are
     what all attempts share and no other transaction may have: one nonce, or inputs.
@@ -95,6 +95,6 @@ def by_lifetime(txids: Sequence[str], lifetimes: Sequence[Lifetime | None]) -> O
 
 
 def met(ours: Ours, sightings: Iterable[Sighting | None]) -> tuple[list[Seen], list[Seen]]:
-    """Of `sightings` of its subjects: those of its own attempts, and those of other transactions."""
+    """Sightings of its subjects, in two groups: its own attempts, and other transactions."""
     every = [seen for sighting in sightings if sighting is not None for seen in sighting.seen]
     return [seen for seen in every if seen.txid in ours.txids], [seen for seen in every if seen.txid not in ours.txids]

@@ -1,4 +1,4 @@
-"""The attempts of one transaction of coins: each spends what the first one does (BIP-125), so that one of them at most is mined."""
+"""Attempts of one UTXO transaction: each spends the inputs of the first (BIP-125), so that one of them at most is mined."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ M = TypeVar("M", bound=Made)
 
 
 class Attempts(Generic[M]):
-    """What a record knows that has its newest attempt in `newest` and those it replaced in `earlier`, oldest first."""
+    """A record with its newest attempt in `newest` and the replaced ones in `earlier`, oldest first."""
 
     __slots__ = ()
     id: str
@@ -34,7 +34,7 @@ class Attempts(Generic[M]):
         return tuple(attempt.txid for attempt in self.signed if attempt.txid)
 
     def attempt(self, txid: str) -> M:
-        """Raises LookupError for a transaction that is none of these."""
+        """The attempt with this transaction id. Raises LookupError for any other transaction."""
         for made in self.signed:
             if made.txid == txid:
                 return made

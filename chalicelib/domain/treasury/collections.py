@@ -1,7 +1,7 @@
-"""Collections: what lies on one deposit address of one coin on its way to a service wallet, on networks of accounts.
+"""Collections: the balance of one coin at one deposit address on its way to a service wallet, on account networks.
 
-A collection plans moves (`domain/treasury/moves.py`) and follows them. What it decides is a function of the books, the settings of
-that moment and the fees of that moment: nothing here remembers a decision that could have become wrong.
+A collection plans moves (`domain/treasury/moves.py`) and follows them. Each decision is a function of the current ledger, settings
+and fees: none is remembered, so none can go stale.
 """
 
 from __future__ import annotations
@@ -109,8 +109,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class Collecting:
-    """Which collections an address (storage form) of a network has that are not at their end, by coin: one each. `number` counts
-    all that it ever had."""
+    """Open collections of an address (storage form) of a network, by coin: one each. `number` counts all that it ever had."""
 
     network: NetworkId
     address: str
@@ -119,34 +118,34 @@ class Collecting:
     version: int = 0
 
     def begun(self, slug: str) -> tuple[str, Collecting]:
-        """The id of the next collection of a coin, and this record with it."""
+        """The id of the next collection of a coin, and this record with that collection open."""
         number = self.number + 1
         id = derived_id("col", self.network, self.address, slug, str(number))
         return id, replace(self, open={**self.open, slug: id}, number=number, version=self.version + 1)
 
     def without(self, slug: str) -> Collecting:
-        """This record once the coin's collection is at its end."""
+        """This record once the coin's collection is settled."""
         rest = {name: id for name, id in self.open.items() if name != slug}
         return replace(self, open=rest, version=self.version + 1)
 
     def past(self, collection: str) -> Collecting:
-        """This record once that collection is at its end: of one coin there are several at the hot wallet of a network of coins."""
+        """This record once that collection is settled: a coin has several at the hot wallet of a UTXO network."""
         rest = {name: id for name, id in self.open.items() if id != collection}
         return replace(self, open=rest, version=self.version + 1)
 
 
 def collection_work(collection: Collection) -> Work:
-    """The obligation to look at a collection again, found by when; before all that wait where it is begun or on its way."""
+    """Open work: look at a collection again, sorted by its due time; ahead of all waiting ones once it is in flight."""
     return Work("collection", collection.network, time_order(0 if pressing(collection) else collection.look_at), collection.id)
 
 
 def pressing(collection: Collection) -> bool:
-    """Whether it goes on as soon as it is looked at: it does not wait for anything that only time brings."""
+    """Whether it continues at its next look: it waits for nothing that only time brings."""
     return collection.state == "planned" or collection.state in IN_MOTION
 
 
 def waited(before: Collection, reason: WaitReason, detail: str | None, now: int) -> Collection:
-    """`before`, which can not go on: looked at again after a minute, then ever more rarely while the reason stays the same."""
+    """`before`, which can not continue: looked at again after a minute, then ever more rarely while the reason stays the same."""
     waits = before.waits + 1 if before.reason == reason else 1
     longest = LONGEST_WAIT_MS.get(reason, LONGEST_MS)
     pause = min(FIRST_WAIT_MS * 2 ** min(waits - 1, 20), longest)
@@ -155,18 +154,18 @@ def waited(before: Collection, reason: WaitReason, detail: str | None, now: int)
 
 
 def went_on(before: Collection, state: CollectionState, now: int) -> Collection:
-    """`before` in its next state: nothing keeps it any more."""
+    """`before` in its next state, without a reason to wait."""
     return replace(before, state=state, reason=None, detail=None, waits=0, look_at=now)
 
 
 def ended(before: Collection, state: Ending, now: int) -> Collection:
-    """`before` at its end, in its next version."""
+    """`before` settled, in its next version."""
     after = replace(before, state=state, reason=None, detail=None, again=False, ended_at=now)
     return replace(after, updated_at=now, version=before.version + 1)
 
 
 def topup_units(cost: int, there: int) -> int:
-    """What has to come to an address that has `there`, so that it can pay `cost`; both in units of the native coin. 0: nothing."""
+    """The top-up that an address with `there` needs to pay `cost`; both in units of the native coin. 0: none."""
     if there >= cost:
         return 0
     return cost + -(-cost * MARGIN_PERCENT // 100) - there
@@ -178,14 +177,14 @@ def fee_share_exceeds(percent: int, fee: Decimal | int, value: Decimal | int) ->
 
 
 def worth(units: int, decimals: int, rate: Decimal) -> Decimal:
-    """What `units` of a coin are worth at `rate`, exact."""
+    """The exact value of `units` of a coin at `rate`."""
     return _EXACT.multiply(_EXACT.scaleb(Decimal(units), -decimals), rate)
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """What the treasury is doing with one coin at a service wallet (`address` in storage form): moves between service wallets, one
-    lot at a time. `number` counts the moves that it ever planned, `moves` are those of the last lot until they are at rest.
+    """Distribution of one coin at a service wallet (`address` in storage form): moves between service wallets, one lot at a time.
+    `number` counts the moves that it ever planned, `moves` are those of the last lot until they are settled.
 
     `topups` counts top-ups since the last lot that went out, `tries` lots in a row that came to nothing; before `look_at`
     (milliseconds since 1970) nothing is tried again. `low`: the wallet is below its floor, and that has been said. `reason`: what
@@ -206,12 +205,12 @@ class Distribution:
 
     @property
     def id(self) -> str:
-        """Names it as the owner of its moves."""
+        """Its id as the owner of its moves."""
         return f"{self.address}|{asset_parts(self.asset)[1]}"
 
 
 def hot_part(units: int, percent: str | None) -> int:
-    """What of `units` goes to the hot wallet: `percent` of it (a plain decimal), rounded down; all of it where none is set."""
+    """The hot wallet's part of `units`: `percent` of it (a plain decimal), rounded down; all of it where none is set."""
     if percent is None:
         return units
     return int(_EXACT.divide_int(_EXACT.multiply(Decimal(units), Decimal(percent)), Decimal(100)))

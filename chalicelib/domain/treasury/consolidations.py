@@ -1,8 +1,8 @@
-"""Coin moves: one transaction of ours that brings coins (outputs) from places of ours to another one, on networks of coins (UTXO).
+"""UTXO moves: one transaction that brings UTXOs from several of our addresses to another one, on UTXO networks.
 
-What `Move` is for accounts. A *consolidation* spends what arrived at many deposit addresses and pays it to the hot wallet; a *cold*
-move pays what the hot wallet has too much of to the cold one; a *drain* pays all coins of a hot wallet that was replaced to the one
-in its place. Its attempts (BIP-125) all spend the same inputs, so that one of them at most is ever mined.
+The UTXO counterpart of `Move`. A *consolidation* spends the deposits of many addresses and pays them to the hot wallet; a *cold*
+move pays the hot wallet's surplus to the cold one; a *drain* pays all UTXOs of a retired hot wallet to its replacement. Its
+attempts (BIP-125) all spend the same inputs, so that one of them at most is ever mined.
 
 In the book *where* all of its inputs are in flight from the signature on; when it is mined they become the recipient's, the change
 and the fee, which the operator pays.
@@ -32,8 +32,9 @@ UNSIGNED: frozenset[str] = frozenset({"waiting", "built"})
 
 @dataclass(frozen=True, slots=True)
 class MovedCoin:
-    """An output of ours that is spent. `outpoint` is "<txid>:<n>", `amount` in units, `height` its block's number, `address` whose
-    it is (public spelling). `deposit` and `path` (BIP-32) are those of a deposit address, None for a hot wallet's coin."""
+    """A UTXO of ours that is spent. `outpoint` is "<txid>:<n>", `amount` in units, `height` its block's number, `address` its
+    owner's address (public spelling). `deposit` and `path` (BIP-32) are those of a deposit address, None for a hot wallet's
+    UTXO."""
 
     outpoint: str
     amount: int
@@ -66,7 +67,7 @@ class CoinAttempt:
 
     @property
     def positions(self) -> tuple[str, ...]:
-        """Its outputs, which all come back to us."""
+        """Its outputs, which are all our own."""
         return ("out:0", "out:1") if self.change else ("out:0",)
 
 
@@ -110,7 +111,7 @@ class CoinMove(Attempts[CoinAttempt]):
 
     @property
     def tenant(self) -> TenantId:
-        """In whose lists it is: the operator's."""
+        """The tenant whose lists show it: the operator's."""
         return operators(network_parts(self.network)[0])
 
     @property
@@ -119,33 +120,33 @@ class CoinMove(Attempts[CoinAttempt]):
 
     @property
     def txid(self) -> str | None:
-        """The one that it is shown by: what was mined, else the newest."""
+        """The transaction to show: the mined one, else the newest."""
         return self.mined or next(iter(self.txids), None)
 
     @property
     def unmade(self) -> bool:
-        """It was dropped before it had bytes."""
+        """Whether it was dropped before it had bytes."""
         return self.state == "dropped" and self.newest is None
 
     @property
     def hash(self) -> str | None:
-        """As a `Move` tells it."""
+        """The transaction hash, as in a `Move`."""
         return self.txid
 
     @property
     def source(self) -> str | None:
-        """The wallet that it takes from; None where that is many deposit addresses."""
+        """The wallet that it spends from; None for many deposit addresses."""
         return self.wallet
 
     @property
     def fee(self) -> int:
-        """In units: of the attempt that was mined, else of the newest."""
+        """The fee in units: of the mined attempt, else of the newest."""
         attempt = self.settled_attempt() or self.newest
         return 0 if attempt is None else attempt.fee
 
     @property
     def transaction_status(self) -> Literal["pending", "confirmed", "failed"]:
-        """How transactions call its state."""
+        """The status of its transaction in lists of transactions."""
         return "confirmed" if self.state == "settled" else "failed" if self.state == "dead" else "pending"
 
     @property
@@ -154,14 +155,14 @@ class CoinMove(Attempts[CoinAttempt]):
 
     @property
     def in_flight(self) -> int:
-        """Units that the ledger has in flight for it."""
+        """Units in flight for it in the ledger."""
         return sum(coin.amount for coin in self.inputs[: self.booked]) if self.state in ("signed", "dead") else 0
 
     def settled_attempt(self) -> CoinAttempt | None:
         return None if self.state != "settled" or self.mined is None else self.attempt(self.mined)
 
     def received(self, attempt: CoinAttempt, address: str, height: int = 0) -> list[HeldCoin]:
-        """The outputs of `attempt` that come to `address`."""
+        """The outputs of `attempt` that pay `address`."""
         found = []
         if address == self.recipient:
             found.append(HeldCoin(f"{attempt.txid}:0", attempt.amount, height))
@@ -170,7 +171,8 @@ class CoinMove(Attempts[CoinAttempt]):
         return found
 
     def next_part(self, back: bool = False) -> tuple[MovedCoin, ...]:
-        """The inputs that are booked next, or given `back` next: of a bounded number of addresses, an address' all together."""
+        """The inputs that are posted next, or released next with `back`: of a bounded number of addresses, an address' all
+        together."""
         row = tuple(reversed(self.inputs[: self.booked])) if back else self.inputs[self.booked :]
         part: list[MovedCoin] = []
         for coin in row:
@@ -181,14 +183,14 @@ class CoinMove(Attempts[CoinAttempt]):
         return tuple(part)
 
     def next(self, now: int) -> CoinMove:
-        """To be saved."""
+        """The next version, to be saved."""
         return replace(self, updated_at=now, version=self.version + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationQueue:
-    """What a network's deposits wait for, and which consolidations have them now. Its version is what allots deposits' coins, so
-    that two consolidations can not spend the same one (money rule 6).
+    """Waiting deposits of a network, and the consolidations that have reserved them. Its version is what allots deposits' UTXOs,
+    so that two consolidations can not spend the same one (money rule 6).
 
     `move` is the one that is under way, None where none is. `asked` are those that an operator had to be asked about, until they
     are at their end, or a day after they were refused: their coins wait for nobody else, and nobody else for them.
@@ -208,21 +210,21 @@ class ConsolidationQueue:
 
     @property
     def holders(self) -> tuple[str, ...]:
-        """The consolidations that coins are reserved for."""
+        """The consolidations that have reserved UTXOs."""
         return (*self.asked, *(() if self.move is None else (self.move,)))
 
     def without(self, move: str) -> ConsolidationQueue:
-        """Once a consolidation is at its end."""
+        """The queue once a consolidation is settled."""
         rest = tuple(id for id in self.asked if id != move)
         return replace(self, move=None if self.move == move else self.move, asked=rest)
 
     def next(self) -> ConsolidationQueue:
-        """To be saved."""
+        """The next version, to be saved."""
         return replace(self, version=self.version + 1)
 
 
 def arranged(coins: Iterable[MovedCoin]) -> tuple[MovedCoin, ...]:
-    """In the order that moves have their inputs in."""
+    """The inputs in the order that moves keep them in."""
     return tuple(sorted(coins, key=lambda coin: (coin.address, coin.outpoint)))
 
 
@@ -235,16 +237,16 @@ def by_place(coins: Sequence[MovedCoin]) -> Mapping[str, int]:
 
 
 def coin_move_work(move: CoinMove) -> Work:
-    """The obligation to bring a coin move to its end, in the lane of its network."""
+    """Open work: settle a UTXO move. In the lane of its network."""
     return Work("coinmove", move.network, time_order(move.created_at), move.id)
 
 
 def coin_moved_work(move: CoinMove) -> Work:
-    """The obligation to watch a settled one until no reorganisation reaches it. The same whatever block it is in."""
+    """Open work: watch a settled UTXO move until no reorganisation reaches it. The same for every block it is in."""
     return Work("coinmoved", move.network, time_order(move.created_at), move.id)
 
 
 def coin_move_command(move: CoinMove) -> Command:
-    """Ask whoever has the keys for the next step now: a hot wallet's coins in the group of its payments."""
+    """A command for the signer's next step: a hot wallet's UTXOs in the group of its payments."""
     queue: Literal["collections", "payouts"] = "collections" if move.wallet is None else "payouts"
     return Command(queue, f"{move.network}", {"coin_move": move.id, "network": move.network})

@@ -1,4 +1,4 @@
-"""Whether the energy for a transfer is lent out of a stake, waited for, or paid by burning coins (Tron)."""
+"""Energy of a transfer on Tron: delegated from a stake, waited for, or paid by burning coins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Way = Literal["lend", "activate", "wait", "burn"]
 
 @dataclass(frozen=True, slots=True)
 class Lendable:
-    """What there is to lend, what it gives, and what the other way costs. Stakes and prices in units of the native coin.
+    """The energy that can be delegated, its price, and the price of burning. Stakes and prices in units of the native coin.
 
     `stake`: of the wallet, free today; `whole`: all that it has staked for this, in use and lent too. A stake of `of` gives
     `per_unit` of the resource a day. `active`: whether the receiver exists on the chain: to one that does not nothing can be lent,
@@ -55,10 +55,10 @@ class Lendable:
 
 
 def way(there: Lendable, energy: int, waited_ms: int) -> Way:
-    """How a transfer that takes `energy` more than its sender has gets it, `waited_ms` after it was first wanted.
+    """The way in which a transfer gets `energy` beyond its sender's, `waited_ms` after it was first wanted.
 
-    What is free of a stake costs nothing but two small transactions. Where it is not free now and will be within a day, waiting
-    costs nothing. Coins are burnt only where that is cheaper than both, or there is no such stake.
+    Delegation from a free stake costs only two small transactions. Where the stake is not free now and will be within a day,
+    waiting costs nothing. Coins are burnt only where that is cheaper than both, or there is no such stake.
     """
     burnt = energy * there.price
     if energy <= 0 or burnt <= there.costs + (0 if there.active else TO_ACTIVATE):
@@ -71,5 +71,5 @@ def way(there: Lendable, energy: int, waited_ms: int) -> Way:
 
 
 def loan_work(move: Move) -> Work:
-    """The obligation to take back what `move` lends, in the lane of its network."""
+    """Open work: take back the energy that `move` delegates. In the lane of its network."""
     return Work("loan", move.network, time_order(move.created_at), move.id)

@@ -1,6 +1,6 @@
-"""Which coins (outputs) a hot wallet of a UTXO network holds, and which of them are taken: what `NonceCounter` is for accounts.
+"""UTXOs of a hot wallet, free and reserved: the counterpart of `NonceCounter` on account networks.
 
-One record per wallet: its version is what allots coins (money rule 6), so two transactions can not spend the same one.
+One record per wallet: its version is what allots UTXOs (money rule 6), so two transactions can not spend the same one.
 """
 
 from __future__ import annotations
@@ -46,47 +46,47 @@ class HeldCoins:
 
     @property
     def free(self) -> list[HeldCoin]:
-        """What may be spent, the largest first."""
+        """The UTXOs that may be spent, the largest first."""
         return sorted((c for c in self.coins if c.reserved_by is None), key=lambda c: (-c.amount, c.outpoint))
 
     def reserved(self, bundle: str) -> list[HeldCoin]:
         return [coin for coin in self.coins if coin.reserved_by == bundle]
 
     def next(self) -> HeldCoins:
-        """To be saved."""
+        """The next version, to be saved."""
         return replace(self, version=self.version + 1)
 
     def came(self, coin: HeldCoin) -> HeldCoins:
-        """With a coin that is final now: one that had gone is back, as it was reserved."""
+        """The record with a final UTXO: one that was gone is back, reserved as before."""
         known = next((c for c in self.coins if c.outpoint == coin.outpoint), None)
         if known is not None:
             coin = replace(coin, reserved_by=known.reserved_by)
         return self._with([*(c for c in self.coins if c.outpoint != coin.outpoint), coin])
 
     def taken_back(self, outpoint: str) -> HeldCoins:
-        """Without a coin whose block fell out; where it is reserved, it is kept as gone."""
+        """The record without a UTXO whose block fell out; a reserved one is kept as gone."""
         kept = [c for c in self.coins if c.outpoint != outpoint or c.reserved_by is not None]
         return self._with(replace(c, gone=True) if c.outpoint == outpoint else c for c in kept)
 
     def reserve(self, bundle: str, outpoints: Collection[str]) -> HeldCoins:
-        """Raises ValueError unless each of `outpoints` is here and free, or reserved by `bundle` already."""
+        """Reserves `outpoints` for `bundle`. Raises ValueError unless each is here and free, or reserved by `bundle` already."""
         able = {c.outpoint for c in self.coins if c.reserved_by in (None, bundle)}
         if missing := sorted(set(outpoints) - able):
             raise ValueError(f"{', '.join(missing[:5])} can not be reserved by {bundle}")
         return self._with(replace(c, reserved_by=bundle) if c.outpoint in outpoints else c for c in self.coins)
 
     def spent(self, outpoints: Collection[str]) -> HeldCoins:
-        """Without coins that a transaction of ours spent for good."""
+        """The record without UTXOs that a final transaction of ours spent."""
         return self._with(c for c in self.coins if c.outpoint not in outpoints)
 
     def unspent(self, bundle: str, coins: Iterable[HeldCoin]) -> HeldCoins:
-        """With what a transaction of ours spent, reserved again: the block that had the transaction fell out."""
+        """The record with the UTXOs of a transaction of ours, reserved again: its block fell out."""
         back = [replace(coin, reserved_by=bundle) for coin in coins]
         names = {coin.outpoint for coin in back}
         return self._with([*(c for c in self.coins if c.outpoint not in names), *back])
 
     def released(self, bundle: str) -> HeldCoins:
-        """What `bundle` reserved is free again; what had gone is gone for good."""
+        """The record with the UTXOs reserved by `bundle` free again; gone ones are gone for good."""
         kept = [c for c in self.coins if c.reserved_by != bundle or not c.gone]
         return self._with(replace(c, reserved_by=None) if c.reserved_by == bundle else c for c in kept)
 
@@ -98,7 +98,7 @@ class HeldCoins:
 
 @dataclass(frozen=True, slots=True)
 class OwnTransaction:
-    """A transaction that this service signed: its outputs at `positions` ("out:<n>") come back to us, and credit nobody."""
+    """A transaction that this service signed: its outputs at `positions` ("out:<n>") are our own, and credit nobody."""
 
     network: NetworkId
     txid: str

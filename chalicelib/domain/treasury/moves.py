@@ -1,7 +1,7 @@
-"""Moves: transactions of our own that bring coins from one place of ours to another, on networks of accounts.
+"""Moves: our own transactions between two of our addresses, on account networks.
 
-A move credits nobody. In the book *where* its coins go from the source to the destination, through "in flight"; in the book *whose*
-nothing changes but the fee, which the operator pays. Who signs follows from `path`: a deposit address' key comes from the seed,
+A move credits nobody. In the book *where* its coins go from the source to the destination, through "in flight"; in the book
+*whose* only the fee changes, which the operator pays. The signer follows from `path`: a deposit address' key comes from the seed,
 which the function `collect` alone may open; every other source is a service wallet, whose key the function `payout` may use.
 """
 
@@ -91,12 +91,12 @@ class Move:
 
     @property
     def units(self) -> int:
-        """What it moves in the ledger: of a loan the stake stays where it is, and so does what a filler sends to itself."""
+        """Units that it moves in the ledger: a loan's stake stays in place, and so does a filler's payment to itself."""
         return 0 if self.kind in STAYS else self.amount
 
     @property
     def tenant(self) -> TenantId:
-        """In whose lists it is: the operator's."""
+        """The tenant whose lists show it: the operator's."""
         return operators(network_parts(self.network)[0])
 
     @property
@@ -122,40 +122,40 @@ class Move:
 
 
 def transaction_type(move: Move) -> Literal["topup", "collection", "stake"]:
-    """What it is called where transactions are listed. A loan is of a stake, and moves nothing."""
+    """The type of a move in lists of transactions. A loan is of a stake, and moves nothing."""
     if move.kind in LOANS:
         return "stake"
     return "topup" if move.kind == "topup" else "collection"
 
 
 def transaction_state(move: Move) -> Literal["pending", "confirmed", "failed"]:
-    """The same of its state."""
+    """The status of a move in lists of transactions."""
     return "confirmed" if move.state == "settled" else "failed" if move.state == "failed" else "pending"
 
 
 def operators(realm: Realm) -> TenantId:
-    """The name under which what no merchant owns is listed: for keys of the level admin."""
+    """The owner's name of records without a merchant: for keys of the level admin."""
     return TenantId(f"operator:{realm}")
 
 
 def move_id(owner: str, kind: MoveKind, number: int) -> str:
-    """The id of the `number`-th move of this kind that `owner` planned: planning it twice makes one."""
+    """The id of the `number`-th move of this kind that `owner` planned: the same plan always gives the same id."""
     return derived_id("mov", owner, kind, str(number))
 
 
 def move_work(move: Move) -> Work:
-    """The obligation to bring a move to its end, in the lane of its network."""
+    """Open work: settle a move. In the lane of its network."""
     return Work("move", move.network, time_order(move.created_at), move.id)
 
 
 def moved_work(move: Move) -> Work:
-    """The obligation to watch the block that settled a move until no reorganisation reaches it. Found by height."""
+    """Open work: watch the block that settled a move until no reorganisation reaches it. Found by height."""
     return Work("moved", move.network, f"{move.block_number or 0:015d}", f"{move.id}|{move.block_hash}")
 
 
 def move_command(move: Move) -> Command:
-    """Ask whoever has the key for the next step now. In the group of the wallet that pays, as payments are; deposit addresses
-    each have a group of their own."""
+    """A command for the signer's next step. In the group of the wallet that pays, as payments are; deposit addresses each have
+    a group of their own."""
     body = {"move": move.id, "network": move.network}
     if move.path is None:
         return Command("payouts", f"{move.network}", body)

@@ -1,4 +1,4 @@
-"""TRX that the operator stakes out of the hot wallet, for bandwidth or energy."""
+"""Stakes: TRX that the operator stakes out of the hot wallet, for bandwidth or energy."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Stake:
 
     @property
     def txid(self) -> str:
-        """The hash of the transaction that is final, else of the newest. On a simulated chain it is known before it is there, so
-        that ordering twice is ordering once."""
+        """The hash of the final transaction, else of the newest. On a simulated chain it is known before it is mined, so that
+        ordering twice is ordering once."""
         return self.mined or self.hash or hashlib.sha256(f"stake|{self.network}|{self.id}".encode()).hexdigest()
 
     @property
@@ -62,15 +62,15 @@ class Stake:
 
 
 def stake_work(stake: Stake) -> Work:
-    """The obligation to bring a stake to its end, in the lane of its network."""
+    """Open work: settle a stake. In the lane of its network."""
     return Work("stake", stake.network, time_order(stake.created_at), stake.id)
 
 
 def staked_work(stake: Stake) -> Work:
-    """The obligation to watch the block that made a stake final until no reorganisation reaches it. Found by height."""
+    """Open work: watch the block that made a stake final until no reorganisation reaches it. Found by height."""
     return Work("staked", stake.network, f"{stake.block_number or 0:015d}", f"{stake.id}|{stake.block_hash}")
 
 
 def stake_command(stake: Stake) -> Command:
-    """Ask for its signature now. In the group of the wallet that pays, as payments are."""
+    """A command for its signature. In the group of the wallet that pays, as payments are."""
     return Command("payouts", f"{stake.network}", {"stake": stake.id, "network": stake.network})

@@ -1,7 +1,7 @@
 """Webhook deliveries: one event for one endpoint, its attempts, and when the next one is due. Pure: sends nothing, reads no clock.
 
-A delivery is `pending` until it is `delivered` (answered 2xx), `dead` (every retry failed) or `cancelled` (nobody is there
-to be told any more: endpoint deleted, disabled, or gone).
+A delivery is `pending` until it is `delivered` (answered 2xx), `dead` (every retry failed) or `cancelled` (its endpoint is
+deleted, disabled, or gone).
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ class Delivery:
 
     @property
     def scheduled(self) -> bool:
-        """Whether the minute's schedule brings the next attempt: no message may ask for it, or can wait so long."""
+        """Whether the minute's schedule starts the next attempt: no message may ask for it, or can wait so long."""
         return bool(self.attempts) and (self.unasked or self.due_at - self.attempts[-1].ended > MAX_DELAY_SECONDS * 1000)
 
     def after(
         self, attempt: Attempt, now: int, jitter: float, wait: int = 0, *, gone: bool = False, unasked: bool = False
     ) -> Delivery:
-        """What becomes of it by `attempt`, which ended at `now`.
+        """The delivery after `attempt`, which ended at `now`.
 
         `jitter` (0 to 1) is by how much the next wait is longer; `wait` in seconds is what the receiver asked for at least. `gone`:
         the endpoint, as it is still, wants no more. `unasked`: no message will ask for the next attempt.
@@ -115,11 +115,11 @@ class Delivery:
         return replace(told, attempts=(*self.attempts, replace(attempt, next_at=due)), due_at=due, unasked=unasked)
 
     def hurried(self, now: int) -> Delivery:
-        """Due at once instead of when its turn would have come."""
+        """The delivery, due at once instead of at its time."""
         return replace(next_version(self), due_at=min(self.due_at, now), unasked=False)
 
     def put_aside(self) -> Delivery:
-        """Held until its endpoint goes on."""
+        """The delivery, parked until its endpoint resumes."""
         return replace(next_version(self), held=True)
 
     def cancelled(self, reason: str, now: int) -> Delivery:
@@ -127,7 +127,7 @@ class Delivery:
 
 
 def delivery_for(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "") -> Delivery:
-    """The delivery of `event` to `endpoint`, due at once. Its id follows from the two: making it twice makes one.
+    """The delivery of `event` to `endpoint`, due at once. Its id derives from the two: making it twice makes one.
 
     `again` tells a later delivery of the same event from the first one.
     """
@@ -143,10 +143,10 @@ def delivery_id(event_id: str, endpoint_id: str, again: str = "") -> str:
 
 
 def delivery_work(delivery: Delivery) -> Work:
-    """The obligation to make the delivery's next attempt. Another one after every rescheduling: the order is the due time.
+    """Open work: make the delivery's next attempt. A new row after every rescheduling: its order is the due time.
 
-    The id says besides how many attempts were made, and whether the next one is left to the schedule, so that whoever reads
-    the row alone knows what it is about. What is put aside lies in the order in which it was made.
+    The id also has the number of attempts, and whether the schedule starts the next one, so that the row alone says what it is
+    about. Parked deliveries lie in the order in which they were made.
     """
     order = held_order(delivery.created_at) if delivery.held else time_order(delivery.due_at)
     by = "schedule" if delivery.scheduled else "message"
@@ -155,7 +155,7 @@ def delivery_work(delivery: Delivery) -> Work:
 
 
 def line_of(tenant: str, endpoint_id: str) -> str:
-    """The lane that the work of an endpoint's deliveries lies in: what has to be sent there, in the order of time."""
+    """The lane of an endpoint's delivery work: its due deliveries, in the order of time."""
     return f"{tenant}|{endpoint_id}"
 
 
@@ -167,7 +167,7 @@ def line_parts(line: str) -> tuple[TenantId, str]:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What a row of delivery work says. `scheduled`: no message was sent for it, the schedule brings it."""
+    """The content of a row of delivery work. `scheduled`: no message was sent for it, the schedule starts it."""
 
     delivery_id: str
     event_id: str
@@ -176,25 +176,25 @@ class Due:
 
 
 def due_of(work_id: str) -> Due:
-    """What the id of a delivery's work says."""
+    """The content of a delivery work's id."""
     delivery_id, event_id, attempts, by = work_id.split("|")
     return Due(delivery_id, event_id, int(attempts), by == "schedule")
 
 
 def outlived(work: Work, now: int) -> bool:
-    """Whether such work is older than deliveries are kept: the one behind it may have ended with its time."""
+    """Whether such work is older than deliveries are kept: its delivery may have expired."""
     return int(work.order.removeprefix(HELD)) // 1000 + KEEP_SECONDS <= now // 1000
 
 
 def unheld_work(endpoint: WebhookEndpoint) -> Work:
-    """The obligation to send, or cancel, what was put aside for an endpoint that is paused no more, since `unheld_at`."""
+    """Open work: send, or cancel, the parked deliveries of an endpoint that resumed at `unheld_at`."""
     line = line_of(endpoint.tenant, endpoint.id)
     return Work("unheld", lane_of(endpoint.id), time_order(endpoint.unheld_at), line)
 
 
 def beginning(body: bytes) -> str:
-    """What is kept of an answer: its first `ANSWER_BYTES`, as text of no more. U+FFFD stands for what is none: bytes that are not
-    UTF-8, and control characters, which JSON would write six times as long."""
+    """The stored part of an answer: its first `ANSWER_BYTES`, as text of no more. U+FFFD replaces bytes that are not UTF-8, and
+    control characters, which JSON would write six times as long."""
     text = body[:ANSWER_BYTES].decode("utf-8", "replace").translate(_NO_TEXT)
     return text.encode()[:ANSWER_BYTES].decode("utf-8", "ignore")
 
@@ -210,8 +210,8 @@ def retry_delay_ms(failures: int, jitter: float) -> int | None:
 
 
 def retry_after_seconds(header: str | None, now: int) -> int:
-    """How long a receiver asks to wait, in seconds from `now` (ms since 1970), at most `MAX_RETRY_AFTER_SECONDS`; 0 for nothing
-    that can be understood. Seconds or a date (RFC 9110 section 10.2.3).
+    """The wait that a receiver asks for, in seconds from `now` (ms since 1970), at most `MAX_RETRY_AFTER_SECONDS`; 0 for text that
+    can not be parsed. Seconds or a date (RFC 9110 section 10.2.3).
     """
     text = (header or "").strip()
     if text.isascii() and text.isdigit():
@@ -225,5 +225,5 @@ def retry_after_seconds(header: str | None, now: int) -> int:
 
 
 def delivery_key(tenant: str, work_id: str) -> Mapping[str, str]:
-    """Key fields of the delivery that a row of work is about."""
+    """The key of the delivery that a row of work names."""
     return {"tenant": tenant, "id": due_of(work_id).delivery_id}

@@ -1,4 +1,4 @@
-"""Webhooks: endpoints, events as they are told, secrets and signatures. Pure: sends nothing, reads no clock."""
+"""Webhook endpoints, event records, secrets and signatures. Pure: sends nothing, reads no clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STANDARD_PREFIX = "whsec_"
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """An event as it is told. `body` is the JSON text whose UTF-8 bytes are sent and signed: made once, never made again.
+    """An event as it is sent. `body` is the JSON text whose UTF-8 bytes are sent and signed: made once, never made again.
 
     `at` in milliseconds, `ttl` (when it may be forgotten) in seconds since 1970.
     """
@@ -50,7 +50,7 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True)
 class WebhookEndpoint:
-    """Where a tenant wants to be told of `events` (names, or "*"). Times in milliseconds since 1970.
+    """A tenant's endpoint for `events` (names, or "*"). Times in milliseconds since 1970.
 
     `previous_secret` signs as well until `previous_until`, while receivers change over. Where `sealed`, both are ciphertext that
     `usecases/ports/secrets.py` opens; rows from before secrets were encrypted have them in the clear until they are written next.
@@ -89,24 +89,24 @@ class WebhookEndpoint:
         return self.enabled and ("*" in self.events or event in self.events)
 
     def told_of(self, event: Event | EventRecord) -> bool:
-        """Whether `event` is for it: it wants such, and is not what the event is about, since that one does not answer."""
+        """Whether `event` is sent to it: it subscribes to the event, and the event is not about this endpoint itself."""
         return self.wants(event.name) and event.object_id != self.id
 
     def disabled(self, reason: str, at: int) -> WebhookEndpoint:
         return replace(next_version(self), enabled=False, paused=False, disabled_reason=reason, disabled_at=at, failing_since=None)
 
     def unheld(self, now: int) -> WebhookEndpoint:
-        """Going on, or at its end: what was put aside for it is waited for no more. Each time has its own; the version stays."""
+        """The endpoint resumed, or deleted: its parked deliveries wait no more. Each pause has its own time; the version stays."""
         return replace(self, unheld_at=max(now, self.unheld_at + 1))
 
     def signing(self, now: int) -> tuple[str, ...]:
-        """The secrets that sign at `now` as they are stored, newest first; the second is that of before, during its overlap."""
+        """The stored secrets that sign at `now`, newest first; the second is the previous one, during its overlap."""
         overlaps = self.previous_until is not None and now < self.previous_until
         previous = self.previous_secret if overlaps else None
         return (self.secret,) if previous is None else (self.secret, previous)
 
     def with_sealed(self, seal: Callable[[str], str], now: int) -> WebhookEndpoint:
-        """With its secrets as `seal` gives them, where they are in the clear still; one that signs no more is forgotten."""
+        """The endpoint with plain secrets sealed by `seal`; a secret that no longer signs is forgotten."""
         if self.sealed:
             return self
         current, *previous = (seal(secret) for secret in self.signing(now))
@@ -119,7 +119,8 @@ class WebhookEndpoint:
         )
 
     def rotated(self, secret: str, now: int, overlap: int) -> WebhookEndpoint:
-        """With a new secret from `now` on; the one of before signs beside it for `overlap` seconds. Both sealed, or neither."""
+        """The endpoint with a new secret from `now` on; the previous one signs beside it for `overlap` seconds. Both sealed, or
+        neither."""
         return replace(
             next_version(self),
             secret=secret,
@@ -166,7 +167,7 @@ def new_secret() -> str:
 
 
 def secret_problem(secret: object) -> str | None:
-    """Why `secret` can not be one, as a constraint for the caller; None when it can."""
+    """The reason why `secret` is invalid, as a constraint for the caller; None when it is valid."""
     if not isinstance(secret, str) or not MIN_SECRET <= len(secret) <= MAX_SECRET:
         return f"a string of {MIN_SECRET} to {MAX_SECRET} characters"
     if not secret.isprintable():
@@ -193,9 +194,9 @@ def standard_key(secret: str) -> bytes:
 
 
 def signature_headers(secrets: Sequence[str], event_id: str, body: bytes, now: int) -> dict[str, str]:
-    """The headers that prove where `body` comes from, for an attempt at `now` (milliseconds since 1970).
+    """The signature headers of `body`, for an attempt at `now` (milliseconds since 1970).
 
-    `secrets` are in the clear, newest first: one, or with it the one of before, which signs as well during a rotation's overlap.
+    `secrets` are in the clear, newest first: one, or two during a rotation's overlap, in which the previous one signs as well.
 
     `x-gateway-signature` is HMAC-SHA256 of the exact bytes, keyed with the secret's text as it was shown (prefix and all).
     The `webhook-*` headers follow Standard Webhooks (github.com/standard-webhooks, spec version 1.0.0): timestamp in

@@ -1,4 +1,4 @@
-"""Events: what merchants are told. An event is stored with the change it tells of, and never altered."""
+"""Events for merchants. An event is stored with the change that it reports, and never altered."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MOST_NAMED = 5
 
 
 def names_problem(names: object) -> str | None:
-    """Why `names` can not be what somebody wants to be told of (names of events, or "*"), as a constraint for the caller; it says
-    which names are unknown. None when they can.
+    """The reason why `names` are no valid subscription (names of events, or "*"), as a constraint for the caller, with the unknown
+    names. None when they are valid.
     """
     allowed = ", ".join(f'"{name}"' for name in ("*", *EVENT_NAMES))
     if not isinstance(names, (list, tuple)) or not names:
@@ -59,6 +59,6 @@ class Event:
 
 
 def balance_object(asset: AssetId) -> str:
-    """What the events of a merchant's balance are about, ``ethereum:usdt``: a balance has no id of its own."""
+    """The object id of a merchant's balance events, ``ethereum:usdt``: a balance has no id of its own."""
     network, coin = asset_parts(asset)
     return f"{network_parts(network)[1]}:{coin}"

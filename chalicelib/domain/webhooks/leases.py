@@ -1,5 +1,5 @@
-"""Whose turn it is to send to an endpoint. One worker at a time, so that a slow endpoint holds up one and no more, and what is
-sent to it at once is bounded; what waits for it lies in the store and not in the queue.
+"""The lease on a webhook endpoint. One worker at a time sends to it, so that a slow endpoint holds up one worker, and concurrent
+requests to it are bounded; its due deliveries lie in the store and not in the queue.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ DISABLED_AFTER_MS = 5 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The lease on an endpoint, and how the endpoint has been doing. Times in milliseconds since 1970, `ttl` in seconds.
+    """The lease on an endpoint, and the endpoint's health. Times in milliseconds since 1970, `ttl` in seconds.
 
-    `until`: nobody else sends before; `holder` is who has it. `hand` names the wave that is being sent since `began`, as ids of its
-    work: what a worker leaves there has died with it. `wanted`: somebody came while it was taken, so look again; `wanted_held`:
-    also at what was put aside. `rests_until`: the receiver asked to be left alone. `failing_since` is the first failure since the
-    last success, `failures` how many there were: of the endpoint as it has been since `fresh_at`, see `WebhookEndpoint`.
+    `until`: no other worker sends before; `holder` is the worker that has it. `hand` names the batch that is being sent since
+    `began`, as ids of its work: a batch left there was cut short by a crash. `wanted` is a wake-up flag: another worker came
+    during the lease, so look again; `wanted_held`: also at parked deliveries. `rests_until`: the receiver asked for a pause.
+    `failing_since` is the first failure since the last success, `failures` how many there were: of the endpoint as it has been
+    since `fresh_at`, see `WebhookEndpoint`.
     """
 
     tenant: TenantId
@@ -60,7 +61,7 @@ class Turn:
         return now < self.until
 
     def died(self, now: int) -> bool:
-        """Whether a worker took the turn and never gave it back."""
+        """Whether a worker took the lease and never released it."""
         return not self.taken(now) and bool(self.hand)
 
     def marked(self, held: bool) -> Turn:
@@ -70,32 +71,33 @@ class Turn:
         return replace(next_version(self), wanted=False, wanted_held=False)
 
     def with_wave(self, hand: tuple[str, ...], now: int, holder: str) -> Turn:
-        """Taken, or kept, by `holder` for another wave."""
+        """The lease taken, or kept, by `holder` for another batch."""
         taken = replace(self.unmarked(), until=now + LEASE_MS, ttl=now // 1000 + KEEP_SECONDS, holder=holder)
         return replace(taken, hand=hand, began=now)
 
     def taken_over(self, now: int, holder: str) -> Turn:
-        """Taken by `holder` from one that died, with what that one had in hand."""
+        """The lease taken by `holder` from a worker that died, with that worker's batch."""
         return replace(self.with_wave(self.hand, now, holder), began=self.began)
 
     def over(self) -> Turn:
-        """Given back."""
+        """The lease released."""
         return replace(self.unmarked(), until=0, holder="", hand=())
 
     def forgiven(self, fresh_at: int) -> Turn:
-        """With nothing held against an endpoint that its owner has changed or turned on since. The version stays."""
+        """The lease without failures of an endpoint that its owner has changed or turned on since. The version stays."""
         if fresh_at == self.fresh_at:
             return self
         return replace(self, failures=0, failing_since=None, rests_until=0, fresh_at=fresh_at)
 
     def with_health_of(self, other: Turn) -> Turn:
-        """As it is stored, with the health that `other` knows of. The version stays."""
+        """The stored lease with the health that `other` has. The version stays."""
         return replace(
             self, failures=other.failures, failing_since=other.failing_since, rests_until=other.rests_until, fresh_at=other.fresh_at
         )
 
     def faring(self, succeeded: int, failed_at: tuple[int, ...], rests_until: int) -> Turn:
-        """With what came of a wave: how many succeeded, and when those that failed did. The version stays: nothing is saved."""
+        """The lease with the result of a batch: how many succeeded, and when others failed. The version stays: nothing is
+        saved."""
         rests = max(self.rests_until, rests_until)
         if succeeded:
             return replace(self, failures=0, failing_since=None, rests_until=rests)
@@ -105,7 +107,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class SweepCursor:
-    """How far the minute's schedule `id` has come: with overdue deliveries, a place in each lane of time; with waiting payouts of a
+    """Progress of the minute's schedule `id`: for overdue deliveries, a place in each lane of time; for waiting payouts of a
     network, the merchant that it looked at last. "" is the beginning."""
 
     id: str

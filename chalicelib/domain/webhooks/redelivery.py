@@ -1,4 +1,4 @@
-"""Sending an endpoint the events of a time once more, or at last: the job that goes through them. Pure: reads no clock."""
+"""Redelivery: a job that sends an endpoint the events of a time range again. Pure: reads no clock."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MOST_JOBS, JOBS_MS = 24, 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class RedeliveryJob:
-    """Events from `from_at` up to but without `to_at`, in the time of the tenant's realm, for one endpoint; `events` are the names
-    ("*": all). Times in milliseconds since 1970, `ttl` in seconds.
+    """A job for events from `from_at` up to but without `to_at`, in the time of the tenant's realm, for one endpoint; `events` are
+    the names ("*": all). Times in milliseconds since 1970, `ttl` in seconds.
 
     `after` is the last event that was looked at. `looked` counts the events of that time whatever their names, `made` the
     deliveries, `skipped` those of the endpoint's events that needed none. `touched_at`: somebody was at it.
@@ -52,16 +52,16 @@ class RedeliveryJob:
 
     @property
     def span(self) -> tuple[str, str]:
-        """The ids of its events lie between these two. None is equal to either: they are the beginnings of ids."""
+        """Two ids that bound those of its events. No event has either: they are the beginnings of ids."""
         return first_id("evt", self.from_at), first_id("evt", self.to_at)
 
     def is_about(self, event: EventRecord, endpoint: WebhookEndpoint) -> bool:
-        """Whether `event` is one of those that it brings: of its names, and something that the endpoint is told of today."""
+        """Whether the job sends `event`: it has one of its names, and the endpoint still subscribes to it."""
         named = "*" in self.events or event.name in self.events
         return named and event.name != TEST_EVENT and endpoint.told_of(event)
 
     def past(self, page: Seen, last: bool, now: int) -> RedeliveryJob:
-        """After a page was done; `last`: there is none behind it. One that was cancelled meanwhile stays so."""
+        """The job after a page; `last`: it was the last page. A job that was cancelled meanwhile stays cancelled."""
         told = replace(
             next_version(self), after=page.after or self.after, looked=self.looked + page.looked, made=self.made + page.made,
             skipped=self.skipped + page.skipped, touched_at=now,
@@ -74,7 +74,7 @@ class RedeliveryJob:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What came of a page of events; `after` is the last one, None where there was none."""
+    """The result of a page of events; `after` is the last one, None where there was none."""
 
     after: str | None
     looked: int
@@ -84,7 +84,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class LatestRedelivery:
-    """Which job an endpoint's latest one is: whoever begins the next changes it, so that of two at once one is refused.
+    """An endpoint's latest job: the next job changes this record, so that of two at once one is refused.
 
     `begun` has the times of the latest ones, oldest first, in milliseconds since 1970; MOST_JOBS at most.
     """
@@ -97,7 +97,8 @@ class LatestRedelivery:
     version: int = 1
 
     def next_at(self, now: int) -> int:
-        """When the next job may begin: `now`, or when the first of MOST_JOBS is no longer within the time that they are counted."""
+        """The earliest start of the next job: `now`, or when the first of MOST_JOBS is no longer within the time that they are
+        counted."""
         return now if len(self.begun) < MOST_JOBS else max(now, self.begun[-MOST_JOBS] + JOBS_MS)
 
 
@@ -110,18 +111,18 @@ def latest_after(before: LatestRedelivery | None, job: RedeliveryJob) -> LatestR
 
 
 def redelivery_work(job: RedeliveryJob) -> Work:
-    """The obligation to bring the job to its end."""
+    """Open work: finish the job."""
     return Work("redelivery", lane_of(job.id), time_order(job.created_at), f"{job.tenant}|{job.id}")
 
 
 def job_of(work: Work) -> tuple[TenantId, str]:
-    """Tenant and id of the job that such a row is about."""
+    """Tenant and id of the job that such a row names."""
     tenant, _, id = work.id.rpartition("|")
     return TenantId(tenant), id
 
 
 def needs_none(which: Which, first: Delivery | None, latest: Delivery | None) -> bool:
-    """Whether an event needs no further delivery: one waits, or it was delivered and only what was missed is asked for.
+    """Whether an event needs no further delivery: one waits, or it was delivered and the job asks for missed events alone.
 
     `first` is the event's first delivery to the endpoint, `latest` the one that was made of it last, where there is another.
     """
@@ -132,12 +133,13 @@ def needs_none(which: Which, first: Delivery | None, latest: Delivery | None) ->
 def made_again(
     first: Delivery, event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str, job: str | None = None
 ) -> tuple[Delivery, Delivery]:
-    """Another delivery of what has ended, and `first` as it is then. `again` names it; `job` is the job that wants it."""
+    """Another delivery of an event whose last one has ended, and `first` as it is then. `again` names it; `job` is the job that
+    wants it."""
     new = fresh(event, endpoint, now, again, job)
     new = replace(new, earlier_id=first.again_id or first.id)
     return new, replace(next_version(first), again_id=new.id)
 
 
 def fresh(event: EventRecord, endpoint: WebhookEndpoint, now: int, again: str = "", job: str | None = None) -> Delivery:
-    """A delivery that somebody asked for: held at once where the endpoint is paused."""
+    """A requested delivery: parked at once where the endpoint is paused."""
     return replace(delivery_for(event, endpoint, now, again), held=endpoint.paused, job_id=job)

@@ -1,4 +1,4 @@
-"""Which URLs a webhook may have, and which addresses are public. Pure: resolves nothing."""
+"""URLs that a webhook may have, and public IP addresses. Pure: resolves nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOCAL_NAMES = ("localhost", "local", "internal", "home.arpa")
 
 
 def is_public(address: str) -> bool:
-    """Whether the IP address (as text, without port) is reachable for everybody, so that nothing inside can be meant by it.
+    """Whether the IP address (as text, without port) is publicly reachable, so that it can not be an internal one.
 
     Raises ValueError for text that is no address.
     """
@@ -46,7 +46,7 @@ def is_public(address: str) -> bool:
 
 
 def url_problems(url: object, *, allow_private: bool = False) -> list[str]:
-    """Why a webhook can not be sent to `url`, as constraints for the caller; empty when it can.
+    """The reasons why `url` is refused for a webhook, as constraints for the caller; empty when it is allowed.
 
     `allow_private` (the local stack) also lets http and private hosts pass, but no link-local address and no metadata service:
     those of a developer's machine in a cloud give its credentials away.
@@ -86,7 +86,7 @@ def default_port(parts: SplitResult) -> int:
 
 
 def has_credentials(url: str) -> bool:
-    """Whether `url` may carry a user name or password, so that it must not be repeated in an answer. Says yes when in doubt."""
+    """Whether `url` may carry a user name or password, so that answers must not repeat it. Says yes when in doubt."""
     return "@" in url
 
 

@@ -1,4 +1,4 @@
-"""Approval of withdrawals: who has to agree, who has agreed, and the exact text that a signer signs."""
+"""Approval of withdrawals: required and given approvals, and the exact text that a signer signs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Verify = Callable[[str, str, str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Somebody whose signature counts. `public_key` is the 32 bytes of RFC 8032 as hex."""
+    """A signer of a merchant's multisig. `public_key` is the 32 bytes of RFC 8032 as hex."""
 
     id: str
     public_key: str
@@ -52,7 +52,7 @@ class ApprovalSignature:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a withdrawal needs before anything is done with it, as it was configured when it was created.
+    """The approval that a withdrawal needs, as it was configured when the withdrawal was created.
 
     `multisig` needs `required` signatures of different `signers`; `grey_list` and `risk` need the operator, whose key's id is
     `operator`. Both may come up later: `reopened` is how often that was after everybody had agreed.
@@ -73,12 +73,12 @@ class Approval:
         return any(signature.signer_id == signer_id for signature in self.signatures)
 
     def has(self, signature: str) -> bool:
-        """Whether these bytes (hex) are somebody's acceptance, whoever hands them in and under whatever name."""
+        """Whether these bytes (hex) are an accepted signature already, under any signer's name."""
         return any(stored.signature == signature for stored in self.signatures)
 
     @property
     def given(self) -> bool:
-        """Whether everybody who has to agree has agreed."""
+        """Whether all required approvals are given."""
         return self._signed and (not self.asks_operator or self.operator is not None)
 
     @property
@@ -92,17 +92,17 @@ class Approval:
 
     @property
     def waits_for(self) -> Literal["approval", "risk"]:
-        """What an open one is called that waits: `risk` where nothing but the operator's decision about that is missing."""
+        """The name of an open approval's state: `risk` where the operator's decision about the risk alone is missing."""
         return "risk" if self._signed and "risk" in self.reasons and "grey_list" not in self.reasons else "approval"
 
     def asking(self, reason: ApprovalReason) -> Approval:
-        """The same, and the operator is asked about `reason`, whatever it said to others before."""
+        """The same approval with the operator asked about `reason`, whatever others were told before."""
         again = bool(self.reasons) and self.given
         reasons = self.reasons if reason in self.reasons else (*self.reasons, reason)
         return replace(self, reasons=reasons, operator=None, reopened=self.reopened + again)
 
     def proven(self, text: str, verify: Verify) -> bool:
-        """`given`, with every signature looked at again: what whoever signs the payment relies on."""
+        """`given`, with every signature verified again: the payment's signer relies on it."""
         valid = {
             found.id
             for signature in self.signatures
@@ -113,7 +113,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """Which merchant's withdrawal it is that needs an approval: approvers know its id alone. Kept after it is decided."""
+    """The merchant of a withdrawal that needs an approval: approvers know its id alone. Kept after the decision."""
 
     id: str
     tenant: TenantId
@@ -123,24 +123,25 @@ class ApprovalRequest:
 
 
 def withdrawal_text(withdrawal_id: str, network: str, coin: str, amount: str, to_address: str) -> str:
-    """What a signer signs to accept: five lines joined by LF, none at the end, each as the withdrawal's record shows it."""
+    """The text that a signer signs to accept: five lines joined by LF, none at the end, each as the withdrawal's record shows
+    it."""
     return "\n".join((withdrawal_id, network, coin, amount, to_address))
 
 
 def rejection_text(text: str) -> str:
-    """What a signer signs to reject: a sixth line, so that a rejection can never be handed in as an acceptance."""
+    """The text that a signer signs to reject: a sixth line, so that a rejection can never be handed in as an acceptance."""
     return f"{text}\nreject"
 
 
 def settings_text(tenant: TenantId, revision: int, settings: Mapping[str, Any]) -> str:
-    """What signers sign to change the settings that they guard: merchant and realm, the revision that is replaced, and the new
-    settings as JSON with sorted names and no blanks."""
+    """The text that signers sign to change guarded settings: merchant and realm, the replaced revision, and the new settings as
+    JSON with sorted names and no blanks."""
     return _change_text("settings", tenant, revision, settings)
 
 
 def whitelist_text(tenant: TenantId, revision: int, entry: Mapping[str, Any]) -> str:
-    """What signers sign to trust an address, or to raise its limits: like the settings' text, with the entry's revision, which is 0
-    for an address that was never on the whitelist."""
+    """The text that signers sign to trust an address, or to raise its limits: like the settings' text, with the entry's
+    revision, which is 0 for an address that was never on the whitelist."""
     return _change_text("whitelist", tenant, revision, entry)
 
 

@@ -1,7 +1,7 @@
 """Batches: many withdrawals that are accepted together or not at all.
 
 A transaction has ten items, a batch up to a hundred outputs. So one transaction stores the batch and reserves the total, and the
-withdrawals follow in small ones. They are a function of the batch: whoever makes them, and however often, makes the same.
+withdrawals follow in small ones. They are a function of the batch: every worker makes the same ones, however often.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _SEPARATOR = "|"
 
 @dataclass(frozen=True, slots=True)
 class BatchOutput:
-    """`amount` in units; `reasons` why somebody has to agree to it; `limited` as a withdrawal has it. `charge` is reserved beside
-    its amount, `fixed` the part of that which is no fee of its own; None in batches that charge all outputs alike."""
+    """One output of a batch. `amount` in units; `reasons` why it needs an approval; `limited` as a withdrawal has it. `charge`
+    is reserved beside its amount, `fixed` the part of that which is no fee of its own; None in batches that charge all outputs
+    alike."""
 
     to_address: str
     amount: int
@@ -33,8 +34,8 @@ class BatchOutput:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawalBatch:
-    """Never changed. `fee` is the estimate for each, `charge` what each is debited for it that says nothing else, `charge_rate` the
-    rate of all charges; `required` and `signers` are those of the multisig configuration."""
+    """A batch of withdrawals, never changed. `fee` is the estimate for each, `charge` the debit of each output without one of
+    its own, `charge_rate` the rate of all charges; `required` and `signers` are those of the multisig configuration."""
 
     id: str
     tenant: TenantId
@@ -53,7 +54,7 @@ class WithdrawalBatch:
 
     @property
     def reserved(self) -> int:
-        """What all its withdrawals reserve, in units."""
+        """Units that all its withdrawals reserve."""
         return sum(output.amount + self._charge(output) for output in self.outputs)
 
     def _charge(self, output: BatchOutput) -> int:
@@ -101,7 +102,7 @@ def batch_of(withdrawal_id: str) -> str:
 
 
 def batch_work(batch: WithdrawalBatch) -> Work:
-    """The obligation to make the batch's withdrawals."""
+    """Open work: create the batch's withdrawals."""
     return Work("batch", batch.network, f"{batch.created_at:015d}", f"{batch.tenant}{_SEPARATOR}{batch.id}")
 
 

@@ -1,4 +1,4 @@
-"""Bundles: one transaction that pays several withdrawals at once, on networks of coins (UTXO).
+"""Bundles: one transaction that pays several withdrawals at once, on UTXO networks.
 
 A bundle gathers payments, is built (coins reserved, bytes exact), signed, and settled when it is final; its transaction may be
 replaced by others of the same outputs that pay more (BIP-125). Every withdrawal in it keeps an order of its own, so that the
@@ -27,7 +27,7 @@ BundleState = Literal["gathering", "built", "signed", "settled", "dead"]
 
 @dataclass(frozen=True, slots=True)
 class BundledPayout:
-    """`recipient` in its public spelling, `amount` in units of the native coin."""
+    """One payment of a bundle. `recipient` in its public spelling, `amount` in units of the native coin."""
 
     withdrawal: str
     tenant: TenantId
@@ -54,7 +54,7 @@ class Built:
     signed_at: int = 0
 
     def change_coin(self, height: int) -> HeldCoin | None:
-        """What comes back, once it is in block `height`."""
+        """The change output, once it is in block `height`."""
         if self.change is None:
             return None
         return HeldCoin(f"{self.txid}:{self.change.removeprefix('out:')}", self.change_amount, height)
@@ -95,18 +95,18 @@ class Bundle(Attempts[Built]):
 
     @property
     def coins(self) -> dict[str, HeldCoin]:
-        """Everything that some attempt spends, by outpoint."""
+        """The UTXOs that any attempt spends, by outpoint."""
         built = (*self.earlier, *((self.newest,) if self.newest else ()))
         return {coin.outpoint: coin for attempt in built for coin in attempt.inputs}
 
     def share(self, withdrawal: str, fee: int) -> int:
-        """What a withdrawal bears of `fee` units: equal parts, the first ones one unit more where it does not divide."""
+        """A withdrawal's share of `fee` units: equal parts, the first ones one unit more where it does not divide."""
         place = [payout.withdrawal for payout in self.payouts].index(withdrawal)
         part, rest = divmod(fee, len(self.payouts))
         return part + (1 if place < rest else 0)
 
     def next(self, now: int) -> Bundle:
-        """To be saved."""
+        """The next version, to be saved."""
         return replace(next_version(self), updated_at=now)
 
     def change_among(self, outputs: Iterable[tuple[str, int]], wallet: str) -> tuple[str | None, int]:
@@ -129,5 +129,5 @@ class Bundle(Attempts[Built]):
 
 
 def bundle_work(bundle: Bundle) -> Work:
-    """The obligation to bring a bundle to its end, which is when no reorganisation reaches its transaction any more."""
+    """Open work: settle a bundle, until no reorganisation reaches its transaction any more."""
     return Work("bundle", bundle.network, time_order(bundle.created_at), bundle.id)

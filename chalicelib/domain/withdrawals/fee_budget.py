@@ -1,4 +1,4 @@
-"""How much of the network fees of a merchant's withdrawals the operator bears in a day, and how much that may be. Pure.
+"""Fee budget: the network fees of a merchant's withdrawals that the operator bears in a day, and their limit. Pure.
 
 Counted are millionths of a US dollar, by the UTC day. A withdrawal keeps what was counted for it, so that it is counted once
 however often it is looked at, and corrected when its fee is known better.
@@ -19,7 +19,7 @@ _EXACT = Context(prec=120)
 
 @dataclass(frozen=True, slots=True)
 class Borne:
-    """What was counted for one withdrawal: `micros` in all, by `day` (since 1970); `earlier` of them on days before that one."""
+    """The fee counted for one withdrawal: `micros` in all, by `day` (since 1970); `earlier` of them on days before that one."""
 
     day: int
     micros: int
@@ -32,7 +32,7 @@ class Borne:
 
 @dataclass(frozen=True, slots=True)
 class FeesBorne:
-    """What the operator bears of one merchant's fees on one network, on the `day` (since 1970) that was counted last."""
+    """The operator's share of one merchant's fees on one network, on the `day` (since 1970) that was counted last."""
 
     tenant: TenantId
     network: NetworkId
@@ -41,9 +41,9 @@ class FeesBorne:
     version: int = 0
 
     def counting(self, before: Borne | None, now_ms: int, micros: int) -> tuple[FeesBorne, Borne]:
-        """The next version, where a withdrawal that `before` was counted for costs `micros` in all, and what counts for it then.
+        """The next version, where a withdrawal that `before` was counted for costs `micros` in all, and its new count.
 
-        What was counted on an earlier day stays there: only what is more than that counts now.
+        The count of an earlier day stays there: only the excess over it counts now.
         """
         day = max(self.day, now_ms // DAY_MS)
         if before is None:
@@ -57,14 +57,14 @@ class FeesBorne:
         return replace(next_version(self), day=day, micros=max(0, total)), counted
 
     def over(self, usd: int) -> bool:
-        """Whether that is more than a budget in US dollars."""
+        """Whether the count is over a budget in US dollars."""
         return self.micros > usd * MICROS
 
 
 @dataclass(frozen=True, slots=True)
 class FeeBudget:
-    """What the operator has set for one merchant in the place of the deployment's FEE_BUDGET_USD: US dollars for each network and
-    UTC day; None: the deployment's again. `by` is who AWS says that was, `at` in milliseconds since 1970."""
+    """An operator's fee budget for one merchant in place of the deployment's FEE_BUDGET_USD: US dollars for each network and
+    UTC day; None: the deployment's again. `by` is the operator's AWS identity, `at` in milliseconds since 1970."""
 
     tenant: TenantId
     usd: int | None
@@ -74,6 +74,6 @@ class FeeBudget:
 
 
 def micros_of(units: int, decimals: int, rate: Decimal) -> int:
-    """What `units` of a coin are worth at `rate` (US dollars for one coin), in millionths, rounded up."""
+    """The value of `units` of a coin at `rate` (US dollars for one coin), in millionths, rounded up."""
     worth = _EXACT.multiply(_EXACT.scaleb(Decimal(units), 6 - decimals), rate)
     return int(worth.to_integral_value(ROUND_CEILING))

@@ -1,4 +1,4 @@
-"""Who bears the network fee of a withdrawal, and how much of it. Pure.
+"""Network fees of withdrawals: who bears them, and the reserved share. Pure.
 
 A fee is paid in units of the network's native coin. Where the merchant bears it, units of the withdrawn coin are reserved for it
 (`Withdrawal.charge`) at a rate that is kept as an exact fraction, and the rest of them is given back when the chain has told the
@@ -22,8 +22,8 @@ SAME_COIN = "1"
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What is reserved for one payment beside its amount, in units of the withdrawn coin: `fixed` of them are debited whole. `rate`
-    is the one that a fee is worth so many at; None where nothing is reserved."""
+    """The reservation for one payment beside its amount, in units of the withdrawn coin: `fixed` of them are debited whole.
+    `rate` is the number of these units for one unit of fee; None where nothing is reserved."""
 
     units: int = 0
     fixed: int = 0
@@ -36,12 +36,12 @@ def rate_text(native_usd: Decimal, native_decimals: int, coin_usd: Decimal, coin
 
 
 def in_coin(fee: int, rate: str) -> int:
-    """What `fee` units of the native coin are worth in units of the withdrawn coin, rounded up."""
+    """The value of `fee` units of the native coin in units of the withdrawn coin, rounded up."""
     return -(-fee * Fraction(rate) // 1)
 
 
 def debit_of(withdrawal: Withdrawal, fee: int, paid: bool) -> int:
-    """What of `charge` the merchant is debited once the network has taken `fee`: never more than was reserved.
+    """The part of `charge` that the merchant is debited once the network has taken `fee`: never more than was reserved.
 
     `charge_fixed` is debited only where the payment was made (`paid`). What was reserved without a rate (before rates were kept)
     is debited whole, as it was announced then.
@@ -58,7 +58,7 @@ def bears_fee(withdrawal: Withdrawal) -> bool:
 
 
 def covers(withdrawal: Withdrawal) -> int | None:
-    """The largest fee, in units of the native coin, that what is reserved pays for; None: whatever was reserved is the price."""
+    """The largest fee, in units of the native coin, that the reservation pays for; None: the reservation itself is the price."""
     if withdrawal.charge_rate is None:
         return None if withdrawal.charge else 0
     rate = Fraction(withdrawal.charge_rate)
@@ -66,6 +66,6 @@ def covers(withdrawal: Withdrawal) -> int | None:
 
 
 def operators_part(withdrawal: Withdrawal, fee: int) -> int:
-    """How much of `fee` (units of the native coin) the operator bears: what the reservation does not cover."""
+    """The operator's part of `fee` (units of the native coin): the excess over the reservation."""
     covered = covers(withdrawal)
     return 0 if covered is None else max(0, fee - covered)

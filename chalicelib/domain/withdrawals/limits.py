@@ -1,7 +1,7 @@
-"""How much was withdrawn lately: rolling windows over the last 24 hours and 30 days, exact while they are short.
+"""Withdrawal limits: rolling windows over the last 24 hours and 30 days, exact while they are short.
 
 A window is a list of (time in milliseconds since 1970, units). A long one is shortened by moving neighbours to the later one's
-time: what is booked may count a little longer than its window, never shorter.
+time: a recorded amount may count a little longer than its window, never shorter.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Window = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one merchant withdrew of one asset: in all during a day, what of it no signer had to sign, and during 30 days to each
-    address that has limits.
+    """Withdrawals of one merchant and asset: all of a day, those of them without signatures, and those of 30 days to each address
+    that has limits.
 
-    One record, saved beside the balance of the same merchant and asset: it meets no rival that the balance does not meet.
+    One record, saved beside the balance of the same merchant and asset: it has no conflicts that the balance does not have.
     """
 
     tenant: TenantId
@@ -45,7 +45,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class PayeeSpent:
-    """What went to one address with limits during 30 days, where the shared record had no room for it. Saved with `Spent`."""
+    """Withdrawals to one address with limits in 30 days, where the shared record had no room for them. Saved with `Spent`."""
 
     tenant: TenantId
     asset: AssetId
@@ -65,12 +65,12 @@ class Paid:
 
 
 def used(window: Window, now: int, span: int) -> int:
-    """Units booked within `span` milliseconds before `now`."""
+    """Units recorded within `span` milliseconds before `now`."""
     return sum(units for at, units in window if at > now - span)
 
 
 def booked(window: Window, now: int, units: int, span: int, most: int = MOST_ENTRIES) -> tuple[Entry, ...]:
-    """`window` with `units` more, at `now`; what is out of the span is gone, and no more than `most` entries are left."""
+    """`window` with `units` more, at `now`; entries out of the span are gone, and no more than `most` entries are left."""
     return shortened([*((at, n) for at, n in window if at > now - span), (now, units)], most)
 
 
@@ -84,7 +84,7 @@ def shortened(window: Window, most: int) -> tuple[Entry, ...]:
 
 
 def returned(window: Window, at: int, units: int) -> tuple[Entry, ...]:
-    """`window` without the `units` that were booked at `at`: taken from the entry that they lie in, and those behind it."""
+    """`window` without the `units` that were recorded at `at`: taken from the entry that they lie in, and those behind it."""
     left, kept = units, []
     for time, found in window:
         taken = min(found, left) if time >= at else 0
@@ -95,7 +95,7 @@ def returned(window: Window, at: int, units: int) -> tuple[Entry, ...]:
 
 
 def window_of(spent: Spent, own: PayeeSpent | None, address: str) -> list[Entry]:
-    """What was paid to `address` while it had limits, wherever it is noted; `own` is its own record, if it has one."""
+    """The window of payments to `address` while it had limits, from the shared record or `own`, its own record."""
     shared = [(at, units) for at, units in spent.limited.get(address, [])]
     return shared if own is None else [*shared, *own.window]
 
@@ -139,10 +139,10 @@ def with_payments(
 
 
 def without_payment(spent: Spent, own: PayeeSpent | None, now: int, at: int, paid: Paid) -> tuple[Spent, PayeeSpent | None]:
-    """`spent` as if a payment that `with_payments` booked at `at` had not been, with the next version; and its address's own
-    record, where that changes.
+    """`spent` without a payment that `with_payments` recorded at `at`, with the next version; and its address's own record, where
+    that changes.
 
-    What has left a window already is not in it, and nothing else may be taken out in its place.
+    An amount that has left a window already is not in it, and nothing else may be taken out in its place.
     """
     limited = dict(spent.limited)
     apart = None

@@ -1,4 +1,4 @@
-"""The line of payouts at one hot wallet: where each open payout stands in it, and which merchant was served last.
+"""The queue of payouts at one hot wallet: the position of each open payout, and the merchant that was served last.
 
 Open work of the kind `payout` lies in the lane of its network. Its `order` is one of four, so that each part is read by itself:
 
@@ -34,8 +34,8 @@ _SEPARATOR = "|"
 
 @dataclass(frozen=True, slots=True)
 class PayoutLine:
-    """Whose turn it was at the hot wallet of a network: the merchant that was served `last`, the payout in `hand` by its place and
-    id (`order#id`), and how often that was taken up there (`tries`): what a worker leaves there has died with it."""
+    """The round robin at the hot wallet of a network: the merchant that was served `last`, the payout in `hand` by its place
+    and id (`order#id`), and how often that was taken up there (`tries`): a payout left there was cut short by a crash."""
 
     network: NetworkId
     last: str = ""
@@ -46,41 +46,41 @@ class PayoutLine:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What an open payout takes from the hot wallet: `units` of the coin `slug`, and a fee at `priority`."""
+    """The resources that an open payout needs of the hot wallet: `units` of the coin `slug`, and a fee at `priority`."""
 
     slug: str
     units: int
     priority: Priority
 
     def fee(self, quoted: int) -> int:
-        """In units of the native coin, where a payment of the coin costs `quoted` at the priority normal."""
+        """The fee in units of the native coin, where a payment of the coin costs `quoted` at the priority normal."""
         return fee_at(quoted, self.priority)
 
 
 def ready_order(tenant: TenantId, at: int) -> str:
-    """The place in line of a payout that may begin since `at`."""
+    """The place in line of a payout that is ready since `at`."""
     return f"{READY}{tenant}@{time_order(at)}"
 
 
 def waiting_order(tenant: TenantId, due: int) -> str:
-    """The place of a payout that is looked at again from `due` on."""
+    """The place of a payout that is due again at `due`."""
     return f"{WAITING}{tenant}@{time_order(due)}"
 
 
 def aside_order(withdrawal: Withdrawal, due: int) -> str:
-    """The place of a payout that does not go on now: of one that was begun for good, of any other until `due`."""
+    """The place of a parked payout: for good where it is in flight, else until `due`."""
     if withdrawal.status != "processing":
         return waiting_order(withdrawal.tenant, due)
     return f"{BEGUN}{withdrawal.tenant}@{time_order(withdrawal.created_at)}"
 
 
 def merchant_in(work: Work) -> str:
-    """Whose payout it is."""
+    """The merchant of the payout at a place."""
     return work.order[len(READY) :].rpartition("@")[0]
 
 
 def time_in(work: Work) -> int:
-    """Since when it is ready, or when it is looked at again."""
+    """The time of a place: since when it is ready, or when it is due."""
     return int(work.order.rpartition("@")[2])
 
 
@@ -90,7 +90,7 @@ def behind(part: str, tenant: str) -> str:
 
 
 def payout_work(withdrawal: Withdrawal) -> Work:
-    """The obligation to bring a withdrawal to its end, in the lane of its network, where it stands in line."""
+    """Open work: settle a withdrawal. In the lane of its network, at its place in line."""
     tail = f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}"
     if withdrawal.line is None:
         return Work("payout", withdrawal.network, time_order(withdrawal.created_at), tail)
@@ -100,6 +100,6 @@ def payout_work(withdrawal: Withdrawal) -> Work:
 
 
 def taken_by(work: Work) -> Taken | None:
-    """What an open payout takes; None for one from before there was a line, whose record has to be read."""
+    """The resources that an open payout needs; None for one from before there was a line, whose record has to be read."""
     parts = work.id.split(_SEPARATOR)
     return None if len(parts) < 5 else Taken(parts[2], int(parts[3]), cast(Priority, parts[4]))

@@ -1,4 +1,4 @@
-"""The whitelist: addresses that a merchant trusts with its money, and how much of it."""
+"""The whitelist: a merchant's trusted withdrawal addresses, and their limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WhitelistEntry:
 
 
 def entry_id(tenant: TenantId, network: NetworkId, address: str) -> str:
-    """The id that belongs to an address (public spelling): it is found without an index, and is there once."""
+    """The id of an address (public spelling): the entry is found without an index, and exists once."""
     return derived_id("wla", tenant, network, address)
 
 

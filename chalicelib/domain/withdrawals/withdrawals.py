@@ -1,4 +1,4 @@
-"""Withdrawals: the states, which may follow which, and the payment order that the chain gets to see."""
+"""Withdrawals: states and transitions, and the payment order that pays one on the chain."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fee_at(fee: int, priority: Priority) -> int:
 
 
 def transaction_status(status: str) -> Literal["pending", "confirmed", "failed"]:
-    """What the transaction of a withdrawal in `status` is called where transactions are listed."""
+    """The status of a withdrawal's transaction in lists of transactions."""
     return "confirmed" if status == "confirmed" else "failed" if status == "failed" else "pending"
 
 
@@ -54,7 +54,7 @@ FEES_WAIT_MS = 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class FeeWait:
-    """A withdrawal has waited with the reason `fees`. `since`: since when its own fee is too high, in milliseconds since 1970; None
+    """A withdrawal's wait with the reason `fees`. `since`: since when its own fee is too high, in milliseconds since 1970; None
     while it is not (its merchant's budget is used up, or it waits no more). `accepted_by` is the id of the operator's key that
     accepted the fee."""
 
@@ -63,7 +63,7 @@ class FeeWait:
 
 
 def ended(wait: FeeWait | None) -> FeeWait | None:
-    """The same, where it waits no more."""
+    """The same record after the wait."""
     return None if wait is None else replace(wait, since=None)
 
 
@@ -120,12 +120,12 @@ class Withdrawal:
 
     @property
     def reserved(self) -> int:
-        """What the merchant's balance gives for it, in units of `asset`."""
+        """Units of `asset` that it reserves of the merchant's balance."""
         return self.amount + self.charge
 
     @property
     def fees_accepted(self) -> bool:
-        """Whether the operator accepted what it costs: it does not wait with the reason `fees` again."""
+        """Whether the operator accepted its fee: it does not wait with the reason `fees` again."""
         return self.fee_wait is not None and self.fee_wait.accepted_by is not None
 
     @property
@@ -140,9 +140,8 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Signed bytes that newer ones took the place of. The chain may still take these: they spend the same nonce or inputs, or
-    they have expired (Tron). `fee` is the most they can cost, in units of the native coin; `at`, when they were signed, in
-    milliseconds since 1970.
+    """Replaced signed bytes. The chain may still take them: they spend the same nonce or inputs, or they have expired (Tron).
+    `fee` is the most they can cost, in units of the native coin; `at`, when they were signed, in milliseconds since 1970.
     """
 
     raw: str
@@ -153,8 +152,8 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Usurped:
-    """Since when it is seen that a transaction of somebody else used a nonce of ours: up to block `height`, in the time between the
-    reorganisations `epoch` and the next (`domain.chain.Cursor`). `used` is how many nonces of the wallet were used by then.
+    """A foreign transaction that used one of our nonces: seen up to block `height`, in the time between the reorganisations
+    `epoch` and the next (`domain.chain.Cursor`). `used` is how many nonces of the wallet were used by then.
     """
 
     height: int
@@ -164,7 +163,7 @@ class Usurped:
 
 @dataclass(frozen=True, slots=True)
 class PaymentOrder:
-    """One approved payment out of one wallet with one nonce: what was asked, what is signed, and nothing else ever is.
+    """One approved payment out of one wallet with one nonce: the ordered payment, the signed one, and nothing else ever.
 
     `unsigned` is the exact bytes whose digest is signed, as hex, from which everything can be decoded again.
     `raw` and `txid` are set together before the first broadcast (money rule 5): those of the newest attempt. `earlier` are the
@@ -201,7 +200,7 @@ class PaymentOrder:
 
     @property
     def unbundled(self) -> bool:
-        """Whether the bundle that was to pay it went without it (UTXO): it has no bytes, and the next that gathers may take it."""
+        """Whether its bundle was built without it (UTXO): it has no bytes, and the next gathering bundle may take it."""
         return self.bundle is None and self.nonce < 0
 
     @property
@@ -212,8 +211,8 @@ class PaymentOrder:
 
 @dataclass(frozen=True, slots=True)
 class NonceUse:
-    """Which nonce of a wallet was allotted to an order or a move, `owner` by its id. Stored with the allotment and never changed:
-    what is signed has the nonce that is here, whatever the order says by then."""
+    """The order or move, `owner` by its id, that a wallet's nonce was allotted to. Stored with the allotment and never changed:
+    the signed bytes have the nonce that is here, whatever the order says by then."""
 
     owner: str
     network: NetworkId
@@ -224,7 +223,7 @@ class NonceUse:
 
 @dataclass(frozen=True, slots=True)
 class NonceCounter:
-    """The next nonce of a wallet. Allotted only together with the order that uses it, so there is never a hole.
+    """The next nonce of a wallet. Allotted only together with the order that uses it, so there is never a gap.
 
     `foreign` are ranges (first, last) of nonces that are nobody's here: somebody else used them with the wallet's key, or, on a
     chain without nonces, what had them was dropped.
@@ -237,11 +236,11 @@ class NonceCounter:
     version: int = 1
 
     def caught_up(self, used: int) -> NonceCounter:
-        """To be saved, where `used` nonces of the wallet are used for good and fewer were allotted."""
+        """The version to save, where `used` nonces of the wallet are used for good and fewer were allotted."""
         return replace(next_version(self), next=used, foreign=(*self.foreign, (self.next, used - 1)))
 
     def without(self, nonce: int) -> NonceCounter:
-        """To be saved, where nothing was signed for `nonce`, and it is not to be used: the last one is given again."""
+        """The version to save, where nothing was signed for `nonce`, and it is not to be used: the last one is given again."""
         if nonce + 1 == self.next:
             return replace(next_version(self), next=nonce)
         return replace(next_version(self), foreign=(*self.foreign, (nonce, nonce)))
