@@ -1,1 +1,1 @@
-"""Withdrawals: rules, steps, batches, approvals, the whitelist, the line that waits for its payout."""
+"""Withdrawals: rules, steps, batches, approvals, the whitelist, the payout line."""

@@ -1,9 +1,9 @@
-"""Deciding about withdrawals that need an approval: signatures of the merchant's signers, and the operator's word.
+"""Approvals of withdrawals: signatures of the merchant's signers, and the operator's word.
 
 The operator's word also lets one go on that waits with the reason `fees`, which needs no approval and may go on by itself.
 
 Until a withdrawal is approved it has neither payout work nor a command: nothing that pays can find it. The acceptance that
-completes the approval makes both, in the transaction that stores it. A withdrawal is judged by the configuration that it stored
+completes the approval makes both, in the transaction that stores it. A withdrawal is approved by the configuration that it stored
 when it was created.
 """
 
@@ -45,7 +45,7 @@ REJECTED = "rejected"
 
 @dataclass(frozen=True, slots=True)
 class Approver:
-    """Who decides: a key of `tenant`, the operator's where `admin`; with a signature, the signer that it says it is."""
+    """The author of a decision: a key of `tenant`, the operator's where `admin`; with a signature, the signer that it names."""
 
     key_id: str
     tenant: TenantId
@@ -69,11 +69,11 @@ class Approvals:
         return self._read([payout_parts(work) for work in works])
 
     def page(self, realm: Realm, limit: int, after: str | None = None, newest_first: bool = True) -> Page[ApprovalRequest]:
-        """What waits for an approval in a realm, of all merchants."""
+        """A page of the withdrawals of all merchants of a realm that wait for an approval."""
         return self._store.page(ApprovalRequest, limit=limit, after=after, newest_first=newest_first, realm=realm)
 
     def of(self, requests: list[ApprovalRequest]) -> list[Withdrawal]:
-        """The withdrawals behind `requests` that still wait."""
+        """The withdrawals of `requests` that still wait."""
         return self._read([(request.tenant, request.id) for request in requests])
 
     def _read(self, names: list[tuple[TenantId, str]]) -> list[Withdrawal]:
@@ -81,7 +81,7 @@ class Approvals:
         return [withdrawal for withdrawal in found if withdrawal is not None and withdrawal.waits_for_approval]
 
     def accept(self, approver: Approver, withdrawal_id: str) -> Withdrawal:
-        """Agree to a withdrawal. Pays it once everybody who has to has agreed. The same acceptance twice is one.
+        """Agree to a withdrawal. The last agreement that it needs pays it. The same acceptance twice is one.
 
         An admin key without a signature gives the operator's word, which a grey-listed address or a risk needs; it never stands
         for a signature, nor a signature that it hands on for its word. What was found of risk counts as accepted then. The grey
@@ -118,8 +118,8 @@ class Approvals:
         return until_settled(decide)
 
     def reject(self, approver: Approver, withdrawal_id: str, reason: str | None) -> Withdrawal:
-        """Refuse a withdrawal: it fails and its money is available again. An admin's word or one signer's signature is enough, but
-        for bytes that are stored as an acceptance.
+        """Refuse a withdrawal: it fails and its money is available again. An admin's word or one signer's signature is enough; a
+        signature that is stored as an acceptance can not reject.
 
         Rejecting again changes nothing. Raises NotFound, BusinessRule.
         """

@@ -1,4 +1,4 @@
-"""Making a batch's withdrawals: in small transactions, each of which is done by whoever comes first, and by nobody twice."""
+"""Stores a batch's withdrawals, in small transactions that two workers can not do twice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Expansion:
             self._make(batch, members, last=number == len(steps))
 
     def sweep(self, network: NetworkId) -> int:
-        """Make what batches have left behind, oldest first; how many batches. Raises Unavailable, Failures."""
+        """Store the withdrawals that batches still lack, oldest batch first; the number of batches. Raises Unavailable, Failures."""
         done = 0
         with Each(f"{network}: batches") as each:
             for works in pages_of(self._store, "batch", network, upto=time_order(self._clock.now_ms() - SWEEP_AGE_MS)):

@@ -1,4 +1,4 @@
-"""The part of payout fees that the operator bears is counted for each merchant, network and UTC day (money rule 14).
+"""The fee budget: payout fees that the operator bears, counted for each merchant, network and UTC day (money rule 14).
 
 It is counted with the step that begins a payment, saved with the version of the day's record: of two that begin at once the second
 is judged again with the first one counted. The withdrawal keeps what was counted for it. So replacements, what the chain says in
@@ -27,7 +27,7 @@ USED_UP = "for the next UTC day: what the operator bears of its merchant's netwo
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """`withdrawal` with what is counted for it, and the changes that count it; `over`: its merchant's budget is not enough."""
+    """`withdrawal` with its counted fee, and the changes that count it; `over`: its merchant's budget is not enough."""
 
     withdrawal: Withdrawal
     changes: Sequence[Change] = ()
@@ -35,7 +35,7 @@ class Counted:
 
 
 class FeeBudgets:
-    """Reads and judges; stores nothing by itself. `usd` is the deployment's budget in US dollars."""
+    """Reads and decides; stores nothing itself. `usd` is the deployment's budget in US dollars."""
 
     def __init__(self, store: Store, clock: Clock, rates_of: RatesOf, usd: int) -> None:
         self._store, self._clock, self._rates_of, self._usd = store, clock, rates_of, usd
@@ -66,12 +66,12 @@ class FeeBudgets:
         return Counted(replace(noted, borne=borne), () if same else (Save(after),), over)
 
     def corrected(self, withdrawal: Withdrawal, fee: int) -> Counted:
-        """As `corrected`, now."""
+        """As the function `corrected`, at the present time."""
         return corrected(self._store, self._rates_of, withdrawal, fee, self._clock.now_ms())
 
 
 def corrected(store: Store, rates_of: RatesOf, withdrawal: Withdrawal, fee: int | None, now: int) -> Counted:
-    """Count one that has begun anew, now that it costs `fee`; None: nothing, nor will it be collected. Raises Unavailable."""
+    """Count a withdrawal that has begun anew and now costs `fee`; None: it costs nothing and is not collected. Raises Unavailable."""
     if fee is None:
         withdrawal = replace(withdrawal, uncharged=0)
     record = _counted(store, rates_of, withdrawal, fee or 0, now)
@@ -100,7 +100,7 @@ def _counted(store: Store, rates_of: RatesOf, withdrawal: Withdrawal, fee: int, 
 
 
 def set_budget(store: Store, tenant: TenantId, usd: int | None, at: int, by: str) -> FeeBudget:
-    """What the operator bears of a merchant's fees from now on; None: what the deployment says. Raises Conflict, Unavailable."""
+    """Set the operator's budget for a merchant's fees from now on; None: the deployment's. Raises Conflict, Unavailable."""
     known = store.get(FeeBudget, tenant=tenant)
     made = FeeBudget(tenant, usd, at, by, 1 if known is None else known.version + 1)
     store.commit([Save(made)])

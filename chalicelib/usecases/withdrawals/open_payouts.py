@@ -1,4 +1,4 @@
-"""What open payouts of a network will take from its hot wallet, added up without reading them one by one."""
+"""The sum that open payouts of a network need from its hot wallet, without reading them one by one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ MOST_ADDED_UP = 100_000
 
 
 def needed_by_payouts(store: Store, network: NetworkId, measure: Callable[[Taken], int], enough: int) -> int | None:
-    """The sum of `measure` over all that is open and over batches whose withdrawals are not stored yet; from `enough` on it may be
+    """The sum of `measure` over all open payouts and over batches whose withdrawals are not stored yet; from `enough` on it may be
     a part of that. None where there is more than can be read in one look, and the part is below `enough`. Raises Unavailable.
 
-    What waits for an approval is found by its merchant alone and is not counted: once it is given, it may wait for liquidity.
+    A withdrawal that waits for an approval is found by its merchant alone and is not counted: once approved, it may wait for
+    liquidity.
     """
     total, pages = 0, MOST_ADDED_UP // PAGE
     for number, works in enumerate(islice(pages_of(store, "batch", network), pages + 1)):

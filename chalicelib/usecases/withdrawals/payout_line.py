@@ -1,4 +1,4 @@
-"""Whose payout goes on next at a hot wallet: merchants by turns, whatever any of them has waiting.
+"""The payout line of a hot wallet: round robin over merchants, however many payouts one of them has waiting.
 
 A message says that there is one more payout to make, not which (`withdrawal_steps.line_command`). Whoever handles it takes the next
 merchant that has one ready, behind the merchant that was served last, and that merchant's oldest. So a batch of a hundred is
@@ -63,8 +63,9 @@ def parts(
 
 
 def in_turns(store: Store, network: NetworkId, last: str) -> Iterator[Work]:
-    """What is ready: the first of every merchant, beginning behind the merchant `last`, then the second of every one, and so on.
-    Reads as far as it is asked for."""
+    """Ready payouts, round robin: the first of every merchant, beginning behind the merchant `last`, then the second of every
+    merchant, and so on. Reads as far as the caller iterates.
+    """
     again: list[Part] = []
     for each in chain(parts(store, network, READY, last), parts(store, network, READY, upto=last) if last else ()):
         yield each.rows[0]
@@ -86,14 +87,15 @@ def _more(store: Store, network: NetworkId, part: Part) -> bool:
 
 
 class Line:
-    """Needs no key; the function that signs asks it."""
+    """Needs no key; the function that signs asks it for the next payout."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     def take(self, network: NetworkId) -> Work | None:
-        """The payout that has its turn, None where none is ready; from then on the next merchant has it. Raises Unavailable, and
-        Conflict where another worker took a turn at the same time too often."""
+        """The next payout in the line, None where none is ready; the line then goes on to the next merchant. Raises Unavailable,
+        and Conflict where other workers took the next payout at the same time too often.
+        """
         return until_settled(lambda: self._take(network))
 
     def _take(self, network: NetworkId) -> Work | None:
@@ -124,9 +126,9 @@ class Line:
         return work if found is not None and _open(found) and payout_work(found) == work else None
 
     def leave(self, work: Work) -> None:
-        """After a payout was tried: where it did not go on and nothing says why, others go before it for half a minute.
+        """After an attempt at a payout: where it did not go on and no reason is stored, others go before it for half a minute.
 
-        Raises Conflict, Unavailable: then the next who takes a turn finds it in hand.
+        Raises Conflict, Unavailable: then the next worker finds it in hand.
         """
         until_settled(lambda: self._leave(work))
 

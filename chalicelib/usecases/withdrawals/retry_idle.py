@@ -1,4 +1,4 @@
-"""Payouts that nobody is working on: put in line again, and asked for. Needs no key, so that the clock may do it.
+"""Idle payouts: those that no worker is on are put in line again, and asked for. Needs no key, so that a schedule may run it.
 
 What a run reads is bounded, whatever waits: up to `ASKED_AT_ONCE` merchants with as many rows each, on from where the run before
 stopped, for `SECONDS` at the most, of what waits and of what was begun and did not go on; the withdrawals of what it asks for; one
@@ -55,24 +55,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Look(Generic[T]):
-    """What was found, and the place of what was looked at last; "" at the end of a round."""
+    """The rows found, and the position of the last one; "" at the end of a round."""
 
     found: list[T]
     place: str
 
 
 class PayoutSweep:
-    """Finds payouts that nobody is working on, and asks for them again. Needs no key."""
+    """Finds payouts that no worker is on, and asks for them again. Needs no key."""
 
     def __init__(self, store: Store, queues: Queues, clock: Clock, watch: Callable[[], float] = time.monotonic) -> None:
         self._store, self._queues, self._clock, self._watch = store, queues, clock, watch
 
     def sweep(self, network: NetworkId) -> int:
-        """Put in line what has waited for long enough, a bounded number a time: the longest of each merchant first, then the next
-        of each, so that one who lets thousands wait keeps no other waiting. Then ask for that, and for what is in line and whose
-        message was lost; how many messages were sent. Raises Unavailable.
+        """Put payouts in line that have waited for long enough, a bounded number at a time, round robin over merchants and the
+        oldest first: one merchant's thousands delay no other. Then ask for those, and for payouts in line whose message was lost;
+        the number of messages sent. Raises Unavailable.
 
-        What waits because payments were stopped is asked for as soon as they go on; while they are stopped nothing is.
+        While payments are stopped nothing is asked for; stopped payouts are asked for as soon as payments go on.
         """
         if stopped(self._store, network_parts(network)[0]):
             return 0

@@ -1,6 +1,6 @@
-"""Whether money may be paid out: what has to be read for the decision, in one call, and every rule that can say no.
+"""The rules of withdrawals: one call reads all facts, and every rule may refuse.
 
-The same for one withdrawal and for a batch, whose outputs are judged together: all of them, or none.
+The same for one withdrawal and for a batch, whose outputs are decided together: all of them, or none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from chalicelib.usecases.screening.withdrawals import is_service, token_contract
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One payment that is asked for. `address_field` and `amount_field` name it in errors."""
+    """One payment of a request. `address_field` and `amount_field` name it in errors."""
 
     to_address: str
     amount: int
@@ -80,7 +80,7 @@ class Ruling:
 
 
 class Rules:
-    """Judges the payments of one coin. `outputs` have the public spelling of their addresses; see `recipients`."""
+    """Decides about payments of one coin. `outputs` have the public spelling of their addresses; see `recipients`."""
 
     def __init__(
         self, store: Store, addresses: AddressRules, rates_of: RatesOf, catalogue: Catalogue, coin: Coin, merchant_pays: bool

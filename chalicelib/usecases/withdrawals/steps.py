@@ -1,4 +1,4 @@
-"""The steps of a withdrawal's life that several use cases take: its obligations, what it tells, how money moves with it."""
+"""The steps of a withdrawal that several use cases take: its obligations, its events, its postings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SEPARATOR = "|"
 
 
 def sent_work(withdrawal: Withdrawal) -> Work:
-    """The obligation to settle a payment that is signed: in a lane of its own, so that those who wait hold nobody up."""
+    """The obligation to settle a signed payment: in a lane of its own, so that waiting payments delay none in flight."""
     tail = f"{withdrawal.tenant}{_SEPARATOR}{withdrawal.id}"
     return Work("sent", withdrawal.network, time_order(withdrawal.created_at), tail)
 
@@ -62,19 +62,20 @@ def order_id(withdrawal: Withdrawal) -> str:
 
 
 def payout_command(withdrawal: Withdrawal) -> Command:
-    """Ask for this withdrawal to be gone on with now, whosever turn it is: its nonce or inputs hold up those behind it. One group
-    per wallet that pays, so that one at a time takes a nonce."""
+    """Ask to go on with this withdrawal now, whatever the line says: its nonce or inputs hold up those behind it. One group per
+    paying wallet, so that one worker at a time takes a nonce.
+    """
     return Command("payouts", withdrawal.network, {"tenant": withdrawal.tenant, "id": withdrawal.id})
 
 
 def line_command(work: Work) -> Command:
-    """Ask for one more payout in the line of `work`'s network: whichever has its turn when the message is handled."""
+    """Ask for one more payout of `work`'s network: the line chooses it when the message is handled."""
     tenant, withdrawal_id = payout_parts(work)
     return Command("payouts", work.lane, {"line": work.lane, "tenant": tenant, "id": withdrawal_id})
 
 
 def moved_in_line(before: Withdrawal, after: Withdrawal) -> list[Change]:
-    """What saves `after`, whose payout is open still, and moves that to where `after` says that it stands in line."""
+    """The changes that save `after`, whose payout is still open, and move it to its position in the line."""
     old, new = payout_work(before), payout_work(after)
     return [Save(after)] if old == new else [Save(after), Close(old), Open(new)]
 
@@ -106,7 +107,7 @@ def stepped(news: News, views: Views, before: Withdrawal, after: Withdrawal) -> 
 
 
 def begun(news: News, views: Views, withdrawal: Withdrawal) -> list[Change]:
-    """What stores a new withdrawal and begins what has to happen with it: an approval where it needs one, else its payment."""
+    """The changes that store a new withdrawal and its obligation: an approval where it needs one, else its payment."""
     news.tell(withdrawal.tenant, "withdrawal.created", withdrawal.id, 1, views.withdrawal(withdrawal))
     if withdrawal.waits_for_approval:
         return [Save(withdrawal), Open(approval_work(withdrawal)), Save(_request(withdrawal, open=True))]
@@ -116,14 +117,14 @@ def begun(news: News, views: Views, withdrawal: Withdrawal) -> list[Change]:
 
 
 def waited_for(withdrawal: Withdrawal) -> list[Change]:
-    """What ends the obligation of a withdrawal that nothing was done with yet."""
+    """The change that ends the obligation of a withdrawal that nothing was done with yet."""
     if not withdrawal.waits_for_approval:
         return [Close(payout_work(withdrawal))]
     return [Close(approval_work(withdrawal)), Save(_request(withdrawal, open=False))]
 
 
 def sent_back(before: Withdrawal, now: int, reason: ApprovalReason, risk: Assessment | None = None) -> list[Change]:
-    """The whole transaction after which a withdrawal that was about to be paid waits for the operator first."""
+    """The whole transaction that returns a withdrawal, which was about to be paid, to the operator's approval."""
     approval = (before.approval or Approval(())).asking(reason)
     after = replace(
         next_version(before),
@@ -143,19 +144,19 @@ def _request(withdrawal: Withdrawal, *, open: bool) -> ApprovalRequest:
 
 
 def fees_request_id(withdrawal_id: str) -> str:
-    """The id of the record by which an operator finds a withdrawal that has waited with the reason `fees`."""
+    """The id of the record that shows an operator a withdrawal waiting with the reason `fees`."""
     return f"fees:{withdrawal_id}"
 
 
 def fees_request(withdrawal: Withdrawal) -> ApprovalRequest:
-    """To be saved once, when it first waits with the reason `fees`. In no list of what needs an approval: it goes on by itself."""
+    """The record to save when a withdrawal first waits with the reason `fees`. In no list of approvals: it goes on by itself."""
     return ApprovalRequest(
         fees_request_id(withdrawal.id), withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open=False, version=1
     )
 
 
 def waiting_for_fees(before: Withdrawal, now: int, since: int | None) -> list[Change]:
-    """What stores that it waits with the reason `fees`; `since` is when its own fee became too high, in milliseconds since 1970."""
+    """The changes that store the wait; `since` is when its own fee became too high, in milliseconds since 1970."""
     known = before.fee_wait
     wait = FeeWait(since, None if known is None else known.accepted_by)
     due = aside_order(before, now + RETRY_MS)
@@ -166,7 +167,9 @@ def waiting_for_fees(before: Withdrawal, now: int, since: int | None) -> list[Ch
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """What the money of a withdrawal goes back to, and where it counts; `own` where its address has a record of its own."""
+    """The balance that a withdrawal's money goes back to, and the limits that it counts for; `own` where its address has a record
+    of its own.
+    """
 
     balance: Balance
     spent: Spent
@@ -174,7 +177,7 @@ class Purse:
 
 
 def purse_of(store: Store, withdrawal: Withdrawal) -> Purse:
-    """What the money of a withdrawal goes back to."""
+    """The balance that a withdrawal's money goes back to."""
     key = {"tenant": withdrawal.tenant, "asset": withdrawal.asset}
     wanted: list[tuple[type[Any], dict[str, str]]] = [(Balance, key), (Spent, key)]
     if withdrawal.limited:
@@ -197,9 +200,9 @@ def unspent(purse: Purse, w: Withdrawal, now: int) -> list[Change]:
 def given_back(
     views: Views, before: Withdrawal, status: Any, failure: str | None, purse: Purse, now: int
 ) -> tuple[Withdrawal, list[Change]]:
-    """Cancelled, rejected or failed before anything was signed: the whole transaction that returns the reserved amount.
+    """The whole transaction that returns the reserved amount of a withdrawal cancelled, rejected or failed before its signature.
 
-    `purse` is what `purse_of` says.
+    `purse` comes from `purse_of`.
     """
     news = News(now)
     entry = ledger.withdrawal_released(before.id, now, before.tenant, Amount(before.asset, before.reserved))
@@ -218,8 +221,9 @@ def bounced(
     now: int,
     why: str,
 ) -> tuple[Withdrawal, list[Change]]:
-    """Failed although it was signed, since nothing that was signed can ever be mined: the whole transaction that brings its coins
-    back to the wallet and its amount to the merchant. It counts towards no limit any more."""
+    """The whole transaction for a withdrawal whose signed attempts can never be mined: it fails, its coins return to the wallet
+    and its amount to the merchant. It counts towards no limit any more.
+    """
     news = News(now)
     catalogue, views = catalogue_views(store, before, rates_of, now)
     purse = purse_of(store, before)
@@ -250,6 +254,6 @@ def bounced(
 
 
 def catalogue_views(store: Store, withdrawal: Withdrawal, rates_of: RatesOf = no_rates, now: int = 0) -> tuple[Catalogue, Views]:
-    """What it is named and shown by. Where money moves with it, the views have to know what that is worth `now`."""
+    """The views of a withdrawal's coin and network. Where money moves with it, they need its value at `now`."""
     catalogue = store.catalogue(network_parts(withdrawal.network)[0])
     return catalogue, views_now(catalogue, rates_of, now)

@@ -1,4 +1,4 @@
-"""The merchant's whitelist: addresses that it trusts, with limits.
+"""The merchant's whitelist: trusted addresses, with limits.
 
 While multisig is enabled its signers guard what lets more money go: an address that is added, a limit that is raised or taken
 away. Trusting less needs nobody.
@@ -43,7 +43,7 @@ class Whitelist:
     ) -> WhitelistEntry:
         """Trust an address. Limits are plain decimals in coin units, for each coin by itself; zero or None: no limit.
 
-        Raises InvalidAddress, BusinessRule (there already, a daily limit over the monthly one, signatures are missing).
+        Raises InvalidAddress, BusinessRule (on the list already, a daily limit over the monthly one, signatures are missing).
         """
         try:
             shown = self._rules.normalize(network.id, address)
@@ -76,7 +76,7 @@ class Whitelist:
         return self._store.page(WhitelistEntry, limit=limit, after=after, newest_first=newest_first, tenant=tenant)
 
     def change(self, tenant: TenantId, name: str, signatures: Signatures = (), **changes: str | None) -> WhitelistEntry:
-        """Change `label`, `daily_limit`, `monthly_limit`; what is not named stays. Raises NotFound, BusinessRule."""
+        """Change `label`, `daily_limit`, `monthly_limit`; other fields stay. Raises NotFound, BusinessRule."""
 
         def decide() -> WhitelistEntry:
             found, settings = self._store.get_many(

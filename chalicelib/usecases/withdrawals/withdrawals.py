@@ -1,4 +1,4 @@
-"""Withdrawals as merchants see them: asked for, listed, cancelled. What pays them is `payouts`."""
+"""Withdrawals as merchants see them: ordered, listed, cancelled. The folder `payouts` pays them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Withdrawals:
         from_address: str | None = None,
         also: Also = nothing_more,
     ) -> Withdrawal:
-        """Reserve the units of `output` and order their payment, or the approval that it needs before.
+        """Reserve the units of `output`, and order their payment or the approval that it needs first.
 
         `from_address` must be the hot wallet's. Raises InvalidAddress, InvalidParameter, BusinessRule (inactive, outside of a
         limit or of the whitelist), DailyLimitExceeded, InsufficientBalance, Unavailable.
@@ -193,7 +193,7 @@ class Withdrawals:
         return found
 
     def stored(self, tenant: TenantId, withdrawal_id: str) -> Withdrawal:
-        """The same as `get`, for whoever wants to change it: stored by itself from now on. Raises NotFound, Conflict."""
+        """The same as `get`, for a caller that changes it: stored by itself from now on. Raises NotFound, Conflict."""
         found = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if found is None:
             self.get(tenant, withdrawal_id)
@@ -209,7 +209,7 @@ class Withdrawals:
         return self._store.page(Withdrawal, limit=limit, after=after, newest_first=newest_first, tenant=tenant)
 
     def cancel(self, tenant: TenantId, withdrawal_id: str) -> Withdrawal:
-        """Give the money back before anything was done with it. Raises NotFound, BusinessRule (not pending any more)."""
+        """Give the reserved money back, before a worker has begun. Raises NotFound, BusinessRule (not pending any more)."""
 
         def decide() -> Withdrawal:
             before = self.stored(tenant, withdrawal_id)
