@@ -1,1 +1,1 @@
-"""Invoices: made, paid, expired, added up, and shown on the page to pay on."""
+"""Invoices: created, paid, expired, summarised, and shown on the checkout page."""

@@ -1,4 +1,4 @@
-"""What somebody who is to pay an invoice may know of it. Who knows its id may look, without a key, and change nothing."""
+"""The payer's view of an invoice. The id alone is enough to read it, without a key; it changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Checkout:
 
     @property
     def confirmations(self) -> int:
-        """Blocks on the payment that has the fewest: the one that is waited for. 0 where nothing is paid."""
+        """Confirmations of the payment that has the fewest; 0 where nothing is paid."""
         counted = [
             max(self.network.confirmations if payment.confirmed else 0, depth(payment.block, self.tip))
             for payment in self.invoice.payments
@@ -43,7 +43,7 @@ class Checkout:
         return min(counted, default=0)
 
     def payment_uri(self, catalogue: Catalogue) -> str | None:
-        """Asks a wallet for what is missing, and no more; None where nothing is to be paid (any more)."""
+        """The payment URI of the missing amount, and no more; None where nothing is to be paid (any more)."""
         invoice = self.invoice
         if invoice.status not in _PAYABLE or not invoice.missing or not self.seconds_left:
             return None
@@ -55,9 +55,9 @@ class Checkouts:
         self._store, self._clock_of = store, clock_of
 
     def find(self, invoice_id: str) -> Checkout:
-        """The invoice of that id, whoever's it is: at most three reads. Raises NotFound, Unavailable.
+        """The invoice with that id, of any merchant: at most three reads. Raises NotFound, Unavailable.
 
-        What has no id of ours is not looked for. The index that knows the owner follows the invoice by a moment.
+        An id that is not in our form is not looked up. The index that knows the owner follows the invoice by a moment.
         """
         if not INVOICE_ID.fullmatch(invoice_id):
             raise _unknown(invoice_id)
@@ -75,7 +75,7 @@ class Checkouts:
         return Checkout(invoice, coin, catalogue.networks[slug], None if cursor is None else cursor.tip, max(0, left // 1000))
 
     def public(self, checkout: Checkout) -> dict[str, Any]:
-        """The public record of it: nothing of the merchant but what it wrote for its payer."""
+        """Its public record: of the merchant only the texts that it wrote for its payer."""
         invoice, coin = checkout.invoice, checkout.coin
         late = invoice.late + invoice.late_unconfirmed
 

@@ -1,4 +1,4 @@
-"""Invoices whose time is over, in turns among merchants, as long as there is time.
+"""Expires invoices whose time is over, round robin over merchants, as long as there is time.
 
 The open work lies in order of time, so one merchant's hundred thousand invoices may stand before everybody else's. Each run first
 glances over many rows and takes a few of every merchant, going on where the last run of this process stopped and beginning again
@@ -45,8 +45,8 @@ class InvoiceExpiries:
         """Where the last glance of this process stopped. Another process begins at the oldest: later, and nothing is lost."""
 
     def expire_due(self, network: NetworkId, until_ms: int, more: Callable[[], bool] = lambda: True) -> int:
-        """Close the time of invoices of `network` that ended by `until_ms`, while `more` says that there is time; how many were
-        looked at.
+        """Expire the invoices of `network` whose time ended by `until_ms`, while `more` says that there is time; the number of
+        invoices read.
 
         `until_ms` is how far the chain is known: a payment made in time is never missed because scanning was late. Raises
         Unavailable, Failures.

@@ -1,4 +1,4 @@
-"""Invoices: made with an address of their own, moved by what the chain shows, expired by the clock."""
+"""Invoices: created with an address of their own, moved by payments on the chain, expired by the clock."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _SEPARATOR = "|"
 
 
 def expiry_work(invoice: Invoice) -> Work:
-    """The obligation to look at an invoice when its time is over; in the lane of its network, which knows how far it is scanned."""
+    """The obligation to expire an invoice when its time is over; in the lane of its network, which knows how far it is scanned."""
     return Work("expiry", invoice.network, f"{invoice.expires_at:015d}", f"{invoice.tenant}{_SEPARATOR}{invoice.id}")
 
 
 def work_key(work: Work) -> tuple[type[Invoice], dict[str, str]]:
-    """The invoice that an obligation is about."""
+    """The key of the invoice that an obligation is about."""
     tenant, invoice_id = work.id.split(_SEPARATOR)
     return Invoice, {"tenant": tenant, "id": invoice_id}
 
 
 @dataclass(frozen=True, slots=True)
 class FiatPrice:
-    """What an invoice is to be worth: plain decimal, ISO 4217."""
+    """The price of an invoice in fiat: plain decimal, ISO 4217."""
 
     amount: str
     currency: str
@@ -49,7 +49,7 @@ class FiatPrice:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the merchant says of a new invoice beside its price. `expires_in` in seconds; None: what the settings say."""
+    """The merchant's terms of a new invoice beside its price. `expires_in` in seconds; None: the settings' value."""
 
     external_id: str | None = None
     description: str | None = None
@@ -69,7 +69,7 @@ class Invoices:
         rates: RatesOf = no_rates,
         public_url: str | None = None,
     ) -> None:
-        """`public_url` is what the paths of this deployment begin with outside, where it is known."""
+        """`public_url` is the public prefix of this deployment's paths, where it is known."""
         self._store, self._addresses, self._clock, self._settings = store, addresses, clock, settings
         self._rates, self._public_url = rates, public_url
 
@@ -158,7 +158,7 @@ class Invoices:
         return self._store.page(Invoice, limit=limit, after=after, newest_first=newest_first, tenant=tenant)
 
     def override(self, tenant: TenantId, invoice_id: str, status: str, by: str) -> Invoice:
-        """Set the status by hand: recorded with who and when; from then on nothing changes it by itself. Raises NotFound."""
+        """Set the status by hand: recorded with author and time; from then on nothing changes it by itself. Raises NotFound."""
 
         def decide() -> Invoice:
             now = self._clock.now_ms()
@@ -172,7 +172,7 @@ class Invoices:
         return until_settled(decide)
 
     def tips(self, invoices: Sequence[Invoice]) -> dict[NetworkId, int]:
-        """How high the chains are that payments of `invoices` lie in, as last seen: one read, none where nothing is paid."""
+        """The heights, as last seen, of the chains that hold payments of `invoices`: one read, none where nothing is paid."""
         networks = sorted({invoice.network for invoice in invoices if invoice.payments})
         if not networks:
             return {}

@@ -1,4 +1,4 @@
-"""The settings that a merchant's new invoices obey."""
+"""A merchant's settings for new invoices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InvoiceSettingsBook:
     """Safe to share between threads."""
 
     def __init__(self, store: Store, default_expiry: int) -> None:
-        """`default_expiry` in seconds: what counts where the merchant has settled nothing."""
+        """`default_expiry` in seconds: it counts where the merchant has set none."""
         self._store, self._default_expiry = store, default_expiry
         self._kept: dict[tuple[TenantId, NetworkId], tuple[float, InvoiceSettings, bool]] = {}
         self._changes = 0
@@ -50,8 +50,9 @@ class InvoiceSettingsBook:
         return changed
 
     def for_new(self, tenant: TenantId, network: NetworkId) -> tuple[InvoiceSettings, bool]:
-        """What a new invoice on `network` obeys, and whether crediting is halted there: one read, kept for 30 seconds. What this
-        process itself changes counts at once. Raises Unavailable."""
+        """The settings of a new invoice on `network`, and whether crediting is halted there: one read, kept for 30 seconds. A
+        change by this process counts at once. Raises Unavailable.
+        """
         known, now = self._kept.get((tenant, network)), time.monotonic()
         if known is None or now - known[0] > KEPT_SECONDS:
             changes = self._changes

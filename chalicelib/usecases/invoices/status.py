@@ -1,4 +1,4 @@
-"""What a payment does to the invoice that it is for, what is told of it, and the changes that store both."""
+"""An invoice's status after a payment, its events, and the changes that store both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOLD = ("invoice.partial", "invoice.confirming", "invoice.completed", "invoice.
 
 
 def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
-    """What stores an invoice and moves the sums that it is part of; nothing where it stays as it is. Two items at most."""
+    """The changes that store an invoice and its sums; none where it stays as it is. Two items at most."""
     if after is None or after is before:
         return []
     moved = deltas(before, after)
@@ -25,8 +25,9 @@ def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
 
 
 def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: int | None) -> Invoice:
-    """Tell what changed between the two; the invoice with its count of events raised. `tip` is how high its chain is, from which
-    confirmations of its payments are counted."""
+    """Tell the change between the two; the invoice with its count of events raised. `tip` is how high its chain is, from which
+    confirmations of its payments are counted.
+    """
     if after.status == before.status:
         return after
     back = after.status in _ORDER and before.status in _ORDER and _ORDER.index(after.status) < _ORDER.index(before.status)
@@ -44,8 +45,9 @@ def tell(news: News, invoice: Invoice, name: str, views: Views, tip: int | None,
 
 
 def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, views: Views, tip: int | None) -> Invoice:
-    """The invoice with a status by hand. Told where there is an event of that name; never as reverted, since no payment was taken
-    back."""
+    """The invoice with a status set by hand. Told where there is an event of that name; never as reverted, since no payment was
+    reversed.
+    """
     after = replace(next_version(before), manual_status=status, manual_by=by, manual_at=now_ms).settled()
     if after.status == before.status or f"invoice.{status}" not in _TOLD:
         return after

@@ -1,4 +1,4 @@
-"""What a merchant's invoices come to: one query of the sums that every change of an invoice moves."""
+"""The sums of a merchant's invoices: one query, since every change of an invoice moves them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CurrencyTotals:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """`all` over every invoice; its units mean nothing, as they are of many coins: its counts and US dollars do."""
+    """`all` covers every invoice: its counts and US dollars count, its units mean nothing, since they are of many coins."""
 
     all: Figures
     currencies: tuple[CurrencyTotals, ...]
@@ -58,6 +58,6 @@ def _of_one(slug: str, parts: list[tuple[int, Figures]]) -> CurrencyTotals:
 
 
 def dollars(cents: int) -> str:
-    """With two decimals, always: "12.50"."""
+    """Cents as dollars with two decimals, always: "12.50"."""
     sign, whole = ("-", -cents) if cents < 0 else ("", cents)
     return f"{sign}{whole // 100}.{whole % 100:02d}"
