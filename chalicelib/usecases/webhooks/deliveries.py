@@ -1,7 +1,7 @@
-"""One attempt of a webhook delivery, and what becomes of the delivery by it. Touches webhooks, events and work only.
+"""One attempt of a webhook delivery, and its outcome. Touches webhooks, events and work only.
 
-At least once: an attempt is recorded after it was made, so a crash in between repeats it. Who may make one is decided by the
-endpoint's turn (`usecases/webhooks/leases.py`).
+At least once: an attempt is recorded after it was made, so a crash in between repeats it. The endpoint's lease decides which
+worker may make one (`usecases/webhooks/leases.py`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ Outcome = Literal["delivered", "retry", "dead", "cancelled", "overtaken"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of sending: `status` None and `error` set where no answer came. `duration` in milliseconds. `retry_after` is the
-    header of that name as it came."""
+    """The receiver's answer: `status` None and `error` set where no answer came. `duration` in milliseconds. `retry_after` is the
+    header of that name as it came.
+    """
 
     status: int | None
     body: bytes
@@ -56,7 +57,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An attempt that was made, the delivery after it, and until when its receiver wants to be left alone (ms since 1970; 0)."""
+    """An attempt that was made, the delivery after it, and the end of the receiver's rest (ms since 1970; 0)."""
 
     outcome: Outcome
     attempt: Attempt
@@ -66,7 +67,7 @@ class Sent:
 
 class Sender(Protocol):
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """POST `body`, in at most `ATTEMPT_SECONDS`. What goes wrong on the way is in the answer, never raised."""
+        """POST `body`, in at most `ATTEMPT_SECONDS`. A failure on the way is in the answer, never raised."""
         ...
 
 
@@ -119,7 +120,7 @@ class Deliveries:
         return Sent(sent.outcome, attempt, sent.delivery, now + rests * 1000 if rests else 0)
 
     def interrupted(self, delivery: Delivery, began: int) -> Sent:
-        """Record an attempt that began (ms since 1970) and never reported: its worker died, and nobody knows what the receiver got.
+        """Record an attempt that began (ms since 1970) and never reported: its worker died, and the receiver may have got it.
 
         Counting it keeps a delivery that kills its worker from coming back for ever. Raises Unavailable, Conflict.
         """
@@ -127,19 +128,20 @@ class Deliveries:
         return self._settle(delivery, None, attempt, self._clock.now_ms(), 0)
 
     def cancel(self, delivery: Delivery, reason: str, endpoint: WebhookEndpoint | None) -> None:
-        """Nobody is there to be told any more, with `endpoint` as it was read. Raises Unavailable."""
+        """Cancel a delivery whose endpoint can not be told any more; `endpoint` as it was read. Raises Unavailable."""
         place = {"tenant": delivery.tenant, "id": delivery.endpoint_id}
         rests_on: Change = Absent(WebhookEndpoint, place) if endpoint is None else Still(endpoint)
         cancelled = delivery.cancelled(reason, self._clock.now_ms())
         self._try([Save(cancelled), Close(delivery_work(delivery)), rests_on])
 
     def put_aside(self, delivery: Delivery, endpoint: WebhookEndpoint) -> None:
-        """Keep what is due for `endpoint`, which is paused, until it goes on. Raises Unavailable."""
+        """Park a due delivery of `endpoint`, which is paused, until it goes on. Raises Unavailable."""
         aside = delivery.put_aside()
         self._try([Save(aside), Close(delivery_work(delivery)), Open(delivery_work(aside)), Still(endpoint)])
 
     def forget(self, work: Work, tenant: TenantId, seen: Delivery | None) -> None:
-        """Close work that no pending delivery stands behind: `seen` is what was read, None where there is none. Raises Unavailable.
+        """Close work that no pending delivery stands behind: `seen` is the delivery as read, None where there is none. Raises
+        Unavailable.
 
         A query and a batch of reads may each see a part of one transaction (read-committed isolation); what is seen has to hold in
         the transaction that closes the work.

@@ -1,4 +1,4 @@
-"""Once a minute: endpoints where something is due that no message brings. Touches webhooks, work and queues only.
+"""The due sweep, once a minute: endpoints with due deliveries that no message brings. Touches webhooks, work and queues only.
 
 Messages of SQS wait fifteen minutes at most. What waits longer is found here in the minute before it is due, by the index of work
 in the order of time, and gets a message with exactly the delay that is left. That obligation is stored anyway, with the change
@@ -59,7 +59,7 @@ class DeliverySweep:
         self._store, self._queues, self._clock = store, queues, clock
 
     def run(self) -> int:
-        """Ask for what is due; how many messages were sent. Raises Unavailable; what it did not come to, the next one does."""
+        """Ask for due deliveries; the number of messages sent. Raises Unavailable; the next run does the rest."""
         return self._coming() + self._behind() + self._unheld()
 
     def _coming(self) -> int:

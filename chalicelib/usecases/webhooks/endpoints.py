@@ -1,5 +1,4 @@
-"""Webhook endpoints: registering, reading, changing, removing. Deliveries that merchants ask for:
-`usecases/webhooks/redelivery.py`.
+"""Webhook endpoints: registering, reading, changing, removing. Redelivery is in `usecases/webhooks/redelivery.py`.
 
 Touches webhooks, events and work only. A secret leaves in the answers of `register` and `rotate_secret` alone; what is stored is
 sealed, and nothing here can open it.
@@ -49,7 +48,7 @@ def endpoints_of(store: Store, tenant: TenantId) -> list[WebhookEndpoint]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An endpoint with its newest secret in the clear: for the answer that shows it, this once. `turn` as far as it had any."""
+    """An endpoint with its newest secret in the clear, for the one answer that shows it. `turn` is its lease, if it had any."""
 
     endpoint: WebhookEndpoint
     secret: str = field(repr=False)
@@ -65,7 +64,7 @@ def endpoint_of(store: Store, tenant: TenantId, id: str) -> WebhookEndpoint:
 
 
 def endpoint_and_turn(store: Store, tenant: TenantId, id: str) -> tuple[WebhookEndpoint, Turn | None]:
-    """An endpoint and how it has been doing, in one read. Raises NotFound, Unavailable."""
+    """An endpoint and its lease with its recent record, in one read. Raises NotFound, Unavailable."""
     turn_key = {"tenant": tenant, "endpoint_id": id}
     endpoint, turn = store.get_many([(WebhookEndpoint, {"tenant": tenant, "id": id}), (Turn, turn_key)])
     if endpoint is None:
@@ -74,7 +73,7 @@ def endpoint_and_turn(store: Store, tenant: TenantId, id: str) -> tuple[WebhookE
 
 
 def wake(queues: Queues, endpoint: WebhookEndpoint, *, held: bool = False) -> None:
-    """Ask for what is due at `endpoint` to be sent. Never raises: the sweep brings it anyway. `held`: what was put aside, too."""
+    """Ask for due deliveries of `endpoint`. Never raises: the sweep brings them anyway. `held`: parked deliveries, too."""
     try:
         queues.wake(endpoint.tenant, endpoint.id, failing=endpoint.failing_since is not None, held=held)
     except Unavailable:
@@ -127,11 +126,11 @@ class Webhooks:
         return endpoint_of(self._store, tenant, id)
 
     def with_turn(self, tenant: TenantId, id: str) -> tuple[WebhookEndpoint, Turn | None]:
-        """An endpoint and how it has been doing. Raises NotFound."""
+        """An endpoint and its lease. Raises NotFound."""
         return endpoint_and_turn(self._store, tenant, id)
 
     def turns(self, endpoints: Sequence[WebhookEndpoint]) -> Sequence[Turn | None]:
-        """How those endpoints have been doing, in their order; None of what was sent nothing yet."""
+        """The leases of those endpoints, in their order; None for an endpoint that was sent nothing yet."""
         wanted = [(Turn, {"tenant": one.tenant, "endpoint_id": one.id}) for one in endpoints]
         return self._store.get_many(wanted) if wanted else []
 
@@ -143,7 +142,8 @@ class Webhooks:
         events: object | None = None,
         status: EndpointStatus | None = None,
     ) -> WebhookEndpoint:
-        """Change what is given. Enabling forgets why it was disabled; what was kept while it was paused is sent when it goes on.
+        """Change the given fields. Enabling forgets why it was disabled; deliveries parked while it was paused are sent when it
+        goes on.
 
         Raises InvalidParameter, NotFound; Unavailable where a secret from before they were sealed is to be.
         """
@@ -185,7 +185,7 @@ class Webhooks:
     def rotate_secret(
         self, tenant: TenantId, id: str, overlap: int, secret: object | None = None, *, also: Also = nothing_more
     ) -> Shown:
-        """Give the endpoint a new secret; the one of before signs as well for `overlap` seconds. A still older one no more.
+        """Give the endpoint a new secret; the previous one signs as well for `overlap` seconds; older ones no more.
 
         Raises InvalidParameter, NotFound, Unavailable: then the secret is what it was.
         """
@@ -230,7 +230,7 @@ class Webhooks:
         return event
 
     def problems(self, given: Mapping[str, object]) -> Problems:
-        """What is wrong with the `url`, `events` and `secret` among `given`. A secret of None is one that is made here."""
+        """The problems of the `url`, `events` and `secret` in `given`. A secret of None is generated here."""
         found: Problems = []
         if "url" in given:
             found += self._url_problems(given["url"])

@@ -1,9 +1,10 @@
-"""Taking an endpoint's turn: what is due there is sent in waves, one worker at a time. Touches webhooks, events and work only.
+"""The lease of an endpoint: its due deliveries are sent in batches, by one worker at a time. Touches webhooks, events and work
+only.
 
-A message names an endpoint. Whoever gets it looks at what is due in the store, takes the turn with the wave that it is about to
+A message names an endpoint. The worker reads the due deliveries from the store, takes the lease with the batch that it is about to
 send, and goes on until nothing is due or its time is up; then the endpoint goes to the end of the queue, as long as its chain of
-messages may grow (`message_chains`), else the schedule goes on with it. A message that finds the turn taken leaves a mark, so that
-the holder looks once more before it gives the turn back: no message is lost between the two.
+messages may grow (`message_chains`), else the schedule goes on with it. A message that finds the lease taken sets the wake-up
+flag, so that the holder looks once more before it gives the lease back: no message is lost between the two.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class _Look:
 
 
 class Turns:
-    """`together` runs the attempts of a wave."""
+    """Takes leases. `together` runs the attempts of a batch."""
 
     def __init__(
         self,
@@ -93,11 +94,11 @@ class Turns:
         self._deliveries, self._opener, self._together = deliveries, opener, together
 
     def take(self, tenant: TenantId, endpoint_id: str, *, held: bool = False) -> Outcome:
-        """Send what is due at an endpoint. Safe twice, at once, early or late; `held`: what was put aside as well.
+        """Send the due deliveries of an endpoint. Safe twice, at once, early or late; `held`: parked deliveries as well.
 
-        `idle`: nothing was due. `taken`: somebody is at it, and will look again. `resting`: the receiver asked to be left alone;
-        `more`: time is up; of both a message is on its way. `lost`: it took so long that another took the turn.
-        Raises Unavailable and Conflict: what was being sent then is found when the lease ends.
+        `idle`: nothing was due. `taken`: another worker has the lease, and will look again. `resting`: the receiver asked for a
+        rest; `more`: time is up; in both cases a message is on its way. `lost`: it took so long that another worker took the
+        lease. Raises Unavailable and Conflict: what was being sent then is found when the lease ends.
         """
         started = self._clock.now_ms()
         me = new_id("turn", started)

@@ -25,7 +25,7 @@ class Notices:
         self._clock_of = clock_of
 
     def turned_off(self, endpoint: WebhookEndpoint, reason: str, now: int) -> Sequence[Change]:
-        """Disable `endpoint`, and say so. `now` in milliseconds since 1970, the machines' time. Raises Unavailable."""
+        """Disable `endpoint`, and tell its owner. `now` in milliseconds since 1970, the machines' time. Raises Unavailable."""
         after = replace(endpoint.disabled(reason, now), told=endpoint.told + 1)
         if not endpoint.paused:
             return [Save(after), *self._told("webhook.disabled", endpoint, after, now)]
@@ -51,5 +51,5 @@ class Notices:
 
 
 def well_again(endpoint: WebhookEndpoint) -> Sequence[Change]:
-    """Take that mark away: the next success of anything says the same, so nobody is told."""
+    """Take the failing flag away. Nobody is told: the next successful delivery says the same."""
     return [Save(replace(next_version(endpoint), failing_since=None))]

@@ -1,4 +1,4 @@
-"""Deliveries that merchants read and ask for: a test event, one delivery once more, and all of a time.
+"""Redelivery on request: a test event, one delivery once more, and all events of a period.
 
 The last is a job: this makes its record and its obligation, `usecases/webhooks/redelivery_run.py` carries it out. Touches webhooks,
 events and work only.
@@ -42,9 +42,9 @@ _MOST_FOLLOWED = 50
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be sent again: events from `from_at` up to but without `to_at`, in milliseconds since 1970; None: until now.
+    """The events to send again: from `from_at` up to but without `to_at`, in milliseconds since 1970; None: until now.
 
-    What is kept no more is left out of it. `events` are names; None: what the endpoint subscribes to.
+    Events that are no longer kept are left out. `events` are names; None: what the endpoint subscribes to.
     """
 
     from_at: int
@@ -54,7 +54,7 @@ class Wanted:
 
 
 class Redelivery:
-    """`realm_clock` is the time that events bear."""
+    """Sends events again for a merchant. `realm_clock` is the time that events bear."""
 
     def __init__(self, store: Store, queues: Queues, clock: Clock, realm_clock: Clock) -> None:
         self._store, self._queues = store, queues
@@ -85,7 +85,7 @@ class Redelivery:
         return delivery
 
     def shown(self, tenant: TenantId, id: str) -> Delivery:
-        """A delivery as merchants see it: while it waits, not before its endpoint's rest is over. Raises NotFound."""
+        """A delivery as merchants see it: while it waits, its time is not before the end of its endpoint's rest. Raises NotFound."""
         found = self.delivery(tenant, id)
         if found.status != "pending" or found.held:
             return found
@@ -118,7 +118,7 @@ class Redelivery:
 
     def redeliver(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
         """Send a delivery's event to its endpoint once more, with all retries: a new delivery, or the same one at once where it
-        still waits for its turn. Raises NotFound (the endpoint or the event is gone, too), BusinessRule.
+        still waits. Raises NotFound (the endpoint or the event is gone, too), BusinessRule.
         """
 
         def decide() -> tuple[Delivery, WebhookEndpoint]:
@@ -153,10 +153,10 @@ class Redelivery:
         return delivery
 
     def order(self, tenant: TenantId, endpoint_id: str, wanted: Wanted, *, also: Also = nothing_more) -> RedeliveryJob:
-        """Begin to send an endpoint the events of a time. `also` gives what commits together with the job.
+        """Begin to send an endpoint the events of a period again. `also` gives the changes that commit together with the job.
 
-        Raises NotFound, and BusinessRule: the time is none that events are kept of, the endpoint is disabled, a job is running for
-        it, or it had as many as it may have in a day.
+        Raises NotFound, and BusinessRule: no events are kept of the period, the endpoint is disabled, a job is running for it, or
+        it had as many as it may have in a day.
         """
 
         def decide() -> RedeliveryJob:
@@ -191,7 +191,7 @@ class Redelivery:
         return found
 
     def cancel(self, tenant: TenantId, id: str) -> RedeliveryJob:
-        """Make nothing more; what was made is sent. A job that has ended stays as it is. Raises NotFound."""
+        """Make no more deliveries; those made are sent. A job that has ended stays as it is. Raises NotFound."""
 
         def decide() -> RedeliveryJob:
             job = self.job(tenant, id)

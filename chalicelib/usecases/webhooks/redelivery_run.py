@@ -41,8 +41,8 @@ class RedeliveryRun:
         self._store, self._queues, self._clock = store, queues, clock
 
     def carry(self, tenant: TenantId, id: str) -> Outcome:
-        """Go on with a job. Safe twice, at once, and late. `more`: time is up, and a message is on its way; `overtaken`: somebody
-        else is at it. Raises Unavailable and Conflict: the message comes back, and the sweep finds the job anyway.
+        """Go on with a job. Safe twice, at once, and late. `more`: time is up, and a message is on its way; `overtaken`: another
+        worker has it. Raises Unavailable and Conflict: the message comes back, and the sweep finds the job anyway.
         """
         started = self._clock.now_ms()
         job = self._store.get(RedeliveryJob, tenant=tenant, id=id)
@@ -56,7 +56,7 @@ class RedeliveryRun:
         return "ended"
 
     def sweep(self) -> int:
-        """Ask for jobs that nobody is at any more; how many there were. Raises Unavailable."""
+        """Ask for jobs that no worker is on; the number of such jobs. Raises Unavailable."""
         asked = 0
         for lane in range(LANES):
             for works in pages_of(self._store, "redelivery", str(lane)):

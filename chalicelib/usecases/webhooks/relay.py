@@ -1,4 +1,4 @@
-"""Emptying the outbox: events become records and webhook deliveries, commands go to their queues, hints become open work.
+"""The relay empties the outbox: events become records and webhook deliveries, commands go to their queues, hints become open work.
 
 Every step may be done twice and leaves the same behind, and the row goes last: a crash anywhere means that the row is told
 again, and telling again makes nothing new (`made_once`, also for what is redelivered). Touches work, events and webhooks only.
@@ -38,7 +38,7 @@ Made = EventRecord | Delivery
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep came to: rows told, and rows that could not be told and stay open (to be alarmed about)."""
+    """The outcome of a sweep: rows told, and rows that could not be told and stay open (to be alarmed about)."""
 
     told: int
     failed: int
@@ -53,7 +53,7 @@ class Relay:
     def tell(self, outbox_id: str) -> bool:
         """Tell an outbox row and remove it; False when it is gone already. Safe twice, at once, and out of order.
 
-        Raises Unavailable, Conflict, and whatever is wrong with the row itself; then the row stays.
+        Raises Unavailable, Conflict, and any error of the row itself; then the row stays.
         """
         row = self._store.get(OutboxRow, id=outbox_id)
         if row is None:
@@ -83,7 +83,7 @@ class Relay:
     def sweep(self) -> Swept:
         """Tell the rows whose message was lost. A row that can not be told is reported and does not hold up the others.
 
-        Raises Unavailable when the store does not answer; what it did not come to, the next one does.
+        Raises Unavailable when the store does not answer; the next sweep does the rest.
         """
         start = self._clock.now_ms()
         told = failed = 0
@@ -123,7 +123,7 @@ class Relay:
 def made_once(
     store: Store, wanted: Sequence[Made], beside: Mapping[int, Sequence[Change]] | None = None, only_if: Change | None = None
 ) -> list[Made]:
-    """Store those of `wanted` that are not there yet, each delivery with its obligation; what is stored now, in their order.
+    """Store the deliveries of `wanted` that do not exist yet, each with its obligation; returns those stored now, in their order.
 
     `beside`: further changes, by place, in the transaction that stores the one at that place; `only_if`: a condition in each of
     them. Raises Unavailable, and Conflict where it is these that do not fit what is stored: part of `wanted` may be made then.

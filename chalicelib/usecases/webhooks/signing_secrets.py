@@ -1,4 +1,4 @@
-"""Which secrets sign for an endpoint now, in the clear: for the function that delivers, and for it alone."""
+"""The secrets that sign for an endpoint now, in the clear: for the function that delivers, and for it alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What merchants see of webhook endpoints, deliveries and events."""
+"""Merchants' views of webhook endpoints, deliveries and events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from chalicelib.usecases.base.views import without_none
 
 
 def endpoint_view(endpoint: WebhookEndpoint, now: int, turn: Turn | None = None) -> dict[str, Any]:
-    """What merchants see of an endpoint: never its secret. `now` (milliseconds since 1970) tells whether a rotation still
-    overlaps, and whether the endpoint rests, as far as its `turn` is known."""
+    """A merchant's view of an endpoint: never its secret. `now` (milliseconds since 1970) tells whether a rotation still overlaps,
+    and whether the endpoint rests, as far as its lease (`turn`) is known.
+    """
     until, rest = endpoint.previous_until, rests_until(endpoint, turn)
     return without_none(
         {
@@ -36,24 +37,23 @@ def endpoint_view(endpoint: WebhookEndpoint, now: int, turn: Turn | None = None)
 
 
 def noticed_view(endpoint: WebhookEndpoint, now: int) -> dict[str, Any]:
-    """The same for those who are told of the endpoint, other receivers and whoever reads events: without the query of its URL,
-    which often holds a token."""
+    """The view of an endpoint for readers of events and other receivers: without the query of its URL, which often holds a token."""
     return {**endpoint_view(endpoint, now), "url": endpoint.url.partition("?")[0]}
 
 
 def rests_until(endpoint: WebhookEndpoint, turn: Turn | None) -> int:
-    """Until when the receiver asked to be left alone, in milliseconds since 1970; 0 where it did not."""
+    """The end of the receiver's rest, in milliseconds since 1970; 0 where it asked for none."""
     return 0 if turn is None or endpoint.status != "active" else turn.forgiven(endpoint.fresh_at).rests_until
 
 
 def as_it_goes(delivery: Delivery, endpoint: WebhookEndpoint | None, turn: Turn | None) -> Delivery:
-    """`delivery` as it is shown to who knows its endpoint: tried at the end of a rest, where it is due before."""
+    """`delivery` as a reader of its endpoint sees it: a time before the end of the rest becomes that end."""
     rest = 0 if endpoint is None else rests_until(endpoint, turn)
     return replace(delivery, due_at=max(delivery.due_at, rest))
 
 
 def delivery_view(delivery: Delivery) -> dict[str, Any]:
-    """What merchants see of a delivery, with its attempts, oldest first."""
+    """A merchant's view of a delivery, with its attempts, oldest first."""
     return without_none(
         {
             "id": delivery.id,
@@ -76,7 +76,7 @@ def delivery_view(delivery: Delivery) -> dict[str, Any]:
 
 
 def redelivery_view(job: RedeliveryJob) -> dict[str, Any]:
-    """What merchants see of a job that sends events again."""
+    """A merchant's view of a redelivery job."""
     return without_none(
         {
             "id": job.id,
