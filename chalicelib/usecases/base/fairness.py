@@ -24,8 +24,7 @@ AT_LEAST = 100
 
 def in_turn(items: Sequence[T], address: Callable[[T], Hashable]) -> list[T]:
     """Round robin: the first item of every address, then the second of every address, and so on. Items of one address keep their
-    order.
-    """
+    order."""
     seen: Counter[Hashable] = Counter()
     places = []
     for item in items:

@@ -125,9 +125,8 @@ class Switches:
         return until_settled(decide)
 
     def begin_restore(self, realm: Realm) -> int:
-        """Begin a point-in-time restore: everything stands still from the answer on. Returns its beginning, in milliseconds since
-        1970; a second call changes nothing. Raises Conflict, Unavailable.
-        """
+        """Begin a point-in-time restore: everything stands still from the answer on. Returns its beginning, in milliseconds
+        since 1970; a second call changes nothing. Raises Conflict, Unavailable."""
 
         def decide() -> int:
             before = self.state(realm)
@@ -147,8 +146,7 @@ class Switches:
 
     def end_restore(self, realm: Realm) -> None:
         """End a point-in-time restore, once everything since is recorded. Payments stay stopped until they are let go on. Raises
-        Conflict, Unavailable.
-        """
+        Conflict, Unavailable."""
 
         def decide() -> None:
             before = self.state(realm)

@@ -13,8 +13,7 @@ PAGE = 200
 
 def pages_of(store: Store, kind: WorkKind, lane: str, *, upto: str | None = None) -> Iterator[list[Work]]:
     """Open obligations of a lane in order, page by page. Work that is closed meanwhile does not disturb the order. Raises
-    Unavailable.
-    """
+    Unavailable."""
     after: Work | None = None
     while True:
         page = store.open_work(kind, lane, upto=upto, after=after, limit=PAGE)

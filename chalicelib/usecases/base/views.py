@@ -97,8 +97,7 @@ class Views:
 
     def invoice(self, invoice: Invoice, tip: int | None = None) -> dict[str, Any]:
         """`tip` is the chain's height, from which confirmations are counted; without it, confirmations are shown as far as they
-        are certain.
-        """
+        are certain."""
         coin = self._coin(invoice.asset)
         amount = _formatter(coin)
         return without_none(

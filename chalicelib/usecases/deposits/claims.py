@@ -47,9 +47,8 @@ class Claims:
         return self._settled(block, transfers, own, claimed)
 
     def positions(self, block: Block, transfers: Sequence[Transfer]) -> list[str]:
-        """The position that names each of `transfers`, which are proven to have happened in `block`, in every block: its position
-        in the block where its transaction was first seen. Stores claims as `ids` does. Raises Unavailable, Conflict.
-        """
+        """The position that names each of `transfers`, which are proven to have happened in `block`, in every block: its
+        position in the block where its transaction was first seen. Stores claims as `ids` does. Raises Unavailable, Conflict."""
         order = self._log_order()
         numbers = {t: number for t in transfers if t.contract is not None and (number := log_number(t.position)) is not None}
         if order is None or not numbers:

@@ -194,8 +194,7 @@ class Deposits:
 
     def vanish(self, network: Network, key: str, tip: int | None) -> None:
         """Remove the deposit of a mempool transaction that is neither waiting nor in a block any more. Raises Conflict,
-        Unavailable.
-        """
+        Unavailable."""
 
         def decide() -> None:
             before = self._store.get(Deposit, id=key)

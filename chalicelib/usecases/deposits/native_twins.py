@@ -49,9 +49,8 @@ def twins_in(transfers: Sequence[Transfer], contracts: Mapping[str, Coin], nativ
 
 
 def held_of(store: Store, network: Network, twins: Sequence[Twins], ids: Mapping[Transfer, str]) -> frozenset[Transfer]:
-    """Which of `twins` are to be held: one of each pair. `ids` has the deposit ids of proven transfers. One batch read where there
-    are twins. Raises Unavailable.
-    """
+    """Which of `twins` are to be held: one of each pair. `ids` has the deposit ids of proven transfers. One batch read where
+    there are twins. Raises Unavailable."""
     if not twins:
         return frozenset()
 

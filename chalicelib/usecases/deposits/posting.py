@@ -41,8 +41,7 @@ class DepositBook:
         balance: Balance | None = None,
     ) -> list[Change]:
         """The merchant's balance after `entry`, or with `pending` more; tells the newly available amount. `balance` is the one
-        read before, where a decision rests on it.
-        """
+        read before, where a decision rests on it."""
         if deposit.below_minimum or deposit.set_aside:
             return []
         before = balance or self.balance(tenant, deposit)
@@ -101,9 +100,8 @@ class DepositBook:
         return self._store.get(WalletBalance, network=id_, address=address, asset=asset) or WalletBalance(id_, address, asset)
 
     def unchanged(self, wallet: WalletBalance | None, more: int) -> tuple[int, int] | None:
-        """The condition of a commit that adds `more` units to an address (`Beside.only_if`): of two at once one reads again; None
-        while the sum is far from its bound, where two may well be added at once.
-        """
+        """The condition of a commit that adds `more` units to an address (`Beside.only_if`): of two at once one reads again;
+        None while the sum is far from its bound, where two may well be added at once."""
         if wallet is None or wallet.units + wallet.pending + more < NEAR:
             return None
         return wallet.units, wallet.pending

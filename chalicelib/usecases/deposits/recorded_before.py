@@ -26,9 +26,8 @@ class Claim:
 
 
 def not_booked_yet(store: Store, network: Network, block: Block, transfer: Transfer) -> list[Change] | None:
-    """The condition of a commit that records `transfer`: no booking from a balance came in between. None where a standing booking
-    covers the transfer. One or two reads, for native coins on live EVM networks; nothing elsewhere.
-    """
+    """The condition of a commit that records `transfer`: no booking from a balance came in between. None where a standing
+    booking covers the transfer. One or two reads, for native coins on live EVM networks; nothing elsewhere."""
     if network.family != "evm" or network.simulated or transfer.contract is not None:
         return []
     key = {"network": network.id, "address": transfer.recipient}

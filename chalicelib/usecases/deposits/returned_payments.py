@@ -20,8 +20,7 @@ from chalicelib.usecases.ports.store import Store
 
 def owner_of(store: Store, network: Network, watched: Watched, deposit: str) -> Watched | None:
     """The owner (`watched`) of the payment with the id `deposit`; None where it has none. Read only where a payment to this
-    address was ever returned on this network. Raises Unavailable.
-    """
+    address was ever returned on this network. Raises Unavailable."""
     if network.slug in watched.returned:
         stray = store.get(StrayPayment, id=deposit)
         if stray is not None and stray.status == "return" and stray.owner is not None:

@@ -51,8 +51,7 @@ class InvoiceSettingsBook:
 
     def for_new(self, tenant: TenantId, network: NetworkId) -> tuple[InvoiceSettings, bool]:
         """The settings of a new invoice on `network`, and whether crediting is halted there: one read, kept for 30 seconds. A
-        change by this process counts at once. Raises Unavailable.
-        """
+        change by this process counts at once. Raises Unavailable."""
         known, now = self._kept.get((tenant, network)), time.monotonic()
         if known is None or now - known[0] > KEPT_SECONDS:
             changes = self._changes

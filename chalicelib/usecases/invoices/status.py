@@ -26,8 +26,7 @@ def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
 
 def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: int | None) -> Invoice:
     """Tell the change between the two; the invoice with its count of events raised. `tip` is how high its chain is, from which
-    confirmations of its payments are counted.
-    """
+    confirmations of its payments are counted."""
     if after.status == before.status:
         return after
     back = after.status in _ORDER and before.status in _ORDER and _ORDER.index(after.status) < _ORDER.index(before.status)
@@ -46,8 +45,7 @@ def tell(news: News, invoice: Invoice, name: str, views: Views, tip: int | None,
 
 def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, views: Views, tip: int | None) -> Invoice:
     """The invoice with a status set by hand. Told where there is an event of that name; never as reverted, since no payment was
-    reversed.
-    """
+    reversed."""
     after = replace(next_version(before), manual_status=status, manual_by=by, manual_at=now_ms).settled()
     if after.status == before.status or f"invoice.{status}" not in _TOLD:
         return after

@@ -93,9 +93,8 @@ class Glimpses:
         return cursor
 
     def read(self, recording: Callable[[], bool], ending: Callable[[], bool]) -> None:
-        """Record new mempool transactions within the time of `recording`, and end those that are gone within the time of `ending`:
-        a flood of the one leaves time for the other. Raises Failures.
-        """
+        """Record new mempool transactions within the time of `recording`, and end those that are gone within the time of
+        `ending`: a flood of the one leaves time for the other. Raises Failures."""
         if self._seen is None:
             return
         (waiting, cursor), self._seen = self._seen, None

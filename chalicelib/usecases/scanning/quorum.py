@@ -25,8 +25,7 @@ log = logging.getLogger(__name__)
 
 def worth_more(limit: int | None, coin: Coin | None, units: int, rates: Rates, now_ms: int) -> bool:
     """Whether `units` are worth more than `limit` US dollars; never without a limit. An amount without a rate is worth more than
-    any limit.
-    """
+    any limit."""
     if limit is None:
         return False
     rate = None if coin is None else rates.fresh(coin.slug, now_ms)

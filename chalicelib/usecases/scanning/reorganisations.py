@@ -32,8 +32,7 @@ BATCH_BLOCKS = 50
 
 def batch_blocks(network: Network) -> int:
     """The number of blocks asked for at once: those of bitcoin and litecoin have thousands of outputs, and a function half a
-    gigabyte.
-    """
+    gigabyte."""
     return min(BATCH_BLOCKS, 5) if network.family == "utxo" and not network.simulated else BATCH_BLOCKS
 
 

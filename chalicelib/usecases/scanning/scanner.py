@@ -201,8 +201,7 @@ class Scanner:
 
     def confirm(self, cursor: Cursor, more: Callable[[], bool]) -> None:
         """Credit the pending deposits that are deep enough below `cursor`, and still in the chain: a fair share of each owner
-        first, then the rest. A deposit that can not be credited does not hold up the others. Raises Unavailable, Failures.
-        """
+        first, then the rest. A deposit that can not be credited does not hold up the others. Raises Unavailable, Failures."""
         # Blocks that were read count, not what a node says that its height is.
         final = min(cursor.number, cursor.tip) - self._network.confirmations + 1
         if final < 0:

@@ -44,9 +44,8 @@ Outcome = Literal["delivered", "retry", "dead", "cancelled", "overtaken"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The receiver's answer: `status` None and `error` set where no answer came. `duration` in milliseconds. `retry_after` is the
-    header of that name as it came.
-    """
+    """The receiver's answer: `status` None and `error` set where no answer came. `duration` in milliseconds. `retry_after` is
+    the header of that name as it came."""
 
     status: int | None
     body: bytes

@@ -85,7 +85,8 @@ class Redelivery:
         return delivery
 
     def shown(self, tenant: TenantId, id: str) -> Delivery:
-        """A delivery as merchants see it: while it waits, its time is not before the end of its endpoint's rest. Raises NotFound."""
+        """A delivery as merchants see it: while it waits, its time is not before the end of its endpoint's rest. Raises
+        NotFound."""
         found = self.delivery(tenant, id)
         if found.status != "pending" or found.held:
             return found
@@ -118,8 +119,7 @@ class Redelivery:
 
     def redeliver(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
         """Send a delivery's event to its endpoint once more, with all retries: a new delivery, or the same one at once where it
-        still waits. Raises NotFound (the endpoint or the event is gone, too), BusinessRule.
-        """
+        still waits. Raises NotFound (the endpoint or the event is gone, too), BusinessRule."""
 
         def decide() -> tuple[Delivery, WebhookEndpoint]:
             before = self.delivery(tenant, id)

@@ -42,8 +42,7 @@ class RedeliveryRun:
 
     def carry(self, tenant: TenantId, id: str) -> Outcome:
         """Go on with a job. Safe twice, at once, and late. `more`: time is up, and a message is on its way; `overtaken`: another
-        worker has it. Raises Unavailable and Conflict: the message comes back, and the sweep finds the job anyway.
-        """
+        worker has it. Raises Unavailable and Conflict: the message comes back, and the sweep finds the job anyway."""
         started = self._clock.now_ms()
         job = self._store.get(RedeliveryJob, tenant=tenant, id=id)
         while job is not None and job.status == "running":

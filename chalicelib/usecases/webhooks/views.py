@@ -15,9 +15,8 @@ from chalicelib.usecases.base.views import without_none
 
 
 def endpoint_view(endpoint: WebhookEndpoint, now: int, turn: Turn | None = None) -> dict[str, Any]:
-    """A merchant's view of an endpoint: never its secret. `now` (milliseconds since 1970) tells whether a rotation still overlaps,
-    and whether the endpoint rests, as far as its lease (`turn`) is known.
-    """
+    """A merchant's view of an endpoint: never its secret. `now` (milliseconds since 1970) tells whether a rotation still
+    overlaps, and whether the endpoint rests, as far as its lease (`turn`) is known."""
     until, rest = endpoint.previous_until, rests_until(endpoint, turn)
     return without_none(
         {
@@ -37,7 +36,8 @@ def endpoint_view(endpoint: WebhookEndpoint, now: int, turn: Turn | None = None)
 
 
 def noticed_view(endpoint: WebhookEndpoint, now: int) -> dict[str, Any]:
-    """The view of an endpoint for readers of events and other receivers: without the query of its URL, which often holds a token."""
+    """The view of an endpoint for readers of events and other receivers: without the query of its URL, which often holds a
+    token."""
     return {**endpoint_view(endpoint, now), "url": endpoint.url.partition("?")[0]}
 
 

@@ -37,7 +37,8 @@ class Expansion:
             self._make(batch, members, last=number == len(steps))
 
     def sweep(self, network: NetworkId) -> int:
-        """Store the withdrawals that batches still lack, oldest batch first; the number of batches. Raises Unavailable, Failures."""
+        """Store the withdrawals that batches still lack, oldest batch first; the number of batches. Raises Unavailable,
+        Failures."""
         done = 0
         with Each(f"{network}: batches") as each:
             for works in pages_of(self._store, "batch", network, upto=time_order(self._clock.now_ms() - SWEEP_AGE_MS)):

@@ -71,7 +71,8 @@ class FeeBudgets:
 
 
 def corrected(store: Store, rates_of: RatesOf, withdrawal: Withdrawal, fee: int | None, now: int) -> Counted:
-    """Count a withdrawal that has begun anew and now costs `fee`; None: it costs nothing and is not collected. Raises Unavailable."""
+    """Count a withdrawal that has begun anew and now costs `fee`; None: it costs nothing and is not collected. Raises
+    Unavailable."""
     if fee is None:
         withdrawal = replace(withdrawal, uncharged=0)
     record = _counted(store, rates_of, withdrawal, fee or 0, now)

@@ -64,8 +64,7 @@ def parts(
 
 def in_turns(store: Store, network: NetworkId, last: str) -> Iterator[Work]:
     """Ready payouts, round robin: the first of every merchant, beginning behind the merchant `last`, then the second of every
-    merchant, and so on. Reads as far as the caller iterates.
-    """
+    merchant, and so on. Reads as far as the caller iterates."""
     again: list[Part] = []
     for each in chain(parts(store, network, READY, last), parts(store, network, READY, upto=last) if last else ()):
         yield each.rows[0]
@@ -94,8 +93,7 @@ class Line:
 
     def take(self, network: NetworkId) -> Work | None:
         """The next payout in the line, None where none is ready; the line then goes on to the next merchant. Raises Unavailable,
-        and Conflict where other workers took the next payout at the same time too often.
-        """
+        and Conflict where other workers took the next payout at the same time too often."""
         return until_settled(lambda: self._take(network))
 
     def _take(self, network: NetworkId) -> Work | None:

@@ -63,8 +63,7 @@ def order_id(withdrawal: Withdrawal) -> str:
 
 def payout_command(withdrawal: Withdrawal) -> Command:
     """Ask to go on with this withdrawal now, whatever the line says: its nonce or inputs hold up those behind it. One group per
-    paying wallet, so that one worker at a time takes a nonce.
-    """
+    paying wallet, so that one worker at a time takes a nonce."""
     return Command("payouts", withdrawal.network, {"tenant": withdrawal.tenant, "id": withdrawal.id})
 
 
@@ -167,9 +166,8 @@ def waiting_for_fees(before: Withdrawal, now: int, since: int | None) -> list[Ch
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """The balance that a withdrawal's money goes back to, and the limits that it counts for; `own` where its address has a record
-    of its own.
-    """
+    """The balance that a withdrawal's money goes back to, and the limits that it counts for; `own` where its address has a
+    record of its own."""
 
     balance: Balance
     spent: Spent
@@ -222,8 +220,7 @@ def bounced(
     why: str,
 ) -> tuple[Withdrawal, list[Change]]:
     """The whole transaction for a withdrawal whose signed attempts can never be mined: it fails, its coins return to the wallet
-    and its amount to the merchant. It counts towards no limit any more.
-    """
+    and its amount to the merchant. It counts towards no limit any more."""
     news = News(now)
     catalogue, views = catalogue_views(store, before, rates_of, now)
     purse = purse_of(store, before)
