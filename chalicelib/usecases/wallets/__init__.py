@@ -1,1 +1,1 @@
-"""Service wallets: registered, looked up, their balances on the chain and their UTXOs."""
+"""Service wallets: registration, look-up, on-chain balances and UTXOs."""

@@ -1,4 +1,4 @@
-"""Service wallets by their address, those that were replaced too, and how one is replaced (`rotation` moves what is left there)."""
+"""Looks up service wallets by address, retired ones too, and retires one (`rotation` moves the rest of its balance)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from chalicelib.usecases.ports.store import Store
 def wallet_at(store: Store, network: NetworkId, address: str) -> Wallet | None:
     """The service wallet with this address (as its record spells it), current or retired; None for any other address.
 
-    Whoever finishes what was begun signs with the wallet that the order names, never with the one that has its role by now. Current
-    ones are read first: one that is replaced between the two reads is found by the second. Raises Unavailable.
+    An order in flight is signed with the wallet that it names, never with the one that has its role by now. Current ones are
+    read first: one that is replaced between the two reads is found by the second. Raises Unavailable.
     """
     current: list[Wallet | None] = store.get_many([(Wallet, {"network": network, "role": role}) for role in SERVICE_ROLES])
     for wallet in current:
@@ -26,7 +26,7 @@ def wallet_at(store: Store, network: NetworkId, address: str) -> Wallet | None:
 
 
 def retired_wallets(store: Store, network: NetworkId) -> list[RetiredWallet]:
-    """Every wallet of a network that was replaced: one for each rotation. Raises Unavailable."""
+    """Every retired wallet of a network: one for each rotation. Raises Unavailable."""
     found: list[RetiredWallet] = []
     after: str | None = None
     while True:
@@ -38,14 +38,14 @@ def retired_wallets(store: Store, network: NetworkId) -> list[RetiredWallet]:
 
 
 def quoted_for(store: Store, hot: Wallet) -> list[str]:
-    """Whose payments fees are asked for, in that order: of the one that it replaced and that may still have the coins, and of the
-    hot wallet. Of a wallet without coins a node tells no fee. Raises Unavailable."""
+    """The wallets whose payments fees are quoted for, in order: the retired one that may still have the coins, then the hot
+    wallet. A node quotes no fee for a wallet without coins. Raises Unavailable."""
     draining = [old for old in retired_wallets(store, hot.network) if old.role == "hot" and old.drained_at is None]
     return [*([max(draining, key=lambda old: old.created_at).address] if draining else []), hot.address]
 
 
 def retiring(present: Wallet, now_ms: int) -> list[Change]:
-    """What goes into the transaction that puts another wallet in the place of `present`. What a cold wallet has is moved by its
+    """The changes of a transaction that puts another wallet in the place of `present`. A cold wallet's coins are moved by its
     owner alone."""
     old = RetiredWallet.of(present, now_ms)
     if present.role == "cold":
@@ -54,7 +54,7 @@ def retiring(present: Wallet, now_ms: int) -> list[Change]:
 
 
 def guard_archived(store: Store, address: Address) -> None:
-    """Raises BusinessRule for a service wallet that is in place, or was and is not drained: it has to stay in the lists."""
+    """Raises BusinessRule for a service wallet that is current, or retired and not drained: it has to stay in the lists."""
     if address.type == "user":
         return
     present = store.get(Wallet, network=address.network, role=address.type)

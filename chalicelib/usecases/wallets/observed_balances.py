@@ -1,4 +1,4 @@
-"""What the chain has at the service wallets, looked at once a minute, so that reading a wallet asks no node."""
+"""On-chain balances of the service wallets, read once a minute, so that reading a wallet asks no node."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ MOST_COINS = 500
 
 
 class Observer:
-    """Looks at one network. `coin_payer` is asked on networks of coins, whose nodes know outputs and no addresses."""
+    """Reads the balances of one network. `coin_payer` is asked on UTXO networks, whose nodes know outputs and no addresses."""
 
     def __init__(self, context: NetworkContext, coin_payer: Callable[[Network], CoinPayer]) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
         self._clock, self._coin_payer = context.clock, coin_payer
 
     def look(self) -> None:
-        """Ask for what each wallet has of each active coin, and store all of it, where the last time is a minute ago.
+        """Read each wallet's on-chain balance of each active coin, and store them, where the last reading is a minute old.
 
-        One call for each wallet and coin. A node that fails half-way leaves what was seen before. Raises Unavailable, Conflict.
+        One call for each wallet and coin. A node that fails half-way leaves the balances of before. Raises Unavailable,
+        Conflict.
         """
         before = self._store.get(Observed, network=self._network.id)
         now = self._clock.now_ms()

@@ -1,4 +1,4 @@
-"""Coins that a transaction of ours spent, put back because its block fell out: what became of them meanwhile."""
+"""UTXOs returned to a wallet, because the block of the transaction that spent them fell out."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from chalicelib.usecases.ports.store import Store
 def as_they_stand(store: Store, network: Network, coins: Sequence[HeldCoin]) -> list[HeldCoin]:
     """`coins` that were spent, those marked as gone whose own blocks fell out too: of a deposit, or of a transaction of ours.
 
-    Whoever takes one of them back after this was read writes the same record of held coins, and one of the two decides again.
-    Raises Unavailable.
+    A later change to one of them writes the same record of held coins, and one of the two decides again. Raises Unavailable.
     """
     keys = [deposit_id(network.id, *_place(coin)) for coin in coins]
     deposits = store.get_many([(Deposit, {"id": key}) for key in keys])

@@ -1,4 +1,4 @@
-"""Service wallets: the operator's own addresses, one for each network and role, and another in its place (`rotation` drains it).
+"""Service wallets: the operator's own addresses, one for each network and role, and their replacement (`rotation` drains them).
 
 A hot wallet pays withdrawals, a collector gathers tokens, a cold wallet stores: of that one only the address is known. What is
 paid to any of them is the operator's, because each is watched as such from the transaction that registers it.
@@ -56,7 +56,7 @@ Replacing = Literal["never", "must", "sandbox"]
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """`generated` is the private key that the service made up: to be shown once, and kept by nobody in the clear."""
+    """`generated` is the private key that the service generated: shown once, and stored by nobody in the clear."""
 
     wallet: Wallet
     address: Address | None
@@ -90,7 +90,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class WalletRead:
-    """A service wallet, what the ledger has there, and what the chain was seen to have."""
+    """A service wallet with its ledger balances and its on-chain balances."""
 
     wallet: Wallet
     holdings: Holdings
@@ -99,12 +99,12 @@ class WalletRead:
     """Why what is to go on to another wallet of ours has not gone yet, by coin: for operators."""
 
     def on_chain(self, coin: Coin) -> int | None:
-        """Units that the chain had of `coin`; None where nobody has looked, or nobody could tell."""
+        """The on-chain balance of `coin` in units; None where it was not read, or could not be."""
         return None if self.observed is None else self.observed.units(self.wallet.address, coin.asset)
 
 
 class Wallets:
-    """Registers and reads service wallets. Puts private keys away and can not get at one again."""
+    """Registers and reads service wallets. Stores private keys and can not read one again."""
 
     def __init__(self, store: Store, keys: WalletKeys, rules: AddressRules, clock: Clock) -> None:
         self._store, self._keys, self._rules, self._clock = store, keys, rules, clock
@@ -122,8 +122,8 @@ class Wallets:
         replace: Replacing = "never",
         also: Also = nothing_more,
     ) -> Registered:
-        """The network's wallet of that role, in the lists of an operator as `listed` says (in none without); without a key, with
-        one that is made here.
+        """The network's wallet of that role, in the lists of an operator as `listed` says (in none without); without a key, one
+        is generated here.
 
         A cold wallet has an `address` and no key; of the others an address is only compared with the key's. Where `replace` lets
         it, it takes the place of the present one, which is retired in the same transaction: what that one has is moved to it.
@@ -249,7 +249,7 @@ class Wallets:
         return dataclasses.replace(next_version(known), networks=networks, address_id=known.address_id or address_id)
 
     def read(self, network: Network, role: Role, coins: Sequence[Coin], *, waits: bool = False) -> WalletRead:
-        """The network's wallet of that role, what there is of `coins`, and with `waits` why it is still there. Raises NotFound,
+        """The network's wallet of that role, its balances of `coins`, and with `waits` why it is not drained. Raises NotFound,
         Unavailable."""
         wallet = self._wallet(network, role)
         if wallet is None:

@@ -1,4 +1,4 @@
-"""Hints: an address, or on networks of coins a deposit, whose coins may have to be collected.
+"""Sweep candidates: an address (on UTXO networks a deposit) whose coins may have to be collected.
 
 A hint is open work and nothing else: it may be there twice over time, late, or for nothing. Whoever finds one looks at the books.
 """
@@ -18,7 +18,7 @@ from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 
 def hint_work(network: NetworkId, id: str) -> Work:
-    """The obligation to look whether something has to be collected: the same one however often it is asked for."""
+    """The obligation to decide about a collection: the same one however often it is asked for."""
     return Work("collectable", network, "", id)
 
 
@@ -34,7 +34,8 @@ def hint_place(id: str) -> tuple[str, str]:
 
 
 def hint_for(rules: AddressRules, network: Network, coin: Coin | None, deposit: Deposit) -> Command | None:
-    """What asks for a merchant's deposit, which has just been credited or released, to be collected; None where it is not to be."""
+    """The change that asks for a collection of a merchant's deposit, just credited or released; None where it is not to be
+    collected."""
     if coin is None or deposit.tenant is None or deposit.below_minimum or deposit.set_aside or not collects(coin):
         return None
     id = deposit.id if pays_from_coins(network) else place_id(rules.storage_form(network.slug, deposit.address), coin.slug)
@@ -42,9 +43,9 @@ def hint_for(rules: AddressRules, network: Network, coin: Coin | None, deposit: 
 
 
 def hint(store: Store, network: Network, balance: WalletBalance) -> bool:
-    """Open the hint for what the ledger has at one of our addresses, on networks of accounts; whether it was not open before.
+    """Open the hint for a ledger balance at one of our addresses, on account networks; whether it was not open before.
 
-    Nothing is judged here: a hint for an address with nothing to collect closes by itself. Raises Unavailable.
+    Nothing is decided here: a hint for an address with nothing to collect closes by itself. Raises Unavailable.
     """
     if pays_from_coins(network):
         raise ValueError(f"{network.id} pays from coins: its hints are deposits")

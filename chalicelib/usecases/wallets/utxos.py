@@ -1,4 +1,4 @@
-"""The coins of hot wallets, the replaced ones' too, follow their deposits in the deposits' own transactions (UTXO networks)."""
+"""UTXOs of hot wallets, retired ones too: they follow their deposits in the deposits' own transactions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def pays_from_coins(network: Network) -> bool:
 
 
 def coins_of(store: Store, network: Network, wallet: str) -> HeldCoins:
-    """What the hot wallet `wallet` (public spelling) holds. Raises Unavailable."""
+    """The UTXOs of the hot wallet `wallet` (public spelling). Raises Unavailable."""
     return store.get(HeldCoins, network=network.id, wallet=wallet) or HeldCoins(network.id, wallet)
 
 
 def confirmed(store: Store, network: Network, deposit: Deposit) -> list[Change]:
-    """What goes beside the confirmation of a deposit: where it came to the hot wallet, it can be spent from now on."""
+    """The changes beside the confirmation of a deposit: a UTXO of the hot wallet can be spent from now on."""
     held = _held(store, network, deposit)
     if held is None:
         return []
@@ -29,7 +29,7 @@ def confirmed(store: Store, network: Network, deposit: Deposit) -> list[Change]:
 
 
 def taken_back(store: Store, network: Network, deposit: Deposit) -> list[Change]:
-    """The opposite, beside the reversal of a confirmed deposit.
+    """The changes beside the reversal of a confirmed deposit: the opposite of `confirmed`.
 
     Saved also where the coin is spent already: whoever puts back what a transaction of ours spent, because its block fell out
     too, has to notice.
