@@ -1,1 +1,1 @@
-"""Deposit addresses: derived, watched, bounded a day and by the ceilings of the index pools."""
+"""Deposit addresses: derived, watched, bounded by a daily limit and by the ceilings of the index pools."""

@@ -35,7 +35,7 @@ _Keys = list[tuple[type[Any], dict[str, str]]]
 
 
 class Unchanged(Enum):
-    """Tells what was not sent from what was sent as null."""
+    """Tells a field that was not sent from one sent as null."""
 
     UNCHANGED = "unchanged"
 
@@ -126,7 +126,7 @@ class Addresses:
         return self.read(tenant, id_or_address)[0]
 
     def read(self, tenant: TenantId, id_or_address: str) -> tuple[Address, Holdings]:
-        """As `find`, with what the ledger has there: one call to the store where this process knows the address, else two."""
+        """As `find`, with its ledger balances: one call to the store where this process knows the address, else two."""
         known = self._seen.get((tenant, id_or_address))
         if known is not None:
             found, *balances = self._store.get_many([(Address, {"tenant": tenant, "id": known.id}), *self._balances_of(known)])
@@ -184,7 +184,7 @@ class Addresses:
         return [_balance_key(coin.network, places[coin.network], coin) for coin in coins_on(catalogue, address)]
 
     def holdings_of(self, addresses: Sequence[Address]) -> list[Holdings]:
-        """What the ledger has on each address, 100 balances a call."""
+        """The ledger balances of each address, 100 balances a call."""
         places = [self._balances_of(address) for address in addresses]
         wanted = [key for keys in places for key in keys]
         found = iter(self._store.get_many(wanted) if wanted else [])
@@ -199,7 +199,7 @@ class Addresses:
         metadata: dict[str, Any] | Unchanged | None = UNCHANGED,
         archived: bool | Unchanged = UNCHANGED,
     ) -> tuple[Address, Holdings]:
-        """Label it anew, or archive it: hidden from lists, watched for ever. Raises NotFound, InvalidParameter."""
+        """Change an address's label, or archive it: hidden from lists, watched for ever. Raises NotFound, InvalidParameter."""
 
         def decide() -> tuple[Address, Holdings]:
             before, holdings = self.read(tenant, id_or_address)

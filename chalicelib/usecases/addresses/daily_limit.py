@@ -1,4 +1,4 @@
-"""How many addresses one merchant may have made in a UTC day.
+"""The daily limit of new addresses for one merchant, by UTC day.
 
 Each key has its limits, and a merchant may have a hundred keys: ten million addresses a day, which are watched for ever, and at
 which all merchants' index pool would end within months. Counting costs ordinary merchants nothing: a process counts a merchant's
@@ -48,7 +48,8 @@ class DailyAddresses:
         self._lock = threading.Lock()
 
     def demand_room(self, tenant: TenantId, now: int) -> None:
-        """For one address more at `now` (ms since 1970). Raises BusinessRule where the merchant has made too many, Unavailable."""
+        """Check for room for one more address at `now` (ms since 1970). Raises BusinessRule where the merchant has made too
+        many, Unavailable."""
         if not self._most:
             return
         with self._lock:

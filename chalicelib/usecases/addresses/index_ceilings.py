@@ -1,4 +1,4 @@
-"""How far the index pools may go: raised ahead of need, and written outside the tables before any index up there is given out.
+"""Ceilings of the index pools: raised ahead of need, and recorded outside the tables before an index below them is given out.
 
 1. *Outside first.* The new ceiling is recorded, then stored in the pool's row. Who dies between leaves a record above the row.
 2. *A record above the row is believed.* Either somebody died there, or the tables are older than the record: put back to an
@@ -35,7 +35,7 @@ class Ceilings:
         self._store, self._records, self._pools = store, records, tuple(pools)
 
     def keep(self, realm: Realm) -> None:
-        """Raise the ceilings of a realm's pools where too little is left below them; open pools that have none yet.
+        """Raise the ceilings of a realm's pools where too little is left below them; open the pools that have no ceiling yet.
 
         Twice, and two at once, are safe. One pool's failure does not stop the others. Raises Failures, Unavailable.
         """
@@ -75,7 +75,8 @@ class Ceilings:
         self._store.change_index_pool(name, before, after)
 
     def recorded(self, realm: Realm, pool: str) -> int | None:
-        """Below which index addresses of a pool may have been given out, whatever the tables say. Raises Unavailable."""
+        """The index below which addresses of a pool may have been given out, by the record outside the tables. Raises
+        Unavailable."""
         return self._records.highest(pool_name(realm, pool))
 
     def reopen(self, realm: Realm, pool: str, at: int) -> int:
@@ -96,8 +97,8 @@ class Ceilings:
         return until_settled(decide)
 
     def put_back(self, realm: Realm, since: int, below: int | None = None) -> dict[str, int]:
-        """The tables were put back to an earlier second, which is known since `since`: let each pool go on above everything that
-        may have been given out; by pool the index below which that is. The same again changes nothing.
+        """After a point-in-time restore, known since `since`: let each pool go on above every index that may have been given
+        out; returns that index by pool. The same again changes nothing.
 
         `below` stands for a record that is lost. Raises BusinessRule where a pool has neither; Unavailable.
         """
