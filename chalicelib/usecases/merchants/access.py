@@ -1,4 +1,4 @@
-"""API keys: how they are made, what they may do in which window of time, and what the edge needs to let a request in.
+"""Admission by API key: how a key is made, its limits per window of time, and what the edge needs to let a request in.
 
 Knows nothing of HTTP and nothing of the database: `store/access.py` keeps the keys and counts.
 """
@@ -53,7 +53,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request needs of its key to be let in, and so to be counted. None: anything will do.
+    """The requirements of a request to its key, for it to be admitted and counted. None: no requirement.
 
     `client` is the address that it comes from; what is no address lies in no range.
     """
@@ -69,8 +69,8 @@ ANYTHING = Asked()
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The outcome of asking for one request with one key. The caller looks whether the key is still `alive` and has what was asked:
-    where it has not, nothing was counted.
+    """The outcome of one request with one key. The caller checks whether the key is still `alive` and has what was asked: where
+    it has not, nothing was counted.
 
     `exhausted` is the window that refused it (nothing was counted then either); `usage` the window with the least left.
     """
@@ -82,14 +82,14 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """After a request was weighed: the window with the least left; the minute, where that had no room (`refused`)."""
+    """The outcome of weighing a request: the window with the least left; the minute window, where it had no room (`refused`)."""
 
     usage: Usage
     refused: bool = False
 
 
 class Gate(Protocol):
-    """Where requests are let in and counted."""
+    """Admits requests and counts them."""
 
     def admit(
         self, key_hash: str, realm: Realm, rate_class: RateClass, now_ms: int, asked: Asked = ANYTHING, requests: int = 1
@@ -97,7 +97,7 @@ class Gate(Protocol):
         """Count one request, unless the key is revoked, expired, at a limit, or not what is `asked` of it. One that is as much work
         as several counts as so many `requests`, of which the last may go beyond a limit.
 
-        On the demo, whose keys everybody has, each caller has the limits by himself. None: there is no such key. Raises
+        On the demo, whose keys are public, each caller has limits of its own. Returns None for an unknown key. Raises
         Unavailable.
         """
         ...
@@ -117,9 +117,8 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 
 @lru_cache(maxsize=256)
 def networks_of(texts: tuple[str, ...]) -> Networks:
-    """The ranges that an IP list means. An IPv4 range in IPv6 clothes (::ffff:192.0.2.0/120, RFC 4291 section 2.5.5.2) is that
-    IPv4 range. Raises ValueError for text that is neither an address nor a range.
-    """
+    """The ranges of an IP list. An IPv4-mapped IPv6 range (::ffff:192.0.2.0/120, RFC 4291 section 2.5.5.2) is that IPv4 range.
+    Raises ValueError for text that is neither an address nor a range."""
     networks: list[IPv4Network | IPv6Network] = []
     for text in texts:
         network = ip_network(text, strict=False)
@@ -130,9 +129,10 @@ def networks_of(texts: tuple[str, ...]) -> Networks:
 
 
 def may_come_from(ranges: tuple[str, ...], client: str) -> bool:
-    """Whether the address `client` lies in an IP list. Every address lies in an empty one; what is no address in no other.
+    """Whether the address `client` lies in an IP list. Every address lies in an empty list; text that is no address lies in no
+    other.
 
-    An IPv4 address in IPv6 clothes (::ffff:192.0.2.1, RFC 4291 section 2.5.5.2) is that IPv4 address.
+    An IPv4-mapped IPv6 address (::ffff:192.0.2.1, RFC 4291 section 2.5.5.2) is that IPv4 address.
     """
     if not ranges:
         return True
@@ -197,7 +197,7 @@ def hash_key(key: str) -> str:
 
 
 def alive(key: ApiKey, now_ms: int) -> bool:
-    """Neither revoked nor expired."""
+    """Whether the key is neither revoked nor expired."""
     return key.revoked_at is None and (key.expires_at is None or key.expires_at > now_ms)
 
 
@@ -227,7 +227,7 @@ def class_window(rate_class: RateClass, realm: Realm) -> Window | None:
 
 
 def permissions_of(names: Sequence[str]) -> tuple[str, ...]:
-    """Permissions by name, presets (`read-only`, `write`, `full`) as what they stand for. Raises ValueError for unknown names."""
+    """Permissions by name, presets (`read-only`, `write`, `full`) expanded. Raises ValueError for unknown names."""
     wanted: set[str] = set()
     for name in names:
         if name in PRESETS:

@@ -35,7 +35,7 @@ Also = Callable[[Made], Sequence[Change]]
 
 
 class NotHeld(ServiceError):
-    """Somebody wants to hand out what they do not have."""
+    """The maker wants to hand out a permission or limit that it does not have."""
 
     code = "INSUFFICIENT_PERMISSIONS"
 
@@ -46,7 +46,7 @@ class NotHeld(ServiceError):
 
 
 class NoLongerValid(ServiceError):
-    """The key that asks was revoked or ran out while its request was under way."""
+    """The asking key was revoked or expired while its request was under way."""
 
     code = "INVALID_API_KEY"
 
@@ -55,7 +55,7 @@ class NoLongerValid(ServiceError):
 
 
 class Terms(TypedDict, total=False):
-    """What a request says of a key, in the words of `ApiKey`. What it leaves out is the maker's, or stays as it is."""
+    """The terms of a key in a request, in the words of `ApiKey`. A term left out is the maker's, or stays as it is."""
 
     name: str
     permissions: tuple[str, ...]
@@ -88,7 +88,7 @@ class ApiKeys:
                 return
 
     def add(self, key: ApiKey) -> None:
-        """Store a new key, as the operator does: no maximum, no maker. Raises Conflict when it is there, Unavailable."""
+        """Store a new key, as the operator does: no maximum, no maker. Raises Conflict when it exists, Unavailable."""
 
         def decide() -> None:
             self._store.commit([*_saved(key), Save(self._tally(key.tenant).plus(1))])
@@ -98,7 +98,7 @@ class ApiKeys:
     def create(self, maker: ApiKey, terms: Terms, level: Level, also: Also) -> Made:
         """A new key of the maker's merchant and realm, the maker's limits where `terms` name none.
 
-        `also` gives what commits together with it. Raises NotHeld, BusinessRule, NoLongerValid.
+        `also` gives the changes that commit together with it. Raises NotHeld, BusinessRule, NoLongerValid.
         """
 
         def decide() -> Made:
@@ -122,7 +122,7 @@ class ApiKeys:
         return until_settled(decide)
 
     def update(self, changer: ApiKey, id: str, terms: Terms) -> ApiKey:
-        """Change what `terms` say. What becomes wider by it must be a key that the changer could make, all of it.
+        """Change the given terms. Each wider term must be one that the changer could give to a key of its own.
 
         Raises NotFound, NotHeld, BusinessRule, NoLongerValid.
         """
@@ -284,7 +284,7 @@ def _no_later(one: int | None, other: int | None) -> bool:
 
 
 def key_view(key: ApiKey, now: int, used: int | None = None) -> dict[str, Any]:
-    """What its owner sees of a key, never the key: the published record, and what became of it. `used`: when last, if known.
+    """The owner's view of a key, never the key itself: the published record and its status. `used`: the last use, if known.
 
     The limits are those that hold: a key's own may only lower its type's.
     """

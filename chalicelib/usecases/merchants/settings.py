@@ -1,4 +1,4 @@
-"""A merchant's settings: whether its whitelist is enforced, and who has to sign large withdrawals.
+"""A merchant's settings: enforcement of its whitelist, and the signers of large withdrawals.
 
 While multisig is enabled its signers guard the settings, too: a stolen key with `merchant:write` must not be able to switch off
 what protects from stolen keys. Only turning the whitelist's enforcement on needs no signature. Whoever becomes a signer signs the
@@ -32,7 +32,7 @@ class MerchantSettingsDesk:
         self._store, self._clock = store, clock
 
     def get(self, tenant: TenantId) -> MerchantSettings:
-        """Those that are stored, or the first ones: nothing enforced, nobody signs."""
+        """The stored settings, or the defaults: nothing enforced, nobody signs."""
         return self._store.get(MerchantSettings, tenant=tenant) or MerchantSettings(tenant)
 
     def change(
@@ -68,9 +68,9 @@ class MerchantSettingsDesk:
         return until_settled(decide)
 
     def reset(self, tenant: TenantId, by: str) -> MerchantSettings:
-        """The operator's: nobody has to sign any more. For merchants whose signers are lost; noted in the record.
+        """The operator ends the need of signatures, for merchants whose signers are lost; noted in the record.
 
-        Raises BusinessRule where nobody has to sign.
+        Raises BusinessRule where no signature is needed.
         """
 
         def decide() -> MerchantSettings:
@@ -101,7 +101,7 @@ def _new_signers(before: MultisigConfig, after: MultisigConfig) -> list[Signer]:
 
 
 def check_config(config: MultisigConfig) -> None:
-    """Raises BusinessRule for a configuration that nobody could fulfil, or whose keys are none."""
+    """Raises BusinessRule for a configuration that nobody could fulfil, or with an invalid key."""
     seen: dict[str, str] = {}
     for place, signer in enumerate(config.signers):
         where = f"multisig_config.signers.{place}"

@@ -1,4 +1,4 @@
-"""Signatures under changes that a merchant's signers guard: its settings, and whom its whitelist lets be paid.
+"""Signatures under changes that a merchant's signers guard: its settings and its whitelist.
 
 A key alone must not be able to switch off what protects from stolen keys, nor to switch on what only its thief can fulfil.
 """

@@ -1,4 +1,4 @@
-"""Requests without a valid key, bounded by source and minute in the memory of this process: counting them makes no call.
+"""Limits for requests without a valid key, by source and minute, in the memory of this process: counting makes no call.
 
 Two counters a source. `keyless`: every request without a valid key, public pages included. `look_up`: keys that the store is asked
 for, counted before it is asked and taken back where the key is valid, so that a flood of random keys costs `LIMIT` reads and no
@@ -78,7 +78,7 @@ class SourceLimits:
                 self._look_ups[look_up.source] -= 1
 
     def invalid(self, look_up: LookUp, now_ms: int) -> Usage | None:
-        """The key is not valid from there: the request is one without. The exhausted window, as of `keyless`."""
+        """Count a request whose key is not valid from there as one without a key. The exhausted window, as of `keyless`."""
         with self._lock:
             self._valid.pop((look_up.key_hash, look_up.source), None)
             return self._count(self._keyless, look_up.source, now_ms)
