@@ -1,4 +1,4 @@
-"""Coins as the operator registers and changes them. What a token is comes from its chain, never from the request.
+"""Coins that the operator registers and changes. A token's decimals and symbol come from its chain, never from the request.
 
 A contract is registered once per network: a record under the contract forbids the second one, however it is called. A coin is
 never removed and never changes its decimals, since every amount of it that is stored is a number of its units.
@@ -52,7 +52,7 @@ class Coins:
         self._store, self._rules, self._reader_of, self._stocked = store, rules, reader_of, stocked
 
     def precreate(self, network: Network, contract: str) -> Coin:
-        """What registering the contract would make; nothing is stored.
+        """The coin that registering the contract would make; nothing is stored.
 
         Raises InvalidParameter (no address of the network), BusinessRule (no token, or the node can not say now).
         """
@@ -126,7 +126,7 @@ class Coins:
         return changed
 
     def chosen(self, realm: Realm, slug: str, network: str | None) -> NetworkId:
-        """The network whose coin is meant: without a name there must be only one that has it (decisions §3)."""
+        """The network of the coin that is meant: without a name only one network may have it (decisions §3)."""
         catalogue = self._store.catalogue(realm, fresh=True)
         having = catalogue.coin_networks(slug)
         if not having:
@@ -198,7 +198,7 @@ class Coins:
 
 
 def facts_problem(facts: TokenFacts) -> str | None:
-    """What is wrong with what a contract says of itself; None when it can be shown and counted with."""
+    """The problem with a contract's own facts; None when they can be shown and counted with."""
     texts: Sequence[tuple[str, str, int]] = (("symbol", facts.symbol, MOST_SYMBOL), ("name", facts.name, MOST_NAME))
     for what, text, most in texts:
         if not text.strip():

@@ -1,4 +1,4 @@
-"""Networks as the operator changes them. The pollers notice within the 30 seconds that a catalogue is remembered.
+"""Networks that the operator changes. The pollers notice within the 30 seconds that a catalogue is remembered.
 
 Nothing here speaks to a node: a URL is only stored. Who calls it: the poller and the payouts, and the API where the operator
 registers a token (`usecases/catalogue/coins.py` reads its contract). So on a deployed stage a URL can not name what is the
@@ -62,7 +62,7 @@ class Networks:
         return changed
 
     def changed(self, before: Network, wanted: Mapping[str, Any]) -> Network:
-        """`before` with the fields in `wanted`, not stored. Raises BusinessRule."""
+        """A copy of `before` with the fields in `wanted`, not stored. Raises BusinessRule."""
         self._check_places(wanted)
         return self._changed(before, wanted)
 

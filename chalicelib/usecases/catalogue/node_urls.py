@@ -1,5 +1,5 @@
-"""Where a node may be. A deployed stage must not be talked into calling itself or its cloud's metadata service; private addresses
-it may call: nodes run in the operator's network."""
+"""Rules for node URLs. A deployed stage must not call itself or its cloud's metadata service; it may call private addresses,
+since nodes run in the operator's network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_URL = 2_048
 
 
 def url_problem(text: str, schemes: tuple[str, ...], *, credentials: bool) -> str | None:
-    """What is wrong with a URL, None when nothing is. `credentials`: a user and a password may be in it."""
+    """The problem with a URL, None when it has none. `credentials`: a user and a password may be in it."""
     allowed = " or ".join(schemes)
     if not text.isascii() or not text.isprintable() or " " in text:
         return "must be a URL without spaces, in ASCII"
@@ -34,8 +34,8 @@ _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII | re.IGNORECASE)
 
 
 def never_a_node(url: str) -> bool:
-    """Whether a well-formed URL names, by its address, what no node of another machine is at: loopback, link-local (where
-    metadata services are), unspecified, multicast. However the address is written. Names are resolved by nobody here."""
+    """Whether a well-formed URL has an address that no node of another machine can have: loopback, link-local (where metadata
+    services are), unspecified, multicast. However the address is written. Names are resolved by nobody here."""
     host = (urlsplit(url).hostname or "").rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -44,7 +44,7 @@ def never_a_node(url: str) -> bool:
 
 
 def may_be_a_node(address: str) -> bool:
-    """Whether a node may be at an IP address, as text. What is none is no place for a node."""
+    """Whether a node may be at an IP address, as text. Text that is no IP address: no."""
     try:
         return _may_be(ip_address(address.partition("%")[0]))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Keeping the rates of the live realm: providers are asked in order, and no single one decides what a coin is worth.
+"""Exchange rates of the live realm: providers are asked in order, and no single one decides a coin's value.
 
 A rate decides what an invoice costs. With two providers or more, a value is compared with another provider's when it is the
 first one of a coin, when it differs from the last by more than 5 %, when it differs by more than 20 % from the last one that
@@ -44,7 +44,7 @@ _LONGEST_HOURS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a provider says: `value` units of `fiat` for one `coin`, at `at` (milliseconds since 1970)."""
+    """A provider's rate: `value` units of `fiat` for one `coin`, at `at` (milliseconds since 1970)."""
 
     coin: str
     fiat: str
@@ -57,7 +57,7 @@ class Quote:
 
     @property
     def plausible(self) -> bool:
-        """Whether it can be a price at all. What is not is the provider's mistake."""
+        """Whether the value can be a price at all. An implausible one is the provider's mistake."""
         value = self.value
         return value.is_finite() and LEAST <= value <= MOST and len(value.as_tuple().digits) <= MOST_DIGITS
 
@@ -72,7 +72,7 @@ class RateProvider(Protocol):
 
 
 def constant_rates(provider: RateProvider, wanted: Collection[Pair], now_ms: Callable[[], int]) -> ConstantRates:
-    """What a provider says whose rates never change: it is asked once, nothing is stored, and its word never grows old."""
+    """The rates of a provider whose rates never change: it is asked once, nothing is stored, and its rates never grow stale."""
     said = provider.quotes(wanted, now_ms())
     return ConstantRates({quote.pair: f"{quote.value:f}" for quote in said}, now_ms, provider.name)
 
