@@ -1,1 +1,1 @@
-"""Screening: what holds a deposit or a withdrawal back, and why."""
+"""Screening: the reasons that hold a deposit or a withdrawal back."""

@@ -1,5 +1,5 @@
-"""What a deposit is judged by when it is seen: is it enough, or for an open invoice; is its sender on the grey list; is it the
-payment that is known."""
+"""Screening of a deposit at first sight: its amount, its invoice, its sender on the grey list, and whether it is a known
+payment."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Judge:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
 
     def judged(self, network: Network, coin: Coin, deposit: Deposit) -> Deposit:
-        """`deposit`, which nobody has judged yet, with its flags; for no invoice where it is too little.
+        """Screen a new deposit: `deposit` with its flags; for no invoice where it is too little.
 
-        At the address of an invoice that is open now every amount is the merchant's: a price may be paid in parts. What is returned
-        goes back whole, however little it is.
+        At the address of an invoice that is open now every amount is the merchant's: a price may be paid in parts. A return goes
+        back whole, however little it is.
         """
         small = deposit.tenant is not None and not deposit.returned and deposit.amount < self._minimum(network, coin)
         if small and not self._for_open_invoice(deposit):
@@ -51,7 +51,7 @@ class Judge:
             return 0  # a payment can not be sent back: doubt is for the merchant
 
     def flags(self, network: Network, deposit: Deposit) -> tuple[str, ...]:
-        """Its flags, with GREY_LISTED where its sender is on the list now. A sender that the chain does not tell is on none."""
+        """Its flags, with GREY_LISTED where its sender is on the list now. An unknown sender is on no list."""
         if GREY_LISTED in deposit.flags or not deposit.sender:
             return deposit.flags
         listed = grey_listed(self._store, self._rules, network.id, deposit.sender)
@@ -60,7 +60,7 @@ class Judge:
 
 def same_payment(known: Deposit, seen: Deposit) -> bool:
     """Whether another block tells of the same payment. A contract call that is run again after a reorganisation may log
-    something else under the same transaction and position: that is another payment, and judged as such."""
+    something else under the same transaction and position: that is another payment, and screened as such."""
 
     def facts(deposit: Deposit) -> tuple[object, ...]:
         return (deposit.asset, deposit.amount, deposit.address, deposit.tenant, deposit.address_id)
@@ -72,8 +72,8 @@ def same_payment(known: Deposit, seen: Deposit) -> bool:
 
 
 def anew(known: Deposit, seen: Deposit) -> Deposit:
-    """`seen` in the place of `known`, which the chain tells otherwise now. Of what was decided about that one nothing is left
-    but that its sender was on the grey list, where it is the same sender."""
+    """`seen` in the place of `known`, which the chain now tells otherwise. Of its decisions only the grey-listed sender is kept,
+    where it is the same sender."""
     listed = GREY_LISTED in known.flags and known.sender == seen.sender
     return replace(
         seen,

@@ -25,7 +25,7 @@ class GreyList:
         self._store, self._rules, self._clock = store, rules, clock
 
     def entries(self, realm: Realm, network: str | None = None, most: int | None = None) -> list[GreyListEntry]:
-        """The realm's, or one network's, by network and address; the first `most` of them. Raises Unavailable."""
+        """The entries of the realm, or of one network, by network and address; the first `most` of them. Raises Unavailable."""
         found: list[GreyListEntry] = []
         # Sort keys begin with the network's slug and '#', and '"' is what sorts just before that.
         after = None if network is None else f'{network}"'
@@ -43,7 +43,7 @@ class GreyList:
     ) -> GreyListEntry:
         """Put an address of `network` (a slug) on the list. `by` is the id of the operator's key.
 
-        Raises InvalidParameter (no address of that network), BusinessRule (it is there already), Unavailable.
+        Raises InvalidParameter (no address of that network), BusinessRule (it is on the list already), Unavailable.
         """
         shown, place = self._parsed(network_id(realm, network), network, address)
         entry = GreyListEntry(realm, network, place, shown, self._clock.now_ms(), by, reason)
@@ -57,7 +57,7 @@ class GreyList:
         return entry
 
     def remove(self, realm: Realm, network: str, address: str) -> GreyListEntry:
-        """Take it off again; what is held because of it stays held. Raises InvalidParameter, NotFound, Unavailable."""
+        """Take an address off the list; deposits held because of it stay held. Raises InvalidParameter, NotFound, Unavailable."""
         shown, place = self._parsed(network_id(realm, network), network, address)
         key = {"realm": realm, "network": network, "address": place}
         entry = self._store.get(GreyListEntry, **key)

@@ -1,8 +1,8 @@
-"""Risk of payments: everything that is known about one is read right before it begins, and judged by `domain.screening.risk`.
+"""Screening of withdrawals: all facts about a payment are read right before it begins, and `domain.screening.risk` weighs them.
 
 One call reads the merchant's history of the coin, the addresses that look like this one, the whitelist and whose address it is.
 The node is asked whether there is a contract only at an address that is new. What was read is saved with the payment in the
-transaction that begins it: of two that begin at once, the second is judged again with the first one counted.
+transaction that begins it: of two that begin at once, the second is screened again with the first one counted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PAGE, MOST_PAGES = 500, 10
 
 
 class Risk:
-    """Reads and judges; stores nothing by itself."""
+    """Reads and screens; stores nothing itself."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Risk:
         self._reader_of, self._rules = reader_of, rules
 
     def of(self, network: Network, withdrawal: Withdrawal, now: int) -> Judged:
-        """What speaks against beginning with a withdrawal `now`. Raises Unavailable."""
+        """The risks of beginning a withdrawal `now`. Raises Unavailable."""
         tenant, address = withdrawal.tenant, withdrawal.to_address
         mark, everywhere = mark_of(address), payees_place(network)
         place = self._addresses.storage_form(network.slug, address)
@@ -149,7 +149,7 @@ class Risk:
 
 
 def is_service(watched: Watched | None) -> bool:
-    """Whether an address that is watched, or is not (None), is a service wallet, one that was replaced included."""
+    """Whether a watched address (None: not watched) is a service wallet, retired ones included."""
     return watched is not None and watched.tenant is None
 
 
@@ -160,7 +160,7 @@ def unwatched(watched: Watched | None, network: Network) -> bool:
 
 
 def unwatched_words(network: Network) -> str:
-    """Why nothing is paid to such an address, and what helps. Where it is watched is its owner's to tell."""
+    """The reason why nothing is paid to such an address, and its remedy. The network where it is watched is for its owner alone."""
     slug = network.slug
     return (
         f"is a deposit address of this service that is not watched on {slug}: ask its owner for one of {slug}, or a cross address"
@@ -174,7 +174,7 @@ def _never(watched: Watched | None, network: Network) -> str | None:
 
 
 def token_contracts(catalogue: Catalogue, network: Network, addresses: AddressRules) -> frozenset[str]:
-    """The contracts of a network's registered tokens, in storage form: whatever is sent to one is lost."""
+    """The contracts of a network's registered tokens, in storage form: a payment to one is lost."""
     return frozenset(
         addresses.storage_form(network.slug, coin.contract)
         for coin in catalogue.coins_of(network.slug)
