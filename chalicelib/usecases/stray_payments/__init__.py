@@ -1,1 +1,1 @@
-"""Stray payments: to our addresses on the wrong network, or in a coin that nobody registered."""
+"""Stray payments: to our addresses on the wrong network, or in an unregistered coin."""

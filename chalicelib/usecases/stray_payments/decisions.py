@@ -1,5 +1,5 @@
-"""What an operator does about payments to our addresses on the wrong EVM network: read a transaction, credit what it brought to the
-merchant whose address it came to, or return it. One transaction each; of two decisions at once one passes, and it is for ever.
+"""An operator's decisions about payments to our addresses on the wrong EVM network: read a transaction, credit its payment to
+the merchant of the address, or return it. One transaction each; of two decisions at once one passes, for ever.
 
 Credit watches the address on that network and orders a rescan of the block: the payment goes the way of every deposit, under the
 id that it would have had, and so once. Return makes it the operator's merchant's (`returned_payments`), recorded by the same
@@ -60,7 +60,7 @@ class StrayPayments:
         self._reader_of, self._withdrawals = reader_of, withdrawals
 
     def look(self, network: Network, txid: str, also: Also = nothing_more) -> Looked:
-        """Read the transaction and store what it brought to deposit addresses; what was decided before stays as it is.
+        """Read the transaction and store its payments to deposit addresses; earlier decisions stay as they are.
 
         Raises BusinessRule: no EVM network, not active, a node that does not answer, nothing there for us.
         """
@@ -128,11 +128,11 @@ class StrayPayments:
         return found
 
     def deposits(self, strays: Sequence[StrayPayment]) -> list[Deposit | None]:
-        """What the service has recorded of each: one read for a hundred."""
+        """The recorded deposit of each: one read for a hundred."""
         return self._store.get_many([(Deposit, {"id": stray.id}) for stray in strays]) if strays else []
 
     def coin(self, stray: StrayPayment) -> Coin | None:
-        """The coin that it is in; None for a token that nobody has registered."""
+        """The coin of a stray payment; None for an unregistered token."""
         realm, slug = network_parts(stray.network)
         catalogue, form = self._store.catalogue(realm), self._rules.storage_form
         if stray.contract is None:
@@ -142,7 +142,8 @@ class StrayPayments:
         return next((coin for coin, contract in tokens if contract is not None and form(slug, contract) == wanted), None)
 
     def credit(self, realm: Realm, id: str, by: str, also: Also = nothing_more) -> StrayPayment:
-        """Hand it to the ordinary scan: watch its address on its network, and look at its block again. `by` is the key's id.
+        """Credit a stray payment by the ordinary scan: watch its address on its network, and look at its block again. `by` is
+        the key's id.
 
         Raises NotFound, BusinessRule (decided or recorded already, its token not registered, too few confirmations).
         """
@@ -163,7 +164,8 @@ class StrayPayments:
         return until_settled(decide)
 
     def send_back(self, realm: Realm, id: str, address: str, owner: TenantId, by: str, also: Also = nothing_more) -> StrayPayment:
-        """Make it the operator's merchant's (`owner`), who withdraws it to `address` once it is credited. `by` is the key's id.
+        """Return a stray payment: it is the operator's merchant's (`owner`), who withdraws it to `address` once it is credited.
+        `by` is the key's id.
 
         Raises NotFound, BusinessRule (also where its address is watched on its network: there it is its merchant's), and whatever
         a withdrawal to `address` would be refused with now, but for the balance.

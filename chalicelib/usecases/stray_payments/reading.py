@@ -1,4 +1,4 @@
-"""What a transaction on an EVM network brought to deposit addresses of ours, watched there or not, in coins registered or not."""
+"""Reads the payments of an EVM transaction to our deposit addresses, watched there or not, in registered coins or not."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Reading:
 
 
 class StrayReader:
-    """Of one network. With several nodes, two of them have to vouch for what is read."""
+    """Reads transactions of one network. With several nodes, two of them have to vouch for them."""
 
     def __init__(self, network: Network, reader: ChainReader, store: Store) -> None:
         self._network, self._reader, self._store = network, reader, store
         self._claims = Claims(network, reader, store)
 
     def read(self, txid: str) -> Reading:
-        """`txid` in storage form. Raises BusinessRule where there is nothing (yet) that could be credited, Unavailable."""
+        """`txid` in storage form. Raises BusinessRule where there is nothing to credit (yet), Unavailable."""
         slug = self._network.slug
         receipt = self._reader.receipt(txid)
         if receipt is None:

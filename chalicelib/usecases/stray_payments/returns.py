@@ -1,4 +1,4 @@
-"""Ordering the withdrawals that return payments on the wrong network, once the poll has credited them to the operator's merchant.
+"""Orders the withdrawals that return stray payments, once the poll has credited them to the operator's merchant.
 
 What a crash leaves is one of these, and the next poll goes on from it: nothing recorded yet (the rescan is open, or the ordinary
 scan finds the payment in its new block), recorded and not credited, credited and no withdrawal, a withdrawal and the obligation
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class StrayReturns:
-    """Of one network."""
+    """Orders the returns of one network."""
 
     def __init__(self, network: Network, store: Store, clock: Clock, withdrawals: Withdrawals) -> None:
         self._network, self._store, self._clock, self._withdrawals = network, store, clock, withdrawals
