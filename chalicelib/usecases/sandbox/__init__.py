@@ -1,1 +1,1 @@
-"""The sandbox: simulated networks that developers move, and the demo."""
+"""The sandbox: simulated networks that developers control, and the demo."""

@@ -1,4 +1,4 @@
-"""How far developers have moved the sandbox's clock ahead of the machines'. Whose time is whose: `usecases.base.clock`."""
+"""The sandbox's clock: its lead over the machines' clock, set by developers. `usecases.base.clock` tells which clock applies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_IN_ALL = 10 * MOST_AT_ONCE
 
 
 class SandboxTime:
-    """How far the test realm is ahead of the machines: one record, which the process remembers for a few seconds."""
+    """The test realm's lead over the machines' clock: one record, which the process remembers for a few seconds."""
 
     def __init__(self, store: Store, most_seconds: int = MOST_IN_ALL) -> None:
         self._store, self._most = store, most_seconds
@@ -29,14 +29,14 @@ class SandboxTime:
         self._lock = threading.Lock()
 
     def ahead_ms(self) -> int:
-        """Milliseconds, at most `REMEMBERED_SECONDS` old. Raises Unavailable."""
+        """The lead in milliseconds, at most `REMEMBERED_SECONDS` old. Raises Unavailable."""
         known = self._known
         if known is None or time.monotonic() - known[0] > REMEMBERED_SECONDS:
             return self.look()
         return known[1]
 
     def look(self) -> int:
-        """The same, read now."""
+        """The lead in milliseconds, read now."""
         found = self._store.get(SandboxClock, id="test")
         return self._remember(0 if found is None else found.ahead_ms)
 

@@ -1,4 +1,4 @@
-"""When the demo's data is put back, and what happens to requests meanwhile.
+"""Resets of the demo's data, and the requests meanwhile.
 
 A reset announces itself, waits until every function has noticed, wipes, and fills anew. While it is at work nothing is changed
 by requests, pollers and payouts; reads go on, and find less and then more. One that dies leaves its announcement: the next run
@@ -21,7 +21,7 @@ REMEMBERED_SECONDS = 2.0
 
 
 class DemoResets:
-    """The announcement of resets. On other stages than the demo there never is one, and nobody asks."""
+    """The announcement of resets. On stages other than the demo there is none, and nobody asks."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -39,7 +39,7 @@ class DemoResets:
             raise BusinessRule("request", "the demo is being reset: try again in a few minutes")
 
     def begin(self) -> bool:
-        """Announce a reset where one is due and nobody else is at it; whether this caller shall do it. Raises Unavailable."""
+        """Announce a reset where one is due and no other run is at it; whether this caller shall do it. Raises Unavailable."""
         before, now = self._state(), self._clock.now_ms()
         if not before.due(now):
             return False
@@ -51,7 +51,7 @@ class DemoResets:
         return True
 
     def end(self) -> None:
-        """The data is back. Raises Conflict, Unavailable."""
+        """End the reset: the data is complete again. Raises Conflict, Unavailable."""
         before = self._state()
         after = replace(next_version(before), started_at=None, finished_at=self._clock.now_ms())
         self._store.commit([Save(after)])

@@ -1,6 +1,5 @@
-"""How many blocks a merchant may still have mined on the simulated networks, which all merchants of a deployment share: every
-block is one that everybody's polls have to read. The hour is the machine's: moving the sandbox's clock gives nobody more.
-"""
+"""A merchant's budget of mined blocks on the simulated networks. All merchants of a deployment share them, and every poll has to
+read every block. The hour is the machine's: moving the sandbox's clock gives nobody more."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ class MiningBudget:
         self._store, self._clock = store, clock
 
     def spend(self, tenant: TenantId, field: str, blocks: int) -> None:
-        """Count `blocks` of the hour, before they are mined: one that is not mined after all is spent all the same. `field` is
-        the one to name. Raises BusinessRule where they are more than are left, Unavailable."""
+        """Count `blocks` of the hour before they are mined: a block that is not mined after all is spent all the same. `field`
+        is named in the error. Raises BusinessRule where fewer are left, Unavailable."""
 
         def decide() -> None:
             hour = self._clock.now_ms() // _HOUR_MS

@@ -1,4 +1,4 @@
-"""What developers do to the simulated networks with test keys: pay in, mine, reorganise, decide a withdrawal's outcome.
+"""Developers' actions on the simulated networks with test keys: pay in, mine, reorganise, decide a withdrawal's outcome.
 
 Touches nothing of the service's own records: it only makes the chain say something, and the scanner and the payouts find
 it there as they would on a real one. The chain is shared by all merchants of the test realm, as a public one is.
@@ -94,7 +94,7 @@ class SimulatedChain(Protocol):
         ...
 
     def settle(self, txid: str, outcome: Outcome) -> State:
-        """Decide what becomes of a payment, now or when it is broadcast. Raises Decided, Refused (the chain's words)."""
+        """Decide the outcome of a payment, now or at its broadcast. Raises Decided, Refused (the chain's words)."""
         ...
 
     def plan(self, reference: str, outcome: Outcome) -> None:
@@ -180,7 +180,7 @@ class Sandbox:
         }
 
     def stock(self, coin: Coin, wallet: str) -> None:
-        """Give a hot wallet some of a coin that is new, once, deep enough to be counted at the next poll. Raises Unavailable."""
+        """Give a hot wallet some units of a new coin, once, deep enough to be counted at the next poll. Raises Unavailable."""
         units = min(STOCK_COINS * 10**coin.decimals, MOST_STOCK)
         chain = self._chain(coin.network)
         chain.deposit(wallet, coin.contract, units, token=f"faucet {wallet} {coin.slug}")
@@ -251,7 +251,7 @@ class Sandbox:
         }
 
     def outcome(self, tenant: TenantId, withdrawal_id: str, outcome: str) -> dict[str, Any]:
-        """Decide what the chain makes of a withdrawal. Raises InvalidParameter, NotFound, BusinessRule, Unavailable.
+        """Decide the outcome of a withdrawal on the chain. Raises InvalidParameter, NotFound, BusinessRule, Unavailable.
 
         "confirm": mined, with all its confirmations. "fail": mined and failed, with all its confirmations. "stick": in no
         block until told otherwise. Before the broadcast it is remembered, after the last confirmation it is too late.
