@@ -1,1 +1,1 @@
-"""Reconciliation: the ledger against the chains, and the audit of the whole store."""
+"""Reconciliation: compares the ledger with the chains, and audits the whole store."""

@@ -1,4 +1,4 @@
-"""Looks at places of networks of accounts: what the ledger has there, what therefore has to be on the chain, and what is.
+"""Compares addresses on account networks: the ledger's balance, the on-chain balance expected from it, and the actual one.
 
 Where nodes know balances at a block (EVM), all is compared at the newest block that has its confirmations and was scanned: nothing
 that comes later disturbs. Elsewhere there are only balances of the newest block (simulated networks), or of the newest solid one
@@ -39,15 +39,15 @@ class Looks(Protocol):
     unspent: Sequence[str]
 
     def block(self) -> int:
-        """The block that a look would be about now. Raises Unavailable."""
+        """The block that a comparison would use now. Raises Unavailable."""
         ...
 
     def form(self, contract: str | None) -> str | None:
-        """A contract as places have it."""
+        """A contract's form in places."""
         ...
 
     def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
-        """Of each place, what was seen there. Raises Unavailable, but where it is one token alone that can not be read."""
+        """The comparison of each place. Raises Unavailable, but where one token alone can not be read."""
         ...
 
 
@@ -140,7 +140,7 @@ def _unread(place: Place, block: int, error: Exception) -> Unread:
 
 
 class LooksAtABlock(_Accounts):
-    """For live EVM networks."""
+    """Compares live EVM networks."""
 
     everywhere = True
 
@@ -148,7 +148,7 @@ class LooksAtABlock(_Accounts):
         return self._final()[0]
 
     def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
-        """All at the same block. Raises Unavailable, also where a node that stands in for another does not say the same."""
+        """Compare all places at the same block. Raises Unavailable, also where a fallback node says otherwise."""
         if not isinstance(self._reader, Balances):
             raise Unavailable(f"{self._network.id}: its node knows no balances at a block")
         number, block_hash = self._final()

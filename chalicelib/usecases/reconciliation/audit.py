@@ -1,5 +1,4 @@
-"""Proves over the whole store that the books are whole: what `domain.audit.rules` demands, read by scans. For operators and
-tests."""
+"""The audit of the whole store: `domain.audit.rules` over all records, read by scans. For operators and tests."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from chalicelib.usecases.ports.store import Store
 
 
 def read_books(store: Store, now_ms: int) -> Books:
-    """Everything there is. Take it while nothing else runs, or what is in motion shows as a difference."""
+    """Read all records. Run it while nothing else runs, or work in motion shows as a difference."""
     sequences: dict[str, set[tuple[int, str]]] = defaultdict(set)
     rows = list(store.every(OutboxRow))
     # A day less than they are kept: when exactly DynamoDB removes what has expired is its own affair.

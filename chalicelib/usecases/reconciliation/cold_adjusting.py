@@ -1,4 +1,4 @@
-"""What the owner of a cold wallet has paid out of it: its key is not here, so nobody here books that unless an operator says so.
+"""Adjustments for payments by the owner of a cold wallet: its key is not here, so only an operator can have them recorded.
 
 An operator names the transaction. What it took from the wallet is read from the chain where blocks say so, and has to be what is
 booked. Where they do not (networks of coins; a contract that was not traced; the fee of a call) the operator's word counts,
@@ -34,7 +34,7 @@ _SENT_BY_ITSELF = ("native", "out:")
 
 
 class NotBooked(Exception):
-    """It can not be booked as it was said. The message tells the operator why."""
+    """The payment can not be recorded as the operator said it. The message tells the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class Adjusted:
 
 
 class ColdAdjusting:
-    """Of one network. `looks` gives what compares a place with the chain."""
+    """Records payments of one network. `looks` gives the comparison of a place with the chain."""
 
     def __init__(self, context: NetworkContext, looks: Callable[[], Looks]) -> None:
         self._network, self._reader, self._looks = context.network, context.reader, looks
         self._store, self._rules, self._clock = context.store, context.rules, context.clock
 
     def book(self, coin: Coin, amount: int, reference: str, reason: str, address: str | None = None) -> Adjusted:
-        """Book that the transaction `reference` took `amount` units of `coin` from the cold wallet, or from one that it replaced.
+        """Record that the transaction `reference` took `amount` units of `coin` from the cold wallet, or from a retired one.
 
         Raises NotBooked, Unavailable; Conflict where something arrived there meanwhile.
         """

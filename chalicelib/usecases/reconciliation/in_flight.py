@@ -1,4 +1,4 @@
-"""What is signed and not settled: where the ledger and the chain may differ, and by how much exactly.
+"""Transactions in flight, signed and not settled: how much the ledger and the chain may differ because of them.
 
 Payments, moves and stakes of networks of accounts. The ledger moves when they are signed and when they are settled, the chain when
 they are mined; the receipt says on which side of that a block is.
@@ -46,7 +46,7 @@ class OnTheWay:
         return (self.source, self.recipient) if self.ours else (self.source,)
 
     def paid(self, receipt: Receipt) -> bool:
-        """Whether it did what it was for: a token's own log decides (money rule 8)."""
+        """Whether the payment succeeded: a token's own log decides (money rule 8)."""
         if not receipt.success or self.contract is None:
             return receipt.success
         return (self.contract, self.source, self.recipient) in receipt.moved
@@ -92,13 +92,13 @@ def effects(ways: Sequence[OnTheWay], native: AssetId, mined: Callable[[OnTheWay
 
 
 class OpenWays:
-    """Reads what is on the way on one network of accounts."""
+    """Reads the transactions in flight of one account network."""
 
     def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
         self._network, self._store, self._rules = network, store, rules
 
     def read(self) -> list[OnTheWay]:
-        """Everything that is signed and not settled. Raises Unavailable."""
+        """All transactions that are signed and not settled. Raises Unavailable."""
         return [*self._payments(), *self._moves(), *self._stakes()]
 
     def _payments(self) -> list[OnTheWay]:
@@ -132,5 +132,5 @@ class OpenWays:
 
 
 def touching(ways: Sequence[OnTheWay], addresses: Collection[str]) -> list[OnTheWay]:
-    """Those that bring something to one of these addresses, or take it from there."""
+    """The transactions that bring something to one of these addresses, or take it from there."""
     return [way for way in ways if any(address in addresses for address in way.addresses)]

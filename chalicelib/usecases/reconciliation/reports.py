@@ -1,4 +1,4 @@
-"""What operators ask of reconciliations: that one begins now, and what the last ones found."""
+"""Operators' requests to reconciliation: order a run, and read the last reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chalicelib.usecases.ports.store import Store
 
 
 def parts_of(store: Store, report: ComparisonReport, numbers: Iterable[int]) -> list[DifferencesPart]:
-    """Those parts (2 and on) of a report that are its own: the report after the next one writes over them. Raises Unavailable."""
+    """The parts (2 and on) that belong to a report: the report after the next one writes over them. Raises Unavailable."""
     keys: list[tuple[type[Any], dict[str, str]]] = [
         (DifferencesPart, {"network": report.network, "generation": str(report.generation), "part": str(number)})
         for number in numbers
@@ -25,7 +25,7 @@ def parts_of(store: Store, report: ComparisonReport, numbers: Iterable[int]) -> 
 
 
 def comparable(network: Network) -> bool:
-    """Whether a network can be compared, so far as is known here: one that is out of service is as long as it has a node."""
+    """Whether a network can be compared: one that is out of service can be while it has a node."""
     return network.status == "active" or network.simulated or network.rpc_url is not None
 
 
@@ -51,7 +51,7 @@ class Reconciliations:
         return until_settled(decide)
 
     def read(self, catalogue: Catalogue) -> Whole:
-        """Everything there is to say of a realm, in one call. Raises Unavailable."""
+        """The reports of a realm, in one call. Raises Unavailable."""
         networks = [network.id for network in catalogue.networks.values()]
         kinds: tuple[type[Any], ...] = (Comparison, ComparisonReport)
         keys: list[tuple[type[Any], dict[str, str]]] = [(ReconciliationOrder, {"realm": catalogue.realm})]

@@ -1,4 +1,4 @@
-"""The run that compares one network: page by page through all watched addresses, as far as the time allows, and on from there.
+"""A reconciliation run of one network: page by page through all watched addresses, as far as the time allows, and on from there.
 
 One record has all that a run knows; each step ends in one commit of it, by its version. So whoever dies has done nothing, of two at
 once one counts, and a step that is done is never done again. A network that can not be read now is tried again, for hours; then the
@@ -79,7 +79,7 @@ class ReconciliationRun:
         return True
 
     def work(self, more: Callable[[], bool]) -> Step:
-        """As many steps of the open run as `more` allows. Raises what it did not expect."""
+        """Take as many steps of the open run as `more` allows. Raises any unexpected error."""
         step: Step = "on"
         while step == "on" and more():
             step = self.step()

@@ -1,4 +1,4 @@
-"""Looks at places of live bitcoin and litecoin. Their nodes keep no balances of addresses, so each coin that is known is asked for.
+"""Compares addresses on live bitcoin and litecoin. Their nodes keep no balances of addresses, so each known UTXO is asked for.
 
 At a deposit address these are the outputs of its credited deposits, at a hot wallet those that it holds. A coin that was spent
 behind our back is missing; one that came and that nobody has seen can not be found this way, which is what blocks are scanned for.
@@ -34,10 +34,11 @@ _PAGE = 500
 
 
 class CoinWitness(Protocol):
-    """Tells what is unspent; several nodes have to agree where there are several."""
+    """Tells which outputs are unspent; where there are several nodes, they have to agree."""
 
     def vouched_unspent(self, outpoints: Sequence[str]) -> list[Unspent | None]:
-        """What nodes say of outputs in blocks: None where one is spent or unknown. Raises Unavailable, also where two differ."""
+        """The nodes' answer about outputs in blocks: None where one is spent or unknown. Raises Unavailable, also where two
+        differ."""
         ...
 
 
@@ -53,7 +54,7 @@ class _Way:
 
 
 class LooksAtCoins:
-    """The port Looks for live networks of coins."""
+    """The port Looks for live UTXO networks."""
 
     everywhere = False
 
@@ -69,7 +70,7 @@ class LooksAtCoins:
         return contract
 
     def look(self, places: Sequence[Place]) -> list[Seen | Unread]:
-        """Of each place, what was seen there. Raises Unavailable."""
+        """The comparison of each place. Raises Unavailable."""
         cursor = self._store.get(Cursor, network=self._network.id)
         if cursor is None or cursor.halted is not None or cursor.rewind_to is not None:
             raise Unavailable(f"{self._network.id} is not scanned, follows a reorganisation, or is halted")

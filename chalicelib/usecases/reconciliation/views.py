@@ -1,4 +1,4 @@
-"""What reconciliations look like outside."""
+"""Public views of reconciliation reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chalicelib.usecases.ports.addresses import AddressRules
 def whole_view(
     whole: Whole, catalogue: Catalogue, rules: AddressRules, only: str | None = None, part: Sequence[Difference] | None = None
 ) -> dict[str, Any]:
-    """Everything there is to say of a realm, or of the network `only`; with the differences `part` in place of the first ones."""
+    """The reports of a realm, or of the network `only`; with the differences `part` in place of the first ones."""
 
     def wanted(network: NetworkId) -> bool:
         return only in (None, network_parts(network)[1])
