@@ -1,1 +1,1 @@
-"""Recovery: after tables were lost, or restored to an earlier second."""
+"""Recovery after the tables were lost, or restored to an earlier second."""

@@ -1,4 +1,4 @@
-"""Finding the deposit addresses again from the seed and the chain, after the store was lost (docs/runbooks.md says when).
+"""Restores the deposit addresses from the seed and the chain, after the store was lost (docs/runbooks.md says when).
 
 The seed gives every address there can be; which of them were used, only the chain knows. Indexes are taken in ranges of fifty by
 functions that may die, and most of them are never paid: any gap is normal. So the pool's ceiling, which is kept outside the store
@@ -52,7 +52,7 @@ Slots = dict[str, tuple[int, str, str]]
 
 
 class Restorer:
-    """Searches one network. `owner` is whom what is found belongs to from now on."""
+    """Searches one network. `owner` gets the addresses found."""
 
     def __init__(self, context: NetworkContext, deriver: Deriver, owner: TenantId) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
@@ -65,8 +65,9 @@ class Restorer:
     ) -> Restore:
         """The search as it stands, or a new one where there is none or the last one came to its end (a larger gap, later blocks).
 
-        `known`: the highest index that networks which share its indexes were found to use. `below`: all under this index are asked
-        about and watched. `since`: a search from before the tables were put back (`PaymentSwitch.put_back`) counts for nothing.
+        `known`: the highest index that networks which share its indexes were found to use. `below`: all under this index are
+        asked about and watched. `since`: a search from before a point-in-time restore (`PaymentSwitch.put_back`) counts for
+        nothing.
 
         Raises BusinessRule: `from_block` is needed where blocks are searched. Unavailable.
         """
@@ -87,7 +88,7 @@ class Restorer:
         return made
 
     def steps(self, restore: Restore) -> Iterator[Restore]:
-        """Go on to the end; how far it is after each step that was stored. Raises Unavailable, Conflict (another one is at it)."""
+        """Go on to the end; yields the record after each stored step. Raises Unavailable, Conflict (another worker is at it)."""
         while not restore.searched:
             restore = self._saved(self._window(restore) if restore.next_block is None else self._blocks(restore))
             yield restore
@@ -238,13 +239,14 @@ class Restorer:
 
 
 class Pools:
-    """The counts of used indexes, which are shut while addresses are restored."""
+    """The index pools, which are closed while addresses are restored."""
 
     def __init__(self, store: Store, ceilings: Ceilings, pool_of: Callable[[str], str]) -> None:
         self._store, self._ceilings, self._pool_of = store, ceilings, pool_of
 
     def close(self, realm: Realm, pools: Sequence[str]) -> None:
-        """Let `pools` give out nothing. Raises BusinessRule where an address was given out before; Unavailable, Conflict."""
+        """Close `pools`, so that they give out no index. Raises BusinessRule where an address was given out before; Unavailable,
+        Conflict."""
         for pool in pools:
             name = pool_name(realm, pool)
             before = self._store.index_pool(name)
@@ -270,7 +272,7 @@ class Pools:
         return self._ceilings.recorded(realm, pool)
 
     def missing(self, realm: Realm, pool: str) -> list[str]:
-        """The networks of a pool that were not searched to the end: behind what was found on any of them, and as far as any was."""
+        """The networks of a pool whose search has not ended: it reaches behind the highest index found on any of them."""
         found = self._restores(realm, pool)
         known = self.last_used(realm, pool)
         below = max([0, *(each.below for each in found.values() if each is not None)])
@@ -295,8 +297,8 @@ class Pools:
             self._store.commit([Save(Restore(network, 0, 0, now_ms, never_used=True, version=version))])
 
     def reopen(self, realm: Realm, pool: str) -> int:
-        """Let a pool go on above everything that may have been given out; its next index. It never goes back. Raises BusinessRule
-        where a network of it was not searched; Unavailable."""
+        """Let a pool go on above every index that may have been given out; its next index. It never goes back. Raises
+        BusinessRule where one of its networks was not searched; Unavailable."""
         if missing := self.missing(realm, pool):
             raise BusinessRule("network", f"not searched to the end yet: {', '.join(missing)}")
         free = max([0, *(found.first_free for found in self._restores(realm, pool).values() if found is not None)])

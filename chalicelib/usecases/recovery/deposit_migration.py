@@ -1,4 +1,4 @@
-"""Deposits that were recorded before there were claims and rows of blocks get both, by the operator's `migrate`.
+"""Migration of old deposits to claims and rows of blocks, by the operator's `migrate`.
 
 A claim tells which number the first log of a transaction has in the block of its deposit: by the receipt, which a node has while
 the block is in its chain. It can be run again at any time: what is there stays.
@@ -31,7 +31,7 @@ ReaderOf = Callable[[Network], ChainReader | None]
 
 @dataclass
 class Migration:
-    """How many blocks and transactions got what they lacked, and how many transactions of which network could not."""
+    """The number of blocks and transactions that were migrated, and of transactions by network that could not be."""
 
     blocks: int = 0
     claimed: int = 0

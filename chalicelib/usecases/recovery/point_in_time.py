@@ -1,4 +1,5 @@
-"""After the tables were put back to an earlier second: what the chain did meanwhile is found, and booked as what it was.
+"""After a point-in-time restore of the tables: later transactions of ours are found on the chain, and recorded as what they
+were.
 
 On networks of accounts. While `PaymentSwitch.put_back` stands nothing else is done in the realm. Blocks are read from where the
 cursor was put back to, less what a reorganisation reaches. A transaction that leaves a place of ours and that no record knows was
@@ -56,7 +57,7 @@ _SENT = ("native", "log:")
 
 
 class AfterRestore:
-    """Of one network of accounts. Nothing else may be at work on it: run it while `put_back` stands."""
+    """Traces one account network. Nothing else may be at work on it: run it while `put_back` stands."""
 
     def __init__(self, context: NetworkContext, payer: ChainPayer, deposits: Deposits) -> None:
         network, reader, store, rules = context.network, context.reader, context.store, context.rules
@@ -71,8 +72,8 @@ class AfterRestore:
         self._movable: list[Move] = []
 
     def trace(self, since: int, from_block: int | None = None) -> Trace:
-        """Read on to the tip. `since` is when the restore began; `from_block` where the cursor went on meanwhile, and more has to
-        be read than it says. Raises Unavailable, Conflict."""
+        """Read on to the tip. `since` is when the restore began; `from_block`: the first block to read, where the cursor went on
+        meanwhile. Raises Unavailable, Conflict."""
         trace = self._begun_trace(since, from_block)
         self._known = set(self._every_txid())
         self._payable = [w for w in self._store.every(Withdrawal) if w.network == self._network.id and w.status not in FINAL]
@@ -359,7 +360,8 @@ class AfterRestore:
                     self._store.commit([Save(counter.caught_up(used))])
 
     def book_strays(self, trace: Trace) -> int:
-        """Book what nothing asked for as the operator's loss, where no reorganisation reaches it; how many. Raises Unavailable."""
+        """Record stray transactions as the operator's loss, where no reorganisation reaches them; their number. Raises
+        Unavailable."""
         booked, paid = 0, set()
         native = self._matcher.native().asset
         for stray in trace.strays:
@@ -384,7 +386,7 @@ class AfterRestore:
         return cursor is not None and cursor.number - number + 1 >= self._network.reorg_depth
 
     def left(self, trace: Trace, shown: Callable[[Stray], str]) -> list[str]:
-        """What stands in the way of going on, one sentence each; `shown` says what a stray is. Raises Unavailable."""
+        """The obstacles to going on, one sentence each; `shown` renders a stray. Raises Unavailable."""
         found = []
         if trace.next <= self._reader.tip():
             found.append(f"blocks from {trace.next} on are not read yet")
