@@ -1,1 +1,1 @@
-"""What all transactions of ours have in common, whatever they pay."""
+"""The one outgoing transaction: the steps that payouts, moves and stakes share."""

@@ -1,4 +1,4 @@
-"""What nodes tell of the chain while one run follows what is out: each receipt and each block is asked for once.
+"""A cache of nodes' answers for one run over transactions in flight: each receipt and each block is asked for once.
 
 A hundred payments share one transaction, and a thousand transactions share a few blocks. Blocks that the scan remembers are linked:
 where the chain still has the newest of them it has all of them, and one question answers for all.

@@ -1,4 +1,4 @@
-"""What stops a transaction of ours before it is signed."""
+"""Errors that stop a transaction of ours before it is signed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes have to say that a transaction has expired, for a function that signs and does not poll (money rule 13)."""
+"""The nodes that have to say that a transaction has expired, for a function that signs and does not poll (money rule 13)."""
 
 from __future__ import annotations
 

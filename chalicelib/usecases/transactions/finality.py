@@ -1,4 +1,4 @@
-"""When the chain's word about a payment of ours is final: how deep its block is, and how many nodes have to say so (money rule 11).
+"""Finality of a payment of ours: the depth of its block, and the quorum of nodes that confirm it (money rule 11).
 
 * Depth counts in blocks that were scanned, each linked to the one before: what a node says that its height is moves no money.
   Nor does a receipt in another block than the one that was scanned at that height.

@@ -1,4 +1,4 @@
-"""The nonce that an address begins with: later ones are counted here, so that one wrong answer would block the address for ever.
+"""The first nonce of an address: later ones are counted here, so that one wrong answer would block the address for ever.
 
 Every node that answers has to say the same. That it is 0 may be one node's word, where others are down: were it wrong, the chain
 would refuse what is signed, which blocks nothing for good. More than 0 takes two, where several are configured. A deposit

@@ -1,4 +1,4 @@
-"""An operator's decision that a transaction of ours will not be waited for any longer (money rule 13).
+"""An operator's decision to give up a transaction of ours (money rule 13).
 
 For what no sighting ends: a nonce or an input that was used in blocks which nothing noted, a payment that no block will take. The
 decision is stored with who made it and why, and the poll carries it out (`given_up`). What was given up is watched on

@@ -1,4 +1,4 @@
-"""What an operator gave up: whether his decision stands, asked by whatever follows our transactions (money rule 13).
+"""Given-up transactions: whether an operator's decision stands, for the code that follows our transactions (money rule 13).
 
 A decision ends nothing by itself. The poll does that, in the way in which it ends what is lost, and asks once more: a transaction
 that was met in a block of the chain, or that any node tells of, is not given up. A node that has a vote and does not answer is

@@ -1,4 +1,4 @@
-"""What becomes of transactions that an operator gave up: the chain may have one after all, and then the books say what happened.
+"""Watches given-up transactions: where the chain has one after all, the ledger records it.
 
 Payments and moves of accounts, and stakes: one of its attempts was met in a block that is deep enough. Then it is as if it had
 never been given up: what was given back is taken back, its coins are in flight again, and settlement books what the chain did. A

@@ -1,4 +1,4 @@
-"""Whether a transaction of ours is in the chain, or can never be, by what was met in the blocks that were scanned (money rule 13).
+"""Losses: whether a transaction of ours is in the chain, or can never be, by the sightings in scanned blocks (money rule 13).
 
 The one decision for payments, moves, stakes, bundles and coin moves. Absence proves nothing: that no node knows a transaction says
 neither. Lost is one

@@ -1,4 +1,4 @@
-"""What the scanner knows a transaction of ours by in a block: its sender and nonce, the coins that it spends, or its id."""
+"""How the scanner recognises a transaction of ours in a block: its sender and nonce, the coins that it spends, or its id."""
 
 from __future__ import annotations
 

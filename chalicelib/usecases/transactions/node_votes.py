@@ -1,4 +1,4 @@
-"""Which nodes have a vote about what became of our transactions: all that have answered lately (money rule 13).
+"""The nodes that have a vote about the outcome of our transactions: all that have answered lately (money rule 13).
 
 Nothing is decided on the word of some nodes while another is asked in vain, until that has gone on for `node_silence_minutes`. Then
 the network goes on without that node, and `verdicts` says how far. Functions live shortly, so the beginning of a silence is stored:

@@ -1,4 +1,4 @@
-"""Whether the chain knows transactions of a wallet that nobody here has: asked before a nonce is allotted."""
+"""Foreign nonces: whether the chain has transactions of a wallet that the store lacks, asked before a nonce is allotted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scanner noted of many transactions of ours, read at once: whether it is worth asking a node about each."""
+"""The scanner's sightings of many transactions of ours, read at once: they tell whether to ask a node about each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nonces of an address are allotted to something that is not at its end: payments, and moves between our own places.
+"""Nonces of an address that are allotted to open payments and open moves.
 
 A nonce that the chain waits for and nobody has is a gap: whatever was signed behind it is never mined. So that is looked for where
 something has waited too long (`Stuck`), and before gaps are filled (`nonce_filling`).

@@ -1,4 +1,4 @@
-"""When a transaction of ours that no block takes should be replaced: the same for payments and for moves between our own places."""
+"""When to replace a stuck transaction of ours: the same rule for payments and for moves."""
 
 from __future__ import annotations
 

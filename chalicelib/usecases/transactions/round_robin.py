@@ -1,4 +1,5 @@
-"""Turns among what is out: what is due first, beside it a round over all the rest. Whatever was not reached comes first next time.
+"""Round robin over transactions in flight: due ones first, beside them a round over the rest. Those not reached come first next
+time.
 
 A run has some seconds, and a node may take a tenth of one for each answer. So nothing is asked about in every poll without a reason
 (`domain.transactions.rounds`), and a run that is cut short stores where: the next one goes on there, in a process of its own.

@@ -1,4 +1,4 @@
-"""Blocks that no sightings are of: passed before there were any, or behind which the cursor was set.
+"""Gaps of sightings: blocks passed before sightings were noted, or skipped when the cursor was set.
 
 That a transaction is lost can be told only where the blocks that decide it are noted (`Cursor.noted_from`). Where they are not,
 they are scanned again, by an ordinary rescan, which notes them. Nothing is ordered while nothing is in doubt.

@@ -1,4 +1,4 @@
-"""What is out already on networks of accounts, by its signed bytes alone: the ground on which others may be signed in their place.
+"""Attempts in flight on account networks, read from their signed bytes alone: a replacement may be signed only on this ground.
 
 A replacement keeps the nonce (on Tron: waits for the end) of what it replaces. A record that says which that is may have been
 altered; the signature of the wallet's own key can not have been (money rules 5 and 7).

@@ -1,4 +1,4 @@
-"""What is out, sorted by whether a node has to be asked about it in this poll.
+"""Transactions in flight, sorted by whether a node has to be asked about them in this poll.
 
 Due is a transaction for a reason: its record says so, it was noted deep enough in the chain, it fell out of the chain, another one
 was noted in its place, blocks that may have it are not noted, it was signed a moment ago, or it has waited too long for a block. Of

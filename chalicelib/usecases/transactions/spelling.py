@@ -1,4 +1,4 @@
-"""How addresses in transactions are compared: two spellings of one address are equal."""
+"""Comparison of addresses in transactions: two spellings of one address are equal."""
 
 from __future__ import annotations
 

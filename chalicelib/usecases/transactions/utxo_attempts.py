@@ -1,4 +1,4 @@
-"""Whether an attempt of a transaction of coins is in the chain, or can ever be: asked of bundles and of coin moves alike."""
+"""Whether an attempt of a UTXO transaction is in the chain, or can ever be: for bundles and coin moves alike."""
 
 from __future__ import annotations
 

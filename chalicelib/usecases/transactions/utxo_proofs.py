@@ -1,4 +1,5 @@
-"""What is out already, by its signed bytes alone: the ground on which anything may be signed in its place (money rules 5 and 7).
+"""UTXO attempts in flight, read from their signed bytes alone: a replacement may be signed only on this ground (money rules 5
+and 7).
 
 A replacement is signed because something with the same inputs was signed before. A record that says so may have been altered; our
 own signatures can not have been. So the first attempt is taken apart: it spends coins of ours that are reserved, signed for by the

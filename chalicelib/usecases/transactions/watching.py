@@ -1,4 +1,4 @@
-"""Watching the blocks that settled something, as deep as a reorganisation is followed: payments, stakes, moves.
+"""Watches the blocks that settled payments, stakes and moves, as deep as a reorganisation is followed.
 
 The obligation's `order` is the block's height, and its id ends with the block's hash. What fell out is undone before the scan goes
 on (`undo_fallen`), what no reorganisation reaches is let go when there is time (`let_rest`).
