@@ -1,4 +1,4 @@
-"""The exact bytes of a bundle, first and replaced: coins are reserved and the bytes stored in one transaction (money rule 6)."""
+"""Builds the bytes of a bundle, first and replaced: UTXOs are reserved and the bytes stored in one transaction (money rule 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which withdrawals a bundle pays: what is open and nobody objects to joins the one that gathers, as far as the coins go."""
+"""Gathers the withdrawals of a bundle: open ones without an objection join the gathering bundle, as far as the UTXOs go."""
 
 from __future__ import annotations
 

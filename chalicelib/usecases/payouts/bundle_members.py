@@ -1,4 +1,4 @@
-"""What the steps of a bundle share: its members, and how urgent they are."""
+"""Members of a bundle and their urgency, shared by its steps."""
 
 from __future__ import annotations
 

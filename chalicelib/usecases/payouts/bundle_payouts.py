@@ -1,4 +1,4 @@
-"""Paying withdrawals on networks of coins: several in one transaction, each step stored before the next begins.
+"""Pays withdrawals on UTXO networks: several in one transaction, each step stored before the next begins.
 
 What a crash leaves is always one of these, and `pay` goes on from it:
 

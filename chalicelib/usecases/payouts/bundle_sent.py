@@ -1,4 +1,4 @@
-"""How payments went out that share a transaction: what `settlement` has to know of them. The bytes are with their bundle."""
+"""Payments that share a transaction, as `settlement` needs to know them. The bytes are with their bundle."""
 
 from __future__ import annotations
 

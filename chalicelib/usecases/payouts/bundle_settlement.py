@@ -1,4 +1,4 @@
-"""What became of transactions that pay several withdrawals: which coins are spent, which change came in, which is stuck or dead.
+"""Settlement of bundles: spent UTXOs, change that came in, stuck and dead transactions.
 
 The payments themselves are settled one by one (`settlement`), by the same chain; here it is about the hot wallet's coins:
 

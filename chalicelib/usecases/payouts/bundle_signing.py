@@ -1,4 +1,4 @@
-"""Signing a bundle: its newest bytes are held against everything that was approved (money rule 7), and stored signed (rule 5)."""
+"""Signs a bundle: its newest bytes are compared with every approved order (money rule 7), and stored signed (rule 5)."""
 
 from __future__ import annotations
 

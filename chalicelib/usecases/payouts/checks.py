@@ -1,5 +1,5 @@
-"""What every payment is asked before its money can move, whatever its chain: the grey list once more, its risk, who has to agree,
-and what is done where the answer is no. Shared by payments from accounts (`payouts`) and from coins (`bundle_payouts`)."""
+"""Checks of every payment before its money moves, on any chain: the grey list once more, its risk, its approvals, and the step
+after a refusal. Shared by payments from accounts (`payouts`) and from coins (`bundle_payouts`)."""
 
 from __future__ import annotations
 

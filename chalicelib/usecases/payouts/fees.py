@@ -1,5 +1,5 @@
-"""Whether a withdrawal may cost what it would cost (money rule 14): asked when it begins, before its bytes are stored, and before a
-replacement of them is signed. The same for payments from accounts (`payouts`) and from coins (`bundle_payouts`)."""
+"""The fee bound of a withdrawal (money rule 14): checked when it begins, before its bytes are stored, and before a replacement
+is signed. The same for payments from accounts (`payouts`) and from coins (`bundle_payouts`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which payments that are out a node is asked about in this poll, and what is shown of those that it need not be asked about."""
+"""Follows payments in flight: which ones this poll asks a node about, and the views of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An order that differs from its withdrawal in more than its bytes: an operator has looked, and has it made anew.
+"""Rebuilds an order that differs from its withdrawal in more than its bytes, after an operator has looked at it.
 
 By itself the service replaces bytes alone (`payouts`). Where the order's own record differs, either it or the withdrawal was
 changed behind our back, and only somebody who asks the merchant can say which.

@@ -1,4 +1,4 @@
-"""Whether a replacement of a payment from an account may cost what it would cost (money rule 14): asked before it is signed.
+"""The fee bound of a replacement on account networks (money rule 14): checked before it is signed.
 
 Replacements of bundles are bounded where they are built (`bundle_building`).
 """

@@ -1,7 +1,6 @@
-"""How payments of a network went out, as their settlement needs to know it: which transactions, at what cost, and what is done when
-none of them gets into a block. Account chains have one order per transaction; where one transaction pays many orders, another
-implementation of `Sent` knows which.
-"""
+"""Payments in flight of a network, as settlement needs to know them: their transactions, their cost, and the step when none is
+mined. Account chains have one order per transaction; where one transaction pays many orders, another implementation of `Sent`
+knows which."""
 
 from __future__ import annotations
 

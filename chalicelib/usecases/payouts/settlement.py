@@ -1,4 +1,4 @@
-"""What became of the payments that were sent: the chain's receipts alone decide (money rule 8)."""
+"""Settlement of sent payments: the chain's receipts alone decide (money rule 8)."""
 
 from __future__ import annotations
 
