@@ -1,1 +1,1 @@
-"""The treasury: moves between our own wallets, collection, consolidation, cold storage, stakes, nonces."""
+"""The treasury: moves between our wallets, collection, consolidation, cold storage, stakes, nonces."""

@@ -1,4 +1,4 @@
-"""What service wallets of a network of accounts hold, and should: collector → hot and cold, hot above its ceiling → cold.
+"""Distribution between service wallets of an account network: collector → hot and cold, hot above its ceiling → cold.
 
 Looked at in every poll, from the ledger's balances alone, so that a changed setting and a sweep that arrived are found alike. One
 lot of moves per wallet and coin is under way at a time: the record `Distribution` names them, and is saved with their plan.

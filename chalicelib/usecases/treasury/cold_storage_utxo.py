@@ -1,5 +1,5 @@
-"""What leaves a hot wallet of coins for another wallet of ours: what is above its ceiling goes to the cold one, and everything that
-a replaced one still has goes to the one in its place.
+"""Moves out of UTXO hot wallets: the balance above the ceiling goes to the cold wallet, and a retired wallet's whole balance to
+its successor.
 
 The ceiling is the coin's `hotCeiling`, else collectPercentageHot per cent of what hot and cold have together by the ledger. What
 open withdrawals need stays, and nothing is planned while payments gather: they are to be paid of these very coins.

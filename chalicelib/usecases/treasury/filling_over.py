@@ -1,4 +1,4 @@
-"""An operator's own empty transaction on the nonce of one open payment, which ends what no sighting ends (money rule 13).
+"""An operator's filler over one open payment's nonce: it ends a payment that no sighting ends (money rule 13).
 
 It is a filler (`domain/treasury/moves.py`): one unit from the wallet to itself, at a fee that nodes take in place of every attempt
 of the payment. The payment stays open and is not replaced beside it. One nonce is used once, so one of two things follows:

@@ -1,4 +1,4 @@
-"""An alarm where a hot wallet falls below the `hotFloor` of a coin: once for each fall, on networks of accounts and of coins alike.
+"""An alarm where a hot wallet falls below the `hotFloor` of a coin: once for each fall, on account and UTXO networks alike.
 
 Part of the poll. By the ledger, as the payments are that wait below it. That it was said is in the wallet's `Distribution`.
 """

@@ -1,4 +1,4 @@
-"""What an operator does about nonces of an address that the chain waits for and nothing of ours has.
+"""Nonce gaps: an operator's remedy for nonces that the chain waits for and no transaction of ours has.
 
 An address can begin with a nonce that nodes made up, or lose records that had one: whatever is signed behind such a gap is never
 mined. Each missing nonce is used by a *filler* (`domain/treasury/moves.py`), one unit from the address to itself; a deposit

@@ -1,4 +1,4 @@
-"""What names a wallet that was replaced and is not at its end: its key signs it still, and it needs what it will take."""
+"""Open work of a retired wallet: transactions its key still has to sign, and the balance they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wallets that were replaced: what is left there is moved to the wallet in their place, and what they began is finished first.
+"""Rotation: a retired wallet's transactions in flight are finished first, then its balance moves to its successor.
 
 The transaction that replaces a wallet opens the obligation `drain`. Each look at it is one decision, stored before the next:
 

@@ -1,1 +1,1 @@
-"""Collection: deposits on networks of accounts go to the service wallets."""
+"""Collection: deposits on account networks go to the service wallets."""

@@ -1,4 +1,4 @@
-"""What an operator decides about a collection: let it go, refuse it, try it again."""
+"""An operator's decisions about a collection: release it, refuse it, retry it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moving coins between places of ours costs, how that fee comes to the place that pays it, and whether it is worth it.
+"""Fees of moves between our addresses: their amount, the top-up that pays them, and whether the move is worth them.
 
 `provided` is the one function that decides how the fee of a token's transfer is provided. On EVM networks native coins are sent
 there (a top-up). On Tron what the address has of energy and bandwidth counts first, since the estimate does, and TRX is burnt for

@@ -1,4 +1,4 @@
-"""From hints to collections: one at a time for each coin at an address.
+"""Plans collections from hints: one at a time for each coin at an address.
 
 A hint closes in every case: into a collection, into the note on the collection that is under way, or because there is nothing to
 collect. It closes for nothing only while the balance is the one that was looked at: a deposit that is credited meanwhile finds

@@ -1,4 +1,4 @@
-"""What the poll of a network of accounts does for its collections, a bounded part of it in each run.
+"""The poll's run over the collections of an account network: a bounded part in each run.
 
 Those under way first. Then, by turns, new ones (hints: of those that are seen, what is worth most) and those that wait and are due,
 the longest first: many that only wait, dust that anybody can send, keep nothing else from being begun. Only what is in motion after

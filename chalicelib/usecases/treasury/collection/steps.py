@@ -1,4 +1,4 @@
-"""Bringing one collection forward: planned → top-up sent → top-up confirmed → sweep sent → swept. One transaction per step.
+"""Brings one collection forward: planned → top-up sent → top-up confirmed → sweep sent → swept. One transaction per step.
 
 Each step is decided anew from the books, the settings and the fees of that moment. What was planned is found by the collection's
 own record, and its ids follow from the collection, so that who dies anywhere goes on from what is stored, and doing a step twice

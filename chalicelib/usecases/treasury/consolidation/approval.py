@@ -1,5 +1,5 @@
-"""What operators see of consolidations: a `Collection` of each that they have to agree to (approveThreshold), and one of the coins
-that wait for something else, which the consolidation that ends the waiting takes over.
+"""Operators' view of consolidations: a `Collection` of each that needs their approval (approveThreshold), and one of the UTXOs
+that wait for another reason.
 
 It stands at the hot wallet's address, since its coins are at many; its one sweep is the coin move.
 """

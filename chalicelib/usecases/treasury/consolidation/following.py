@@ -1,4 +1,4 @@
-"""What became of coin moves: built and not signed, in the chain, fallen out of it, stuck, or never to be mined.
+"""Follows coin moves: built and not signed, in the chain, fallen out of it, stuck, or never to be mined.
 
 * deep enough in the chain: what is in flight becomes the recipient's, the change and the fee; what a hot wallet gets can be spent.
 * fell out again: the exact opposite, and the same bytes are sent again. Watched as deep as reorganisations are followed; only then

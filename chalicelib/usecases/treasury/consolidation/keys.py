@@ -1,4 +1,4 @@
-"""Whose keys sign which coins of a move: a deposit address' own, from the seed, or those of the hot wallet that the move names."""
+"""The keys that sign the UTXOs of a move: a deposit address' own, from the seed, or those of the hot wallet that the move names."""
 
 from __future__ import annotations
 

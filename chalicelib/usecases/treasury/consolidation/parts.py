@@ -1,4 +1,4 @@
-"""What the steps of a coin move share: what is taken by others, how its bytes are read, how its places are named."""
+"""Shared parts of a coin move's steps: UTXOs taken by others, reading its bytes, the names of its places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which deposits' outputs go to the hot wallet together, and when: networks of coins.
+"""Plans consolidations: the deposits' outputs that go to the hot wallet together, and when.
 
 Open work of the kind `collectable` names every deposit whose output is not spent for good; so the outputs that wait are found
 without looking through addresses. A hint ends with a deposit that nothing is to be collected of (it fell out, it was too little),

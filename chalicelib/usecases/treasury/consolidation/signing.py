@@ -1,4 +1,4 @@
-"""Signing and sending coin moves, each step stored before the next begins. What a crash leaves, `advance` goes on from:
+"""Signs and sends coin moves, each step stored before the next begins. What a crash leaves, `advance` goes on from:
 
 * built: its bytes are held against the coins that are reserved for it and the wallets that are registered (money rule 7), signed,
   and stored with their txid and with "these outputs are ours", before anybody can see them (rule 5).

@@ -1,5 +1,4 @@
-"""Whether a coin of a deposit is spent for good: by the blocks that were scanned, or by the books, never by what nodes do not know
-(money rule 13)."""
+"""Whether a deposit's UTXO is spent for good: by scanned blocks or the ledger, never by a node's silence (money rule 13)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Moves: single transactions between our own wallets on networks of accounts."""
+"""Moves: single transactions between our wallets on account networks."""

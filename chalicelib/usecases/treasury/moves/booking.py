@@ -1,4 +1,4 @@
-"""What moves are to the ledger: booked once their block is deep enough, undone when it falls out of the chain all the same.
+"""Postings of moves: recorded once their block is deep enough, reversed when it falls out of the chain all the same.
 
 As with payments, the block is watched as deep as a reorganisation is followed. Undone, a move is as if it had never been final: its
 coins are in flight again, and the poll goes on sending its bytes.

@@ -1,4 +1,4 @@
-"""The exact unsigned bytes of a move, and how much it sends: never more than the ledger has at its source, fee included."""
+"""Builds the unsigned bytes of a move. It never sends more than the ledger has at its source, fee included."""
 
 from __future__ import annotations
 

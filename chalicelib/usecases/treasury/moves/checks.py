@@ -1,4 +1,4 @@
-"""What a move has to be before anything is allotted for it, and before its bytes are signed (money rule 7)."""
+"""Checks of a move before a nonce is allotted for it, and before its bytes are signed (money rule 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a move that is built and may not be signed as it is: its nonce must not hold up what is behind it.
+"""Cures a built move that may not be signed as it is: its nonce must not hold up later ones.
 
 Nothing was signed for it, so nothing can reach the chain. Its bytes are thrown away, and others with the same nonce take their
 place; where the move may go nowhere any more, it is dropped and its nonce given back: to the counter where it was the last, else a

@@ -1,4 +1,4 @@
-"""What became of moves between our own places: receipts alone decide (money rule 8). Part of the poll; needs no key."""
+"""Follows moves between our addresses: receipts alone decide (money rule 8). Part of the poll; needs no key."""
 
 from __future__ import annotations
 

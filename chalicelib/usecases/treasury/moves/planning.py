@@ -1,4 +1,4 @@
-"""Planning moves: what goes into the transaction of whoever decides that coins shall go from one place of ours to another."""
+"""Plans moves: the changes that the deciding use case adds to its own transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing moves between our own places: planned → built → signed → sent, each step stored before the next begins.
+"""Signs moves between our addresses: planned → built → signed → sent, each step stored before the next begins.
 
 Two functions run this: `payout`, which has the keys of service wallets, and `collect`, which alone may open the seed of the deposit
 addresses. What a crash leaves is always one of these, and `advance` goes on from it:

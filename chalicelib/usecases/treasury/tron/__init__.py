@@ -1,1 +1,1 @@
-"""Tron alone: stakes of TRX, and loans of energy."""
+"""Tron alone: stakes of TRX, and energy loans."""

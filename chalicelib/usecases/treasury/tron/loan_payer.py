@@ -1,4 +1,4 @@
-"""Loans of energy in the form in which moves are built, signed and followed: a `ChainPayer` that makes, and takes, nothing else."""
+"""Energy loans in the form in which moves are built, signed and followed: a `ChainPayer` that makes, and takes, nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stakes are to the ledger: booked once their block is deep enough, undone when it falls out of the chain all the same.
+"""Postings of stakes: recorded once their block is deep enough, reversed when it falls out of the chain all the same.
 
 As with payments, the block is watched as deep as a reorganisation is followed. Undone, a stake is as if it had never been final:
 the poll looks for its transaction again, and asks for another one only where that can never be mined.

@@ -1,4 +1,4 @@
-"""What became of stakes on a real network: receipts alone decide (money rule 8). Part of the poll; needs no key."""
+"""Follows stakes on a real network: receipts alone decide (money rule 8). Part of the poll; needs no key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing stakes on a real network, as part of the payout function, which alone has the key.
+"""Signs stakes on a real network, as part of the payout function, which alone has the key.
 
 What a crash leaves is always one of these, and `sign` goes on from it: an order without signed bytes (the same unsigned bytes are
 signed; of two workers one stores its signature); signed bytes stored (they alone are sent); an order to renew, whose bytes have
