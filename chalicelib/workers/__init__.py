@@ -1,1 +1,1 @@
-"""What a clock or a queue message starts. Thin: find the use case, call it. Imported when called."""
+"""Entry points of schedules and queue messages. Thin: each finds its use case and calls it. Imported when called."""

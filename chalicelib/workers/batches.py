@@ -33,9 +33,9 @@ Answer = dict[str, list[dict[str, str]]]
 def run(records: Iterable[SQSRecord], handle: Callable[[str], object]) -> Answer:
     """Give each message's body to `handle`, at most `AT_ONCE` at a time in threads, and answer which of them failed.
 
-    They are handled at once because they wait: for the store, and for other people's machines. Each has a copy of the caller's
-    context variables, so none sees on whose behalf another is at work. All have ended when this returns: a function that Lambda
-    freezes leaves nothing half-way.
+    They are handled at once because they wait: for the store, and for other machines. Each has a copy of the caller's context
+    variables, so none sees on whose behalf another is at work. All have ended when this returns: a function that Lambda freezes
+    leaves nothing half-way.
 
     Whatever is wrong with a message is its failure, a body that nobody can read included: nobody may lose it, and so it ends in
     the dead letters. Each failure is logged. Raises when every message failed, which means the same to SQS with and without the
@@ -47,7 +47,7 @@ def run(records: Iterable[SQSRecord], handle: Callable[[str], object]) -> Answer
 
 
 def one_by_one(records: Iterable[SQSRecord], handle: Callable[[str], object]) -> None:
-    """The same for consumers of FIFO queues: one after the other, and the first failure ends it."""
+    """As `run`, for consumers of FIFO queues: one message after the other, and the first failure ends it."""
     for record in records:
         with message_chains.brought_by(_number([record])):
             handle(record.body)
@@ -73,7 +73,7 @@ def _answer(batch: list[SQSRecord], handle: Callable[[str], object]) -> Answer:
 
 
 def fields(body: str, *names: str) -> list[str]:
-    """Fields of a message that are there and hold text. Raises ValueError: what nobody can read must not pass for done."""
+    """The named text fields of a message. Raises ValueError where one is missing: an unreadable message must not pass for done."""
     message = json.loads(body)
     values = [message.get(name) for name in names] if isinstance(message, dict) else []
     found = [value for value in values if isinstance(value, str) and value]

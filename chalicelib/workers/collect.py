@@ -1,4 +1,4 @@
-"""A message that coins want to leave deposit addresses."""
+"""A message to collect coins from deposit addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Until when a part of a run may begin new work."""
+"""The deadline until which a part of a run may begin new work."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Deadline:
         return time.monotonic() < self.until
 
     def before(self, seconds: float) -> Deadline:
-        """One that ends so many seconds earlier."""
+        """A deadline that ends so many seconds earlier."""
         return Deadline(self.until - seconds)
 
     def at_least(self, seconds: float) -> Deadline:
-        """One that ends no sooner than so many seconds from now, whatever was begun late before it."""
+        """A deadline that ends no sooner than so many seconds from now, however late it was."""
         return Deadline(max(self.until, time.monotonic() + seconds))
 
     def part(self, share: float) -> Deadline:
-        """One that has the share, 0 to 1, of the time that is left now."""
+        """A deadline with the share, 0 to 1, of the time that is left now."""
         now = time.monotonic()
         return Deadline(now + max(0.0, self.until - now) * share)

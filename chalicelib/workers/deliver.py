@@ -1,4 +1,4 @@
-"""A message that something may be due at a webhook endpoint."""
+"""A message that a webhook endpoint may have due deliveries."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from chalicelib.workers.batches import fields
 
 
 def handle(body: str) -> None:
-    """Send what is due there. A receiver's failure is no failure here: it is recorded, and the next attempt is planned."""
+    """Send its due deliveries. A receiver's failure is no failure here: it is recorded, and the next attempt is planned."""
     tenant, endpoint = fields(body, "tenant", "endpoint")
     services().turns.take(TenantId(tenant), endpoint, held="held" in json.loads(body))

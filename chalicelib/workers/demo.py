@@ -1,4 +1,4 @@
-"""The demo's reset: remove what visitors made, put the catalogue back, and fill the sandbox with something of every kind.
+"""The demo's reset: remove what visitors made, put the catalogue back, and fill the sandbox with records of every kind.
 
 Filling goes through the use cases that requests and pollers use. The sandbox's clock begins a day and a half in the past and is
 moved to the present while its history is made: that is how invoices expire and payments come late. Withdrawals are asked for,
@@ -32,7 +32,7 @@ PAYEE = "0x52908400098527886E0F7030069857D2E4169EE7"
 
 
 def run(wait: Callable[[float], None] = time.sleep) -> bool:
-    """Do the reset where one is due; whether it was done. Raises what stops it: the next run begins it again."""
+    """Do the reset where one is due; whether it was done. Raises any error that stops it: the next run begins it again."""
     wired = services()
     if wired.settings.stage != "demo":
         raise ValueError(f"the stage {wired.settings.stage} has no reset")

@@ -1,4 +1,4 @@
-"""Once a minute: what should have happened by now and has not. Finds it in the open work, never in memory."""
+"""Housekeeping, once a minute: overdue work, found in the open work and never in memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from chalicelib.wiring import services
 
 
 def run() -> None:
-    """Tell old outbox rows, make what batches left behind, ask again for idle payouts, due deliveries and
-    jobs of redelivery, raise the ceilings of the index pools.
+    """Tell old outbox rows, store the withdrawals that batches still lack, ask again for idle payouts, due deliveries and jobs
+    of redelivery, raise the ceilings of the index pools.
 
     One step's failure does not stop the next. Raises `Failures` at the end.
     """

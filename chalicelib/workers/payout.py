@@ -1,4 +1,4 @@
-"""A message that a withdrawal wants to be paid, a stake to be signed, or coins of a service wallet to be moved.
+"""A message to pay a withdrawal, to sign a stake, or to move coins of a service wallet.
 
 One with `line` names a network: the payout that has its turn there is gone on with, which is another one than the message was made
 for where several merchants wait. One without names the withdrawal itself.

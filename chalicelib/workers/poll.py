@@ -1,4 +1,5 @@
-"""Once a minute per network: scan new blocks, confirm deposits, then follow what is out. Both realms, one after the other.
+"""Once a minute per network: scan new blocks, confirm deposits, then follow our transactions in flight. Both realms, one after
+the other.
 
 Crediting comes first and has a deadline of its own, in every realm: however much is out and however slowly nodes answer, it costs
 no payer a poll. What is out has the time that is left, in shares: whatever was not reached comes first in the next poll
@@ -66,7 +67,7 @@ def run(slug: str) -> None:
 
 
 def poll(slug: str) -> None:
-    """The same, also while the demo is being filled anew."""
+    """As `run`, also while the demo is being filled anew."""
     whole, crediting = Deadline.after(SECONDS), Deadline.after(SECONDS * CREDITING)
     networks = [services().store.catalogue(realm).network(slug) for realm in services().settings.realms]
     active = [network for network in networks if network is not None and network.status == "active" and not _put_back(network)]
@@ -108,7 +109,7 @@ class Poll:
         """Those of a network with a mempool, once this poll has scanned."""
 
     def credit(self, deadline: Deadline) -> None:
-        """Undo what fell out of the chain, scan, confirm."""
+        """Undo the effects of blocks that fell out, scan, confirm."""
         network, wired = self.network, services()
         with in_realm(network.realm), Each(network.id) as each:
             if network.simulated:
@@ -120,15 +121,15 @@ class Poll:
             each.take("confirm", lambda: self._confirm(deadline.at_least(SECONDS * LEAST)))
 
     def read_mempool(self) -> None:
-        """Tell what waits there, and end what is gone, with a time of its own."""
+        """Record new mempool transactions, and end those that are gone, with a time of its own."""
         if self._glimpses is not None:
             reading = Deadline.after(SECONDS * READING)
             with in_realm(self.network.realm):
                 self._glimpses.read(reading.part(3 / 4), reading)
 
     def follow(self, deadline: Deadline) -> None:
-        """Expire what was not paid, and bring on whatever of ours is out: half of the time that is left for each kind, so that
-        none of them takes all of it."""
+        """Expire unpaid invoices, and bring our transactions in flight forward: half of the time that is left for each kind, so
+        that none takes all of it."""
         network, wired = self.network, services()
         with in_realm(network.realm), Each(network.id) as each:
             each.take("expire", partial(self._expire, deadline.part(EXPIRING)))

@@ -1,4 +1,4 @@
-"""Once a minute: what the live realm's coins are worth. Asks nobody where no provider is set, as in the local stack."""
+"""Exchange rates of the live realm, once a minute. Asks nobody where no provider is set, as in the local stack."""
 
 from __future__ import annotations
 

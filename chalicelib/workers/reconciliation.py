@@ -1,4 +1,4 @@
-"""Every five minutes: go on with the runs that compare the ledger with the chains; begin those that are due. Networks in turn."""
+"""Reconciliation, every five minutes: go on with open runs, and begin due ones. Networks round robin."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ DAY_MS, HOUR_MS = 24 * 3600 * 1000, 3600 * 1000
 
 
 def run() -> None:
-    """One network's failure does not keep the others from being compared. Raises `Failures` at the end."""
+    """Go on with the run of each network. One network's failure does not keep the others from being compared. Raises `Failures`
+    at the end."""
     wired = services()
     if wired.settings.stage == "demo" and wired.demo_resets.busy():
         return

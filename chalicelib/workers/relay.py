@@ -1,4 +1,4 @@
-"""A message that an outbox row wants to be told, or that a job of redelivery wants to go on."""
+"""A message to relay an outbox row, or to go on with a redelivery job."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from chalicelib.workers.batches import fields
 
 
 def handle(body: str) -> None:
-    """Tell the row, or go on with the job for ten seconds. Raises what stops it; the queue brings the message again, and the
-    sweep finds the row, or the job, anyway."""
+    """Tell the row, or go on with the job for ten seconds. Raises any error that stops it; the queue brings the message again,
+    and the sweep finds the row, or the job, anyway."""
     message = json.loads(body)
     if isinstance(message, dict) and "redelivery" in message:
         tenant, job = fields(body, "tenant", "redelivery")

@@ -1,4 +1,4 @@
-"""A message that a range of a backlog wants to be scanned."""
+"""A message to scan a range of the backlog."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SECONDS = 30.0
 def handle(body: str) -> None:
     """Scan the range as far as there is time, and ask for the rest. Safe to be asked any number of times.
 
-    Raises Unavailable where a node or the store did not answer: the message comes again. A range that nobody gets on with is
-    the poll's.
+    Raises Unavailable where a node or the store did not answer: the message comes again. The poll scans a range that no worker
+    gets on with.
     """
     network_name, name = fields(body, "network", "range")
     network_id = NetworkId(network_name)
