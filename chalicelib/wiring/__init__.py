@@ -1,5 +1,5 @@
-"""The one place that builds adapters and hands them to use cases. Everything is made at first use, and imported only then:
-a Lambda pays for what it touches, and the API's never loads what speaks to chains or holds keys.
+"""The one place that builds adapters and hands them to use cases. Everything is made at first use, and imported only then: a
+Lambda pays for the modules it imports, and the API's never loads adapters of chains or keys.
 
 One module per capability builds its use cases from the shared `parts`; `root` joins them; `Services` lists what the API, the
 workers and the commands ask for.
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Of(Generic[T]):
-    """An attribute of `Services` that a capability's wiring has. It is looked up there each time."""
+    """An attribute of `Services` that a capability's wiring has. It is looked up there at each access."""
 
     def __init__(self, find: Callable[[Wiring], T]) -> None:
         self._find = find
@@ -178,7 +178,7 @@ _services_lock = threading.Lock()
 
 
 def services() -> Services:
-    """The services of this process, made at first use from the environment."""
+    """The services of this process, built at first use from the environment."""
     global _services  # noqa: PLW0603 - one per process, that is the point
     if _services is None:
         with _services_lock:
@@ -188,6 +188,7 @@ def services() -> Services:
 
 
 def forget() -> None:
-    """Drop what this process has built and cached: the next call starts like a fresh function. For tests and first starts."""
+    """Drop everything that this process has built and cached: the next call starts like a fresh function. For tests and first
+    starts."""
     global _services  # noqa: PLW0603
     _services = None

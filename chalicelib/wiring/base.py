@@ -1,4 +1,4 @@
-"""What no capability owns: the health of the store, and the kill switch."""
+"""Parts of no capability: the health of the store, and the kill switch."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class CatalogueWiring:
 
     @cached_property
     def rate_providers(self) -> list[RateProvider]:
-        """Who is asked over the network; nobody where no provider or the fixed one is set."""
+        """The providers asked over the network; none where no provider or the fixed one is set."""
         from chalicelib.rates import coingecko, kraken
 
         known = self._parts.settings

@@ -1,4 +1,4 @@
-"""What speaks to networks: for each its nodes, or the simulated chain; the adapter of its family, made at first use."""
+"""Adapters of networks: for each its nodes, or the simulated chain, with the adapter of its family, made at first use."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class ChainWiring:
         self._made: dict[tuple[str, str], Any] = {}
 
     def context(self, network: Network) -> NetworkContext:
-        """What the use cases of one network share, for one run. Raises LookupError where this deployment has no node of it."""
+        """The context of one network, for one run. Raises LookupError where this deployment has no node of it."""
         from chalicelib.usecases.base.network_context import NetworkContext
 
         parts = self._parts
         return NetworkContext(network, self.reader(network), parts.store, parts.rules, parts.clock_of(network.realm))
 
     def reader(self, network: Network) -> ChainReader:
-        """What scans a network: its node, or the simulated chain."""
+        """The reader that scans a network: over its node, or the simulated chain."""
         key = ("reader", f"{network.id} {network.version}")
         if key not in self._made:
             self._made[key] = self._simulated.reader(network) if network.simulated else self.live_reader(network)
@@ -42,7 +42,7 @@ class ChainWiring:
         return reader
 
     def payer(self, network: Network) -> ChainPayer:
-        """What builds and sends a network's payments. Signs nothing."""
+        """The adapter that builds and sends a network's payments. Signs nothing."""
         key = ("payer", f"{network.id} {network.version}")
         if key not in self._made:
             self._made[key] = self._simulated.payer(network) if network.simulated else self.live_payer(network)
@@ -50,7 +50,7 @@ class ChainWiring:
         return payer
 
     def coin_payer(self, network: Network) -> CoinPayer:
-        """What builds and sends the payments of a network of coins. Signs nothing."""
+        """The adapter that builds and sends the payments of a UTXO network. Signs nothing."""
         key = ("coin payer", f"{network.id} {network.version}")
         if key not in self._made:
             self._made[key] = self.live_coin_payer(network)
@@ -58,11 +58,11 @@ class ChainWiring:
         return payer
 
     def coin_witness(self, network: Network) -> CoinWitness:
-        """What tells which coins of a network of coins are spent, with several nodes' word where there are several."""
+        """The adapter that tells spent outputs of a UTXO network; where there are several nodes, with several nodes' word."""
         return self.live_coin_payer(network)
 
     def mempool(self, network: Network) -> Mempool:
-        """What waits on a network. Raises LookupError for any but a live bitcoin or litecoin."""
+        """The mempool of a network. Raises LookupError for any but a live bitcoin or litecoin."""
         key = ("mempool", f"{network.id} {network.version}")
         if key not in self._made:
             _demand_coins(network)
@@ -73,11 +73,11 @@ class ChainWiring:
         return mempool
 
     def impatient_reader(self, network: Network) -> ChainReader:
-        """The same for a request that somebody waits for. Raises LookupError where this deployment has no node."""
+        """The reader for a request that a caller waits for. Raises LookupError where this deployment has no node."""
         return self.reader(network) if network.simulated else self.live_reader(network, impatient=True)
 
     def token_reader(self, network: Network) -> TokenReader:
-        """What reads the contracts of a network. Raises LookupError where this deployment has nothing that can."""
+        """The reader of a network's token contracts. Raises LookupError where this deployment has none."""
         if network.simulated:
             return self._simulated.simulated_tokens(network.id)
         rpc = self._nodes.rpc(network, impatient=True)
@@ -90,7 +90,8 @@ class ChainWiring:
         return EvmTokens(network, rpc)
 
     def staking_node(self, network: Network, impatient: bool = False) -> StakingNode:
-        """What builds and sends stakes on the real Tron. Signs nothing. Raises LookupError where this deployment has no node."""
+        """The adapter that builds and sends stakes on the real Tron. Signs nothing. Raises LookupError where this deployment has
+        no node."""
         if network.family != "tron":
             raise LookupError(f"{network.id} knows no stakes")
         from chalicelib.chains.tron.staking import TronStaking
@@ -99,7 +100,7 @@ class ChainWiring:
         return TronStaking(network, self._nodes.rpc(network, impatient), self._nodes.tron_genesis(network), each)
 
     def delegations(self, network: Network) -> DelegationNode:
-        """What lends the energy of a stake on the real Tron. Raises LookupError for any other network."""
+        """The adapter that lends the energy of a stake on the real Tron. Raises LookupError for any other network."""
         if network.family != "tron" or network.simulated:
             raise LookupError(f"{network.id} lends nothing")
         from chalicelib.chains.tron.delegating import TronDelegating
@@ -108,13 +109,13 @@ class ChainWiring:
         return TronDelegating(network, self._nodes.rpc(network), self._nodes.tron_genesis(network), each)
 
     def loan_payer(self, network: Network, kind: MoveKind) -> ChainPayer:
-        """What builds loans of energy. Raises LookupError for a network that has none."""
+        """The adapter that builds energy loans. Raises LookupError for a network that has none."""
         from chalicelib.usecases.treasury.tron.loan_payer import LoanPayer
 
         return LoanPayer(self.delegations(network), self.payer(network), kind, network.chain_id)
 
     def live_reader(self, network: Network, impatient: bool = False) -> ChainReader:
-        """One reader for each node, so that what a reader finds wrong with its node makes another one answer."""
+        """One reader for each node, so that a fault that a reader finds in its node makes another node answer."""
         nodes = self._nodes.nodes(network, impatient)
         if len(nodes) == 1:
             return self.reader_over(network, nodes[0].transport)

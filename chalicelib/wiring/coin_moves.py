@@ -1,4 +1,4 @@
-"""What moves coins between our own places on networks of coins: planned and followed by the polls, signed by two functions."""
+"""Coin moves on UTXO networks: planned and followed by the polls, signed by two functions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class CoinMoveWiring:
-    """All of it for networks of coins alone."""
+    """Everything here is for UTXO networks alone."""
 
     def __init__(self, parts: Parts, chains: ChainWiring, custody: CustodyWiring, transactions: TransactionWiring) -> None:
         self._parts, self._chains, self._custody, self._transactions = parts, chains, custody, transactions
 
     def coin_moves(self, network: Network) -> CoinMoveFollowing:
-        """What becomes of the coin moves of a network. For one poll."""
+        """The following of a network's coin moves. For one poll."""
         from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
 
         parts, clock = self._parts, self._parts.clock_of(network.realm)
@@ -43,7 +43,7 @@ class CoinMoveWiring:
         return CoinMovePlanning(network, reader, payer, parts.store, parts.rules, clock, parts.rates, percent)
 
     def cold_coins(self, network: Network) -> ColdCoins:
-        """What leaves the network's hot wallets for other wallets of ours."""
+        """Moves out of the network's hot wallets into other wallets of ours."""
         from chalicelib.usecases.treasury.cold_storage_utxo import ColdCoins
 
         parts, payer = self._parts, self._chains.coin_payer(network)
@@ -53,14 +53,14 @@ class CoinMoveWiring:
 
     @cached_property
     def wallet_coin_moves(self) -> CoinMoveSigning:
-        """Moves of hot wallets' coins: for the function that has their keys."""
+        """Moves of hot wallets' UTXOs: for the function that has their keys."""
         from chalicelib.usecases.treasury.consolidation.keys import wallets_keys
 
         return self._signing(wallets_keys(self._parts.store, self._custody.signer), ("cold", "drain"))
 
     @cached_property
     def deposit_coin_moves(self) -> CoinMoveSigning:
-        """Moves of deposits' coins: for the function that may open the seed."""
+        """Moves of deposits' UTXOs: for the function that may open the seed."""
         from chalicelib.usecases.treasury.consolidation.keys import deposits_keys
 
         return self._signing(deposits_keys(self._custody.deposit_keys), ("consolidation",))

@@ -1,4 +1,4 @@
-"""Keys: which addresses come from the seed, and what signs. Only functions with the right to a key make the signing ones."""
+"""Keys: derivation of addresses from the seed, and signers. Only functions with the right to a key make the signing ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deposits, and what releases those that were held."""
+"""Deposits, and releases of held ones."""
 
 from __future__ import annotations
 

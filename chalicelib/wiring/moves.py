@@ -1,4 +1,4 @@
-"""Moves between our own wallets on networks of accounts: collecting, cold storage, rotation, fillers."""
+"""Moves between our wallets on account networks: collection, cold storage, rotation, fillers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes of the live networks, and what speaks to each in the way of its family."""
+"""Nodes of the live networks, and the transport to each by its family."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class NodeWiring:
         self._known: dict[tuple[bool, str], list[Node]] = {}
 
     def nodes(self, network: Network, impatient: bool = False) -> list[Node]:
-        """The network's nodes as configured. How they have been doing is known to all who speak to them in this process.
+        """The network's nodes as configured. Their health is shared by all callers in this process.
 
-        `impatient`: for a request that somebody waits for, whose function has 29 seconds in all. Raises LookupError where this
+        `impatient`: for a request that a caller waits for, whose function has 29 seconds in all. Raises LookupError where this
         deployment has no node of the network.
         """
         self.demand_live(network)
@@ -55,7 +55,7 @@ class NodeWiring:
         return nodes[0].transport if len(nodes) == 1 else Providers(nodes)
 
     def transport(self, network: Network, url: str, seconds: float) -> Any:
-        """What speaks to one node, in the way of the network's family, and waits so long for each part of an answer."""
+        """The transport to one node, by the network's family; it waits so many seconds for each part of an answer."""
         if network.family == "tron":
             from chalicelib.chains.tron.http import TronHttp
 

@@ -50,7 +50,7 @@ def _region() -> str:
 
 
 class Parts:
-    """What the wiring of every capability is made from."""
+    """Shared parts of every capability's wiring."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -110,7 +110,7 @@ class Parts:
         return self.store.catalogue(realm)
 
     def rates(self, realm: Realm) -> Rates:
-        """What coins of a realm are worth, at most 30 seconds old; in the sandbox always the same, and always fresh."""
+        """The rates of a realm's coins, at most 30 seconds old; in the sandbox always the same, and always fresh."""
         if realm == "test" or self.settings.rates_providers == ("fixed",):
             return self._fixed_rates
         return self.store.rates()
@@ -134,7 +134,7 @@ class Parts:
 
     @cached_property
     def realm_clock(self) -> Clock:
-        """The time of the realm that is at work. `clock` is the machine's, for all that is not a realm's."""
+        """The time of the realm set by `in_realm`. `clock` is the machine's, for everything that belongs to no realm."""
         from chalicelib.usecases.base.clock import RealmClock
 
         return RealmClock(self.clock, self.ahead_ms)

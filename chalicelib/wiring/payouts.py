@@ -1,4 +1,4 @@
-"""Payouts: what builds and signs the payments of withdrawals, and what follows them to the end."""
+"""Payouts: building and signing the payments of withdrawals, and following them until they are settled."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class PayoutWiring:
         )
 
     def sent(self, network: Network) -> Sent:
-        """How a network's payments went out: one by one, or several in one transaction."""
+        """The network's payments in flight: one by one, or several in one transaction."""
         from chalicelib.usecases.payouts.sent import SentAlone
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -92,7 +92,7 @@ class PayoutWiring:
         return Settlement(network, reader, sent, parts.store, parts.rules, clock, verdicts, parts.rates, answers)
 
     def bundle_settlement(self, network: Network, answers: Answers | None = None) -> BundleSettlement:
-        """For networks of coins."""
+        """For UTXO networks."""
         from chalicelib.usecases.payouts.bundle_sent import SentTogether
         from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
 

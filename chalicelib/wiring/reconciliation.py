@@ -26,7 +26,7 @@ class ReconciliationWiring:
         return Reconciliations(self._parts.store, self._parts.clock)
 
     def comparison(self, network: Network) -> Looks:
-        """What compares places of a network with the chain. Raises LookupError where this deployment has no node of it."""
+        """The comparison of a network's places with the chain. Raises LookupError where this deployment has no node of it."""
         from chalicelib.usecases.reconciliation.accounts import LooksAtABlock, LooksAtNow
         from chalicelib.usecases.reconciliation.utxo import LooksAtCoins
 

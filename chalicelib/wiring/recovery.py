@@ -24,7 +24,7 @@ class RecoveryWiring:
         self._parts, self._chains, self._custody, self._wallets, self._deposits = parts, chains, custody, wallets, deposits
 
     def restorer(self, network: Network, owner: TenantId) -> Restorer:
-        """What finds the addresses of a network again, for `owner`."""
+        """The search for a network's addresses after a loss, for `owner`."""
         from chalicelib.usecases.recovery.addresses import Restorer
 
         return Restorer(self._chains.context(network), self._custody.deriver, owner)

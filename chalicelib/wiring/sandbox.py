@@ -1,4 +1,4 @@
-"""The sandbox's buttons, and the resets of the demo."""
+"""The sandbox's actions, and the resets of the demo."""
 
 from __future__ import annotations
 

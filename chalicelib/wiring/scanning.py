@@ -33,7 +33,7 @@ class ScanningWiring:
         return None if network.simulated else self._parts.queues
 
     def glimpses(self, network: Network) -> Glimpses | None:
-        """What looks into a network's mempool; None for one whose payments are first seen in blocks."""
+        """The reader of a network's mempool; None for a network whose payments are first seen in blocks."""
         from chalicelib.usecases.scanning.mempool import Glimpses, Looks
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 

@@ -1,4 +1,4 @@
-"""What holds a payment back: the grey list, and the risk rules of withdrawals."""
+"""Screening: the grey list, and the risk rules of withdrawals."""
 
 from __future__ import annotations
 

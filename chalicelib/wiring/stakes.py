@@ -59,7 +59,7 @@ class StakeWiring:
         return StakeSigning(parts.store, parts.rules, parts.realm_clock, signer, chains.staking_node, chains.reader, every_node)
 
     def loans(self, network: Network) -> Loans | None:
-        """What lends the energy of the hot wallet's stake; None for a network that has none."""
+        """The loans of the hot wallet's energy; None for a network that has none."""
         if network.family != "tron" or network.simulated:
             return None
         from chalicelib.usecases.treasury.tron.energy_loans import Loans
@@ -68,7 +68,7 @@ class StakeWiring:
         return Loans(network, self._parts.store, clock, delegations)
 
     def stuck_loans(self, network: Network) -> dict[MoveKind, Stuck]:
-        """What says when a loan of energy should be replaced; empty for a network that has none."""
+        """The rule when to replace an energy loan; empty for a network that has none."""
         from chalicelib.domain.treasury.moves import LOANS
         from chalicelib.usecases.transactions.replacements import Stuck
 

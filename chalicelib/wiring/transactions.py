@@ -1,4 +1,4 @@
-"""What became of our transactions: finality, node votes, losses, replacements, decisions to give up."""
+"""Outgoing transactions: finality, node votes, losses, replacements, decisions to give up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TransactionWiring:
         return RenewalRules(settings.renewal_seconds, settings.renewals_most, times=settings.renewal_fee_times)
 
     def stuck(self, network: Network) -> Stuck:
-        """What says when a transaction of ours should be replaced. For networks of accounts, and for one poll."""
+        """The rule when to replace a transaction of ours. For account networks, and for one poll."""
         from chalicelib.usecases.transactions.replacements import Stuck
 
         parts, verdicts = self._parts, self.verdicts(network)
@@ -46,7 +46,7 @@ class TransactionWiring:
         return Verdicts(network, reader, parts.store, parts.rates, parts.clock_of(network.realm))
 
     def node_votes(self, network: Network) -> NodeVotes:
-        """Which nodes of a network have a vote. On the machines' clock, as the nodes are."""
+        """The nodes of a network that have a vote. On the machines' clock, as the nodes are."""
         from chalicelib.usecases.transactions.node_votes import NodeVotes
 
         parts, silence = self._parts, self._parts.settings.node_silence_minutes
@@ -59,13 +59,13 @@ class TransactionWiring:
         return Hearings(self.node_votes, self.verdicts)
 
     def losses(self, network: Network) -> Losses:
-        """What was met of our transactions in blocks, for one poll or one signature."""
+        """The sightings of our transactions in blocks, for one poll or one signature."""
         from chalicelib.usecases.transactions.losses import Losses
 
         return Losses(network, self._chains.reader(network), self._parts.store)
 
     def giving_up(self, network: Network) -> GivingUp:
-        """For an operator's decision about a transaction of ours."""
+        """An operator's decision about a transaction of ours."""
         from chalicelib.usecases.transactions.give_up import GivingUp
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -84,7 +84,7 @@ class TransactionWiring:
         return GivenUpWatching(network, parts.store, parts.rules, clock, losses, verdicts, parts.rates, payer)
 
     def answers(self, network: Network) -> Answers:
-        """What nodes tell, for those who follow the same transactions in one run."""
+        """The cache of nodes' answers, for use cases that follow the same transactions in one run."""
         from chalicelib.usecases.transactions.chain_cache import Answers
 
         return Answers(self._chains.reader(network))

@@ -1,4 +1,4 @@
-"""Service wallets, deposit addresses, and what the chain says that they hold."""
+"""Service wallets, deposit addresses, and their on-chain balances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks: endpoints, and what delivers events to them."""
+"""Webhooks: endpoints, and the delivery of events to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WebhookWiring:
-    """All of it on the machine's clock, in both realms."""
+    """Everything here runs on the machine's clock, in both realms."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

@@ -1,4 +1,4 @@
-"""Withdrawals up to the transaction: orders, batches, approvals, the whitelist, the hot wallets' line, fee budgets."""
+"""Withdrawals up to the transaction: orders, batches, approvals, the whitelist, the payout line, fee budgets."""
 
 from __future__ import annotations
 
