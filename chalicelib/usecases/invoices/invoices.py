@@ -76,7 +76,8 @@ class Invoices:
     def create(
         self, tenant: TenantId, coin: Coin, price: int | FiatPrice, wishes: Wishes | None = None, also: Also = nothing_more
     ) -> Invoice:
-        """A new invoice over `price` (units of `coin`, or a fiat amount priced now) at an address of its own.
+        """A new invoice over `price` (units of `coin`, or a fiat amount priced now) at an address of its own. `also` gets its
+        public record, which the event has too.
 
         Raises BusinessRule (inactive coin, inactive or halted network, the merchant's settings, less than the coin's
         minDepositAmount, no fresh rate, externalId taken), Unavailable.
@@ -124,13 +125,14 @@ class Invoices:
 
     def _commit_new(self, invoice: Invoice, changes: Sequence[Change], catalogue: Catalogue, also: Also) -> None:
         news = News(invoice.created_at)
-        news.tell(invoice.tenant, "invoice.created", invoice.id, 1, Views(catalogue).invoice(invoice))
+        shown = Views(catalogue).invoice(invoice)
+        news.tell(invoice.tenant, "invoice.created", invoice.id, 1, shown)
         unique = [] if invoice.external_id is None else [Save(ExternalId(invoice.tenant, invoice.external_id, invoice.id))]
         made = [*unique, *changes, *changed(None, invoice), Open(expiry_work(invoice)), *news.emit()]
 
         def decide() -> None:
             try:
-                self._store.commit([*made, *also(invoice)])
+                self._store.commit([*made, *also(shown)])
             except Conflict as conflict:
                 if unique and conflict.change == unique[0]:
                     reason = f"there is already an invoice with the externalId {invoice.external_id}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from chalicelib.domain.deposits.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.invoices.invoices import SUMS, Invoice
@@ -12,6 +14,8 @@ from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.ports.changes import Add, Change, Save
 
+Shown = Mapping[str, Any]
+"""An invoice's public record."""
 _ORDER = ("pending", "partial", "confirming", "completed")
 _TOLD = ("invoice.partial", "invoice.confirming", "invoice.completed", "invoice.expired")
 
@@ -24,9 +28,9 @@ def changed(before: Invoice | None, after: Invoice | None) -> list[Change]:
     return [Save(after), *([Add(InvoiceTotals, shard_key(after), moved)] if moved else [])]
 
 
-def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: int | None) -> Invoice:
+def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: int | None, shown: Shown | None = None) -> Invoice:
     """Tell the change between the two; the invoice with its count of events raised. `tip` is how high its chain is, from which
-    confirmations of its payments are counted."""
+    confirmations of its payments are counted; `shown` its public record, where that is rendered already."""
     if after.status == before.status:
         return after
     back = after.status in _ORDER and before.status in _ORDER and _ORDER.index(after.status) < _ORDER.index(before.status)
@@ -34,12 +38,15 @@ def announce(news: News, before: Invoice, after: Invoice, views: Views, tip: int
     back = back or (after.status == "expired" and before.expired)
     back = back or (after.status == "cancelled" and before.cancelled)
     name = "invoice.reverted" if back else f"invoice.{after.status}"
-    return tell(news, after, name, views, tip, before.status) if back or name in _TOLD else after
+    if not back and name not in _TOLD:
+        return after
+    return tell(news, after, name, views.invoice(after, tip) if shown is None else shown, before.status)
 
 
-def tell(news: News, invoice: Invoice, name: str, views: Views, tip: int | None, previous: str | None = None) -> Invoice:
+def tell(news: News, invoice: Invoice, name: str, shown: Shown, previous: str | None = None) -> Invoice:
+    """Tell the event `name` with the public record `shown`; the invoice with its count of events raised."""
     told = replace(invoice, emitted=invoice.emitted + 1)
-    news.tell(told.tenant, name, told.id, told.emitted, views.invoice(told, tip), previous)
+    news.tell(told.tenant, name, told.id, told.emitted, shown, previous)
     return told
 
 
@@ -49,7 +56,7 @@ def set_by_hand(news: News, before: Invoice, status: str, by: str, now_ms: int, 
     after = replace(next_version(before), manual_status=status, manual_by=by, manual_at=now_ms).settled()
     if after.status == before.status or f"invoice.{status}" not in _TOLD:
         return after
-    return tell(news, after, f"invoice.{status}", views, tip, before.status)
+    return tell(news, after, f"invoice.{status}", views.invoice(after, tip), before.status)
 
 
 def expired(news: News, before: Invoice, views: Views, tip: int | None) -> Invoice:
@@ -75,8 +82,10 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
         # A block after its time is in the chain: nobody has to wait for the clock.
         sums["expired"] = without.settled_status() in ("pending", "partial")
     after = replace(_showing(before, old, new), **sums, version=before.version + 1).settled()
-    after = announce(news, before, after, views, tip)
-    return tell(news, after, "invoice.late_payment", views, tip) if comes_late else after
+    if not comes_late:
+        return announce(news, before, after, views, tip)
+    shown = views.invoice(after, tip)
+    return tell(news, announce(news, before, after, views, tip, shown), "invoice.late_payment", shown)
 
 
 def _showing(invoice: Invoice, old: Deposit | None, new: Deposit) -> Invoice:
