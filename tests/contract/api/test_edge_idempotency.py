@@ -145,7 +145,6 @@ resources.load()
 CREATING = [route for route in ROUTES if route.creates]
 ONLY_ONE = {
     "/addresses/grey-list",
-    "/addresses/service-wallets",
     "/api-keys/{id}/rotate",
     "/coins",
     "/stray-payments/{id}/credit",
