@@ -14,7 +14,7 @@ from typing import Any
 from chalicelib.chains.abi import TRANSFER_TOPIC
 from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.columns import native_transfers, senders, token_transfers
-from chalicelib.chains.evm.quantities import Contradicted, address, hash32, quantity
+from chalicelib.chains.evm.quantities import address, hash32, quantity
 from chalicelib.domain.chain import Block, Header, Reward, Sent, Transfer
 from chalicelib.domain.money import MAX_DIGITS
 
@@ -184,75 +184,6 @@ def quantity_of_bloom(bloom: str) -> int:
         return int(bloom, 16)
     except ValueError:
         raise Garbled("a block's bloom is not hexadecimal") from None
-
-
-def happened(transfer: Transfer, receipt: Any, block: Block) -> bool:
-    """Whether `receipt` proves `transfer`: that very block, and status 1.
-
-    Raises Garbled where the receipt is of another transaction or another block: then nothing is known of this one; Contradicted
-    where a token's log is not in it as it was told. A receipt of the same block has the same logs, so one of the two is wrong.
-    """
-    check_receipt(receipt, transfer.txid, block)
-    if quantity(receipt.get("status"), "a receipt's status") != 1:
-        return False
-    if transfer.contract is None:
-        return True
-    logs = receipt.get("logs")
-    if not isinstance(logs, list):
-        raise Garbled("a receipt has no list of logs")
-    for log in logs:
-        try:
-            if f"log:{int(log['logIndex'], 16)}" == transfer.position:
-                topics = log["topics"]
-                same = log["address"].lower() == transfer.contract and topics[0] == TRANSFER_TOPIC
-                if not same or transfer_of(topics, log["data"]) != (transfer.sender, transfer.recipient, transfer.amount):
-                    raise Contradicted("a receipt has another log in the place of one that was told")
-                return True
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-            raise Garbled("a receipt's log lacks a field") from None
-    raise Contradicted("a receipt lacks a log that was told")
-
-
-def check_receipt(receipt: Any, txid: str, block: Block) -> None:
-    """Raise Garbled unless `receipt` is of that very transaction in that very block."""
-    _check(member(receipt, "transactionHash", "a receipt") == txid, "a receipt is of another transaction")
-    _check(receipt.get("blockHash") == block.hash, "a receipt is of another block")
-
-
-def first_log(receipt: Any) -> int:
-    """The number in the block of a transaction's first log, by its receipt. Raises Garbled where one between others is missing."""
-    logs = member(receipt, "logs", "a receipt")
-    if not isinstance(logs, list) or not logs:
-        raise Garbled("a receipt has no logs")
-    numbers = sorted(quantity(member(log, "logIndex", "a log"), "a log's index") for log in logs)
-    _check(numbers == list(range(numbers[0], numbers[0] + len(numbers))), "the logs of a receipt do not follow one another")
-    return numbers[0]
-
-
-def check_native(transaction: Any, transfer: Transfer) -> None:
-    """Raise Contradicted where a transaction, as the node tells it by its hash, is not the transfer that its block told."""
-    right = member(transaction or {}, "hash", "a transaction") == transfer.txid
-    right = right and address(transaction.get("to"), "a recipient") == transfer.recipient
-    right = right and address(transaction.get("from"), "a sender") == transfer.sender
-    if not right or quantity(transaction.get("value"), "a value") != transfer.amount:
-        raise Contradicted("a transaction is not what its block tells")
-
-
-def moved_tokens(logs: Any) -> list[tuple[tuple[str, str, str], int]]:
-    """Contract, sender and recipient of every ERC-20 transfer above zero in a receipt's logs, and its units."""
-    if not isinstance(logs, list):
-        raise Garbled("a receipt has no list of logs")
-    moved = []
-    for log in logs:
-        try:
-            topics, contract, data = log["topics"], log["address"].lower(), log["data"]
-        except (KeyError, TypeError, AttributeError):
-            raise Garbled("a receipt's log lacks a field") from None
-        if topics and topics[0] == TRANSFER_TOPIC:
-            found = transfer_of(topics, data)
-            if found is not None and found[2] > 0:
-                moved.append(((contract, found[0], found[1]), found[2]))
-    return moved
 
 
 def _check(right: bool, problem: str) -> None:

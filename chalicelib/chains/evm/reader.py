@@ -14,9 +14,9 @@ from chalicelib.chains.answers import Garbled, member
 from chalicelib.chains.evm.balances import FEW, MOST_TOGETHER, many_balances, many_token_balances, told_balances
 from chalicelib.chains.evm.frames import POSITION
 from chalicelib.chains.evm.logs import MOST_BLOCKS, LogReader, hash_in
-from chalicelib.chains.evm.parsing import check_native, check_receipt, first_log, happened, moved_tokens, parse_block, parse_header
-from chalicelib.chains.evm.quantities import Contradicted, data, hash32, quantity
-from chalicelib.chains.evm.receipts import receipts_of
+from chalicelib.chains.evm.parsing import parse_block, parse_header
+from chalicelib.chains.evm.quantities import Contradicted, data, quantity
+from chalicelib.chains.evm.receipts import check_native, check_receipt, first_log, happened, receipt_of, receipts_of
 from chalicelib.chains.evm.tracing import Tracer, that_run
 from chalicelib.chains.evm.usage import usage
 from chalicelib.chains.held import MOST_ROWS, rows_in
@@ -103,7 +103,7 @@ class EvmReader:
                     check_native(transaction, native[txid])
                 if receipt is None:
                     raise Garbled("the node has no receipt for a transaction of a block that it told")
-                there_ = [transfer for transfer in of_one[txid] if self._happened(transfer, receipt, block)]
+                there_ = [transfer for transfer in of_one[txid] if happened(self._network.slug, transfer, receipt, block)]
                 happened_.update(there_)
                 if any(transfer.contract is not None for transfer in there_):
                     first_logs[txid] = first_log(receipt)
@@ -143,7 +143,7 @@ class EvmReader:
 
     def receipt(self, txid: str) -> Receipt | None:
         """What became of a transaction, None while it is in no block. `fee` in wei, with a rollup's fee for its parent chain."""
-        return self._sure(lambda: self._receipt(txid))
+        return self._sure(lambda: receipt_of(self._rpc, txid))
 
     def balance(self, address: str, contract: str | None = None) -> int:
         """Units that `address` holds at the newest block, of the native coin or of the token `contract`."""
@@ -294,45 +294,6 @@ class EvmReader:
         if self._tracer is not None:
             blocks = blocks[: self._tracer.add(blocks, running, room)]
         return blocks
-
-    def _receipt(self, txid: str) -> Receipt | None:
-        answer = self._rpc.call("eth_getTransactionReceipt", [txid])
-        # Some nodes know a receipt of a transaction that is not in a block yet.
-        if answer is None or member(answer, "blockNumber", "a receipt") is None:
-            return None
-        if hash32(answer.get("transactionHash"), "a receipt's transaction") != txid.lower():
-            raise Garbled("a receipt is of another transaction")
-        price = answer.get("effectiveGasPrice")
-        if price is None:
-            transaction = self._rpc.call("eth_getTransactionByHash", [txid])
-            price = member(transaction, "gasPrice", "a transaction")
-        fee = quantity(answer.get("gasUsed"), "the gas used") * quantity(price, "the gas price")
-        if answer.get("l1Fee") is not None:
-            fee += quantity(answer["l1Fee"], "the fee of the parent chain")
-        moved = moved_tokens(answer.get("logs"))
-        return Receipt(
-            txid=txid,
-            success=quantity(answer.get("status"), "a receipt's status") == 1,
-            block_number=quantity(answer["blockNumber"], "a receipt's block"),
-            block_hash=hash32(answer.get("blockHash"), "a receipt's block"),
-            fee=fee,
-            moved=tuple(who for who, _ in moved),
-            amounts=tuple(units for _, units in moved),
-        )
-
-    def _happened(self, transfer: Transfer, receipt: Any, block: Block) -> bool:
-        """As `happened`. What a node can not say of the same block unless it is wrong is an alarm."""
-        try:
-            there = happened(transfer, receipt, block)
-        except Contradicted as error:
-            where = (self._network.slug, transfer.txid, block.number)
-            log.error("ALARM %s: the receipt of %s in block %d contradicts its logs: %s", *where, error)
-            raise
-        if not there and transfer.contract is not None:
-            log.error(
-                "ALARM %s: %s in block %d has a log and is said to have failed", self._network.slug, transfer.txid, block.number
-            )
-        return there
 
     def _sure(self, ask: Callable[[], T]) -> T:
         """Run `ask`; what the node refuses or garbles is, for a reader, as good as no answer."""

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.fees import MULTIPLIERS, Fees, credible, fees_for, gas_limit, replacing
-from chalicelib.chains.evm.parsing import first_log
+from chalicelib.chains.evm.receipts import first_log
 from chalicelib.chains.evm.refusals import known_already, not_taken, would_fail
 from chalicelib.chains.rpc import RpcError
 
