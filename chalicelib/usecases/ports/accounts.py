@@ -1,4 +1,4 @@
-"""Paying on networks of accounts (EVM, Tron, every simulated one): one payment per transaction."""
+"""Payments on account networks (EVM, Tron, every simulated one): one payment per transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chalicelib.usecases.ports.signing import Signature, Signed
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """What is to be paid, before the chain's own fields are filled in. `amount` in units; `contract` None for the native coin.
+    """A payment before the chain's own fields are filled in. `amount` in units; `contract` None for the native coin.
 
     `reference` is the withdrawal's id: simulated networks write it into the payment, so that an outcome can be planned for it.
     `gas`, where transactions have gas: how much of it may be signed for. `bounded`: no more than `ChainPayer.gas_bound` says.
@@ -34,7 +34,7 @@ class Payment:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What a transaction about to be signed really does, decoded from its bytes. `nonce` is None where the chain has none (Tron).
+    """The effect of a transaction about to be signed, decoded from its bytes. `nonce` is None where the chain has none (Tron).
 
     `sender` is None where the bytes do not name one (EVM); `fee` is the most that it can cost, in units of the native coin. `gas`
     is the most gas that it can take, 0 where transactions have none.
@@ -62,7 +62,7 @@ class FeeEstimate:
 
     @property
     def sweep(self) -> int:
-        """What moving a deposit of the coin to a wallet costs, once its address has the fee."""
+        """The fee of moving a deposit of the coin to a wallet, once its address has the fee."""
         return self.fee if self.bare is None else self.bare
 
 
@@ -76,31 +76,29 @@ class Opened:
 
 
 class ChainPayer(Protocol):
-    """One network of accounts (EVM, Tron, every simulated one), as payments need it."""
+    """One account network (EVM, Tron, every simulated one), as payments need it."""
 
     def next_nonce(self, address: str) -> int:
         """Transactions of `address` that are in blocks (not the mempool). Raises Unavailable."""
         ...
 
     def used_nonces(self, address: str) -> int:
-        """The least that `next_nonce` is by the word of every node that is configured: so many are used whatever one of them says.
-        Raises Unavailable, also where one of them does not answer."""
+        """The lowest `next_nonce` of all configured nodes: so many nonces are used whatever one node says. Raises Unavailable,
+        also where one of them does not answer."""
         ...
 
     def told_nonces(self, address: str) -> tuple[int | None, ...]:
-        """What `next_nonce` is by the word of each node that is configured, None where it does not answer. Raises Unavailable where
-        none does."""
+        """The `next_nonce` of each configured node, None where it does not answer. Raises Unavailable where none does."""
         ...
 
     def estimate(self, payment: Payment) -> FeeEstimate:
-        """What it would cost now. A payment to the sender itself stands for one to an address that never had the coin, which is the
-        dearest: who asks so does not know yet who will be paid. Raises Refused (InsufficientFunds) when it would fail on the chain,
+        """The payment's present cost. A payment to the sender itself stands for one to an address that never had the coin, which
+        is the dearest: the recipient is not known yet. Raises Refused (InsufficientFunds) when it would fail on the chain,
         Unavailable."""
         ...
 
     def cost(self, payment: Payment) -> FeeEstimate:
-        """The same, whoever pays the fee: the sender need not have it yet. Raises Refused where it would fail all the same,
-        Unavailable."""
+        """As `estimate`, but the sender need not have the fee yet. Raises Refused where it would fail all the same, Unavailable."""
         ...
 
     def gas_bound(self, sender: str, contract: str | None, gas: int) -> int:
@@ -125,11 +123,12 @@ class ChainPayer(Protocol):
         ...
 
     def opened(self, raw: str) -> Opened:
-        """What `assemble` made, taken apart by its bytes alone. Raises ValueError for anything else."""
+        """A transaction made by `assemble`, decoded from its bytes alone. Raises ValueError for anything else."""
         ...
 
     def broadcast(self, raw: str) -> None:
-        """Hand it to the node. Safe to repeat: known already is done. Raises Refused (the node's words), Unavailable."""
+        """Send the transaction to the node. Safe to repeat: a known transaction is a success. Raises Refused (the node's words),
+        Unavailable."""
         ...
 
     def renew(self, unsigned: str, priority: Priority, sender: str) -> str:

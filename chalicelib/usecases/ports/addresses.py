@@ -1,4 +1,4 @@
-"""How addresses are written. `chains/addresses.py` fits it."""
+"""The spelling of addresses. `chains/addresses.py` fits it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class AddressRules(Protocol):
-    """How addresses of a network are written. Pure: no node is asked. A slug stands for the main chain, a NetworkId for its own."""
+    """The spelling of a network's addresses. Pure: no node is asked. A slug stands for the main chain, a NetworkId for its own."""
 
     def normalize(self, network: str, text: str) -> str:
         """The public spelling (EIP-55, bech32 lower case). Raises ValueError with the reason."""

@@ -1,4 +1,4 @@
-"""Where ceilings of index pools are kept outside the tables. `store/ceilings.py` fits it."""
+"""Records of the index pools' ceilings outside the tables. `store/ceilings.py` fits it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one transaction changes. Use cases describe it; the store commits all of it or nothing (money rule 3).
+"""The changes of one transaction. Use cases describe it; the store commits all of it or nothing (money rule 3).
 
 Keep a transaction at ten items or fewer.
 """
@@ -53,7 +53,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Put a row in the outbox; whoever finds it tells its events and sends its commands."""
+    """Put a row in the outbox; the relay tells its events and sends its commands."""
 
     row: OutboxRow
 
@@ -133,7 +133,7 @@ def nothing_more(_: object) -> Sequence[Change]:
 
 
 class Conflict(Exception):
-    """Somebody else was first: nothing was committed. `change` is the first one whose condition failed.
+    """Another worker was first: nothing was committed. `change` is the first one whose condition failed.
 
     `change` is None where the store only said that another transaction was at work on the same items.
     """

@@ -1,4 +1,4 @@
-"""What time it is."""
+"""The present time."""
 
 from __future__ import annotations
 

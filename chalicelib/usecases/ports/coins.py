@@ -1,4 +1,4 @@
-"""Paying on networks of coins (bitcoin, litecoin): many payments per transaction."""
+"""Payments on UTXO networks (bitcoin, litecoin): many payments per transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Unspent:
-    """An output of ours that may be spent. `outpoint` is "<txid>:<n>", `address` whose it is, `height` its block's number."""
+    """An output of ours that may be spent. `outpoint` is "<txid>:<n>", `address` its owner, `height` its block's number."""
 
     outpoint: str
     address: str
@@ -43,7 +43,7 @@ class CoinPlan:
 
 @dataclass(frozen=True, slots=True)
 class ProvedCoins:
-    """What a signed transaction does, by its bytes alone."""
+    """The effect of a signed transaction, by its bytes alone."""
 
     txid: str
     inputs: tuple[str, ...]
@@ -86,8 +86,8 @@ class CoinPayer(Protocol):
         ...
 
     def proved(self, raw: str, coins: Sequence[Unspent]) -> ProvedCoins:
-        """What the signed transaction `raw` does. Raises ValueError unless it spends exactly `coins`, in whatever order, and each
-        is signed for by the key of its address."""
+        """The effect of the signed transaction `raw`. Raises ValueError unless it spends exactly `coins`, in whatever order, and
+        each is signed for by the key of its address."""
         ...
 
     def broadcast(self, raw: str) -> None:
@@ -95,7 +95,7 @@ class CoinPayer(Protocol):
         ...
 
     def unspent(self, outpoints: Sequence[str], mempool: bool = True) -> list[Unspent | None]:
-        """What the node says of outputs: None where it is spent or unknown, in blocks alone or in its mempool too. Raises
+        """The node's answer about outputs: None where one is spent or unknown, in blocks alone or in its mempool too. Raises
         Unavailable."""
         ...
 

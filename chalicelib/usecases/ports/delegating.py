@@ -1,4 +1,4 @@
-"""Lending what a wallet's stake gives (Tron: bandwidth, energy) to another address of ours, and taking it back."""
+"""Loans of a stake's resources (Tron: bandwidth, energy) to another address of ours, and their return."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Direction = Literal["delegation", "undelegation"]
 
 @dataclass(frozen=True, slots=True)
 class ExplainedDelegation:
-    """What a transaction about to be signed really does, decoded from its bytes. `amount`: units of the native coin whose stake is
+    """The effect of a transaction about to be signed, decoded from its bytes. `amount`: units of the native coin whose stake is
     lent or taken back; no coin moves. `fee`: the most that its bytes can cost."""
 
     direction: Direction
@@ -31,7 +31,7 @@ class DelegationNode(Protocol):
     """A real network on which stakes can be lent, by a transaction that the wallet's key signs."""
 
     def lendable(self, wallet: str, receiver: str, resource: Resource) -> Lendable:
-        """What `wallet` could lend to `receiver` now. Raises Unavailable."""
+        """The units that `wallet` could lend to `receiver` now. Raises Unavailable."""
         ...
 
     def lent(self, wallet: str, receiver: str, resource: Resource) -> int:

@@ -1,4 +1,4 @@
-"""How what is outside fails, as the use cases tell it apart: nothing is known, or it will not be done."""
+"""Failures of outside systems, as the use cases tell them apart: the outcome is unknown, or the request is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Unanswered(Unavailable):
 
 
 class Contradiction(Unavailable):
-    """A node says otherwise than what was told of the chain before. Of one node nothing is known then; of several, one lies."""
+    """A node contradicts an earlier answer about the chain. Of one node nothing is known then; of several, one lies."""
 
 
 class Halted(Exception):
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 class TooMuchGas(Refused):
-    """The chain would take it, and it would compute more at the payer's expense than is allowed. The message is for who asked."""
+    """The chain would take it, and it would compute more at the payer's expense than is allowed. The message is for the caller."""
 
 
 class InsufficientFunds(Refused):

@@ -1,4 +1,4 @@
-"""Where keys are kept and addresses come from. `custody` fits these."""
+"""Storage of keys, and derivation of addresses. `custody` fits these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chalicelib.domain.ids import NetworkId, Realm
 
 
 class WalletKeys(Protocol):
-    """Keys of service wallets, put away for the payouts. What is put away can be read by nothing that registers wallets."""
+    """Keys of service wallets, stored for the payouts. Code that registers wallets can not read a stored key."""
 
     @property
     def native(self) -> bool:

@@ -1,4 +1,4 @@
-"""What is read of a network: its blocks, receipts and balances, and what some networks' nodes know besides."""
+"""Readers of a network: its blocks, receipts and balances, and the further facts that some networks' nodes know."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ChainReader(Protocol):
         ...
 
     def receipt(self, txid: str) -> Receipt | None:
-        """What became of a transaction, None while it is in no block."""
+        """The receipt of a transaction, None while it is in no block."""
         ...
 
     def balance(self, address: str, contract: str | None = None) -> int:
@@ -76,12 +76,12 @@ class NodeHealth(Protocol):
 
     @property
     def number(self) -> int:
-        """Its place in the configuration, from 1 on: what it is called in the log."""
+        """Its position in the configuration, from 1 on: its name in the log."""
         ...
 
     @property
     def name(self) -> str:
-        """What it is called where something is stored of it: without its URL, which may hold a secret."""
+        """Its name in stored records: without its URL, which may hold a secret."""
         ...
 
     has_vote: bool
@@ -102,11 +102,11 @@ class NodeHealth(Protocol):
 
 @runtime_checkable
 class Jury(ChainReader, Protocol):
-    """A reader that has several nodes, each of which can be asked by itself what became of a transaction."""
+    """A reader with several nodes, each of which can be asked by itself for a transaction's outcome."""
 
     @property
     def members(self) -> int:
-        """How many nodes are configured."""
+        """The number of configured nodes."""
         ...
 
     @property
@@ -176,7 +176,7 @@ class Balances(Protocol):
         ...
 
     def nonces(self, addresses: Sequence[str]) -> list[int]:
-        """How many transactions each has sent itself, by now. Raises Unavailable."""
+        """The number of transactions that each address has sent so far. Raises Unavailable."""
         ...
 
 
@@ -185,7 +185,7 @@ class Usages(Protocol):
     """A reader whose nodes know accounts: whether an address was ever used."""
 
     def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
-        """What each address was used for, by the newest block: native coins, tokens of `contracts`, own transactions.
+        """The use of each address, by the newest block: native coins, tokens of `contracts`, own transactions.
 
         Raises Unavailable.
         """
@@ -226,7 +226,7 @@ class Contracts(Protocol):
 
 
 class Mempool(Protocol):
-    """What waits to be mined on a UTXO network. Every method raises Unavailable."""
+    """The mempool of a UTXO network. Every method raises Unavailable."""
 
     def waiting(self) -> frozenset[str]:
         """The ids of all transactions in the node's mempool."""

@@ -1,4 +1,4 @@
-"""Secrets of webhook endpoints, put away so that whoever reads the table learns nothing. `delivery/secrets.py` fits these."""
+"""Secrets of webhook endpoints, sealed so that a reader of the table learns nothing. `delivery/secrets.py` fits these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chalicelib.domain.ids import TenantId
 
 
 class NotOurs(ValueError):
-    """What is stored was not sealed for this endpoint, or was altered. Trying again is no use."""
+    """The stored text was not sealed for this endpoint, or was altered. Trying again is no use."""
 
 
 class Sealer(Protocol):

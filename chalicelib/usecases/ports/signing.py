@@ -1,4 +1,4 @@
-"""Signatures, and who makes them. `custody` fits it."""
+"""Signatures and signers. `custody` fits it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staking a wallet's coins on a real network."""
+"""Stakes of a wallet's coins on a real network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chalicelib.usecases.ports.signing import Signature, Signed
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStake:
-    """What a staking transaction about to be signed really does, decoded from its bytes. `amount` in units of the native coin."""
+    """The effect of a staking transaction about to be signed, decoded from its bytes. `amount` in units of the native coin."""
 
     owner: str
     amount: int

@@ -1,4 +1,4 @@
-"""Where records lie: by key, in lists, and changed in one transaction. `store/dynamo.py` fits it."""
+"""The store: records by key and in lists, changed in one transaction. `store/dynamo.py` fits it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Page(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One list that is kept in order of time: what `owner` has of a `family`, or what in it has one value.
+    """One list in order of time: an `owner`'s records of a `family`, or those with one value.
 
     `store/schema.py::INDEXES` says which families there are and what each can be looked up `by`.
     """
@@ -117,7 +117,7 @@ class Store(Protocol):
         newest_first: bool = False,
         span: Span = EVERYWHERE,
     ) -> Counted:
-        """How many entries a list, or a partition of records, has behind `after`. Stops at `most`, and says where that is."""
+        """How many entries a list, or a partition of records, has behind `after`. Stops at `most`, and returns the position."""
         ...
 
     def commit(self, changes: Sequence[Change], /) -> None:

@@ -1,4 +1,4 @@
-"""What contracts say of the tokens that they are."""
+"""Facts of token contracts, as the contracts tell them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class TokenFacts:
-    """What a contract says of itself. Nobody has looked yet whether that makes sense."""
+    """A contract's own facts. Nobody has checked yet whether they make sense."""
 
     symbol: str
     name: str
@@ -24,7 +24,7 @@ class TokenReader(Protocol):
     """Tokens of one network, as registering them needs it."""
 
     def facts(self, contract: str) -> TokenFacts:
-        """What `contract` says of itself. Raises NoToken, Unavailable."""
+        """The facts that `contract` tells of itself. Raises NoToken, Unavailable."""
         ...
 
     def is_native_face(self, contract: str, decimals: int, holders: Sequence[str]) -> bool | None:
