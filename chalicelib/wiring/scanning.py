@@ -29,7 +29,7 @@ class ScanningWiring:
         return Scanner(self._chains.context(network), deposits, self.range_queue(network))
 
     def range_queue(self, network: Network) -> RangeQueue | None:
-        """Who helps with a backlog. A simulated chain is read as fast as our own tables: nobody has to."""
+        """The queue that shares out a backlog; None for a simulated chain, which is read as fast as our own tables."""
         return None if network.simulated else self._parts.queues
 
     def glimpses(self, network: Network) -> Glimpses | None:

@@ -1,1 +1,1 @@
-"""What every capability needs: retries, the outbox, open work, clocks, public records, fair shares, the kill switch."""
+"""The base of every capability: retries, the outbox, open work, clocks, public records, fair shares, the kill switch."""

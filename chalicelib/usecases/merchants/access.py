@@ -240,7 +240,7 @@ def permissions_of(names: Sequence[str]) -> tuple[str, ...]:
 
 
 class KeyLimits(TypedDict, total=False):
-    """What narrows or widens a new key, in the words of `ApiKey`."""
+    """Terms that narrow or widen a new key, in the words of `ApiKey`."""
 
     rate_limit: int | None
     daily_limit: int | None

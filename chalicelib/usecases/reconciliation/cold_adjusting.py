@@ -39,7 +39,8 @@ class NotBooked(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Adjusted:
-    """What was booked, or had been before (`again`); `word`: what of it nobody but the operator says. `left` in units."""
+    """The recorded entry, or an earlier one (`again`); `word`: the part that rests on the operator's word alone. `left` in
+    units."""
 
     entry: JournalEntry
     left: int

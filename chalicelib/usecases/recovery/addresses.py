@@ -272,7 +272,8 @@ class Pools:
         return self._ceilings.recorded(realm, pool)
 
     def missing(self, realm: Realm, pool: str) -> list[str]:
-        """The networks of a pool whose search has not ended: it reaches behind the highest index found on any of them."""
+        """The networks of a pool whose search has not ended: behind the highest index found on any of them, and as far as any
+        was to be searched."""
         found = self._restores(realm, pool)
         known = self.last_used(realm, pool)
         below = max([0, *(each.below for each in found.values() if each is not None)])

@@ -1,1 +1,1 @@
-"""Scanning the chains: blocks, reorganisations, backlogs, the mempool, and what is recorded of them."""
+"""Scanning the chains: blocks, reorganisations, backlogs, the mempool, and the recording of payments."""

@@ -154,8 +154,8 @@ def is_service(watched: Watched | None) -> bool:
 
 
 def unwatched(watched: Watched | None, network: Network) -> bool:
-    """Whether an address is a deposit address of ours, whosever it is, that nobody watches on `network`: its key is ours there too,
-    and what it is paid would be seen by nobody."""
+    """Whether an address is a deposit address of any merchant that is not watched on `network`. Its key is ours there too, but
+    no scan would see a payment to it."""
     return watched is not None and not is_service(watched) and network.slug not in watched.networks
 
 

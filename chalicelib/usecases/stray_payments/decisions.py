@@ -38,7 +38,7 @@ _TOGETHER = 9
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What one transaction brought. `internal`: what contracts sent inside of it was read, too."""
+    """The stray payments of one transaction. `internal`: contracts' payments inside of it were read, too."""
 
     network: str
     txid: str

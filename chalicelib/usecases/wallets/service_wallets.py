@@ -65,7 +65,7 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Whose lists of addresses a wallet is in, and how it is shown there."""
+    """The owner of the address list that a wallet is in, and its label and metadata there."""
 
     tenant: TenantId
     label: str | None = None

@@ -48,7 +48,8 @@ def endpoints_of(store: Store, tenant: TenantId) -> list[WebhookEndpoint]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An endpoint with its newest secret in the clear, for the one answer that shows it. `turn` is its lease, if it had any."""
+    """An endpoint with its newest secret in the clear, for the one answer that shows it. `turn` is its lease; None where it
+    never had one."""
 
     endpoint: WebhookEndpoint
     secret: str = field(repr=False)

@@ -37,7 +37,7 @@ MOST_TRIES = 3
 
 @dataclass
 class Part:
-    """What one merchant has in a part of the line: the first `rows`, and whether there are `more`."""
+    """One merchant's part of the line: the first `rows`, and whether there are `more`."""
 
     tenant: str
     rows: list[Work]

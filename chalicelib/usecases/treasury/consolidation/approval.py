@@ -1,5 +1,5 @@
 """Operators' view of consolidations: a `Collection` of each that needs their approval (approveThreshold), and one of the UTXOs
-that wait for another reason.
+that wait for another reason. The consolidation that ends the waiting takes those over.
 
 It stands at the hot wallet's address, since its coins are at many; its one sweep is the coin move.
 """
