@@ -5,7 +5,7 @@ invoices complete, withdrawals are on the chain exactly once, the books are whol
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,15 +13,22 @@ import pytest
 from chalicelib import wiring
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
+from infra.local.aws import LocalAws
 from infra.local.nodes import mine
-from tests.nodes.conftest import send_native, send_token
-from tests.nodes.test_main_job import CONFIRMATIONS, HANDLERS, OUT, Shop, hot_wallet
-from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
+from tests.nodes.sending import send_native, send_token
+from tests.nodes.shops import CONFIRMATIONS, HANDLERS, OUT, Shop, arbitrum_shop, hot_wallet
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 
 ETHER = 10**18
+
+
+@pytest.fixture
+def shop(aws: LocalAws) -> Iterator[Shop]:
+    """A live merchant on arbitrum."""
+    with arbitrum_shop(aws) as made:
+        yield made
 
 
 class NodeCutter(Cutter):

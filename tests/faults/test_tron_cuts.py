@@ -4,7 +4,7 @@ and the books are whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,8 +12,8 @@ import pytest
 from chalicelib import wiring
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.nodes.test_tron_staking import CONFIRMATIONS, HANDLERS, Shop
-from tests.nodes.test_tron_staking import started as started  # noqa: PLC0414 - the fixture, under its own name
+from infra.local.aws import LocalAws
+from tests.nodes.tron_shops import CONFIRMATIONS, HANDLERS, Shop, staking_shop
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
 from tests.support.tron_chain import TRX, stranger
 
@@ -25,6 +25,13 @@ POINTS: list[tuple[str, How, When]] = [
     *((BROADCAST, how, when) for how, when in WAYS),
     *((read, how, "before") for read, how in zip(READS, ("death", "error", "death"), strict=True)),
 ]
+
+
+@pytest.fixture(scope="module")
+def started(running_aws: LocalAws) -> Iterator[Shop]:
+    """One first start for all tests here, which take turns with the wallet."""
+    with staking_shop(running_aws) as made:
+        yield made
 
 
 class PathCutter(Cutter):

@@ -19,25 +19,15 @@ from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.domain.chain import Block, Transfer
 from chalicelib.encoding.public_keys import evm_address
 from chalicelib.usecases.ports.signing import Signature
-from infra.local import nodes, tokens
-from infra.local.nodes import Anvil, Bcoin, Litecoin, UtxoNode, deploy_token, dev_account, mine, mined
+from chalicelib.usecases.reconciliation.audit import audit
+from chalicelib.wiring import services
+from infra.local.aws import LocalAws
+from infra.local.nodes import Anvil, Bcoin, Litecoin, UtxoNode, deploy_token, dev_account, mine
 from infra.local.tron.process import TronNode
+from tests.nodes.renewing import block_at
+from tests.nodes.sending import send_native, send_token
+from tests.nodes.shops import ETHER, Shop, arbitrum_shop
 from tests.support.tron_chain import TronChain
-
-
-def send_native(rpc: JsonRpc, to: str, wei: int) -> str:
-    """Pay from the dev account, in a block when this returns; the transaction's id."""
-    return str(mined(rpc, nodes.send_native(rpc, to, wei))["transactionHash"])
-
-
-def send_token(rpc: JsonRpc, contract: str, to: str, units: int) -> str:
-    """The same in a token."""
-    return str(mined(rpc, nodes.send_token(rpc, contract, to, units))["transactionHash"])
-
-
-def send(rpc: JsonRpc, to: str, data: str = "0x", *, value: int = 0, gas: int | None = None) -> str:
-    """A transaction of the dev account, in a block (and perhaps failed) when this returns; its id."""
-    return str(mined(rpc, tokens.send(rpc, to, data=data, value=value, gas=gas))["transactionHash"])
 
 
 @dataclass(frozen=True)
@@ -162,3 +152,25 @@ def utxo_node(request: pytest.FixtureRequest) -> UtxoNode:
 def tron(tron_node: TronNode) -> TronChain:
     """Tron with its node, reader and payer."""
     return TronChain(tron_node)
+
+
+@pytest.fixture
+def shop(aws: LocalAws) -> Iterator[Shop]:
+    """A live merchant on arbitrum. Modules about another network have a `shop` of their own."""
+    with arbitrum_shop(aws) as made:
+        yield made
+
+
+@pytest.fixture
+def slow(shop: Shop) -> Iterator[Shop]:
+    """A merchant with an ether and 30 USDT, on a chain that mines only when asked."""
+    ether = shop.post("/v1/invoices", currency="eth", amount="1", network="arbitrum")
+    token = shop.post("/v1/invoices", currency="usdt", amount="30", network="arbitrum")
+    send_native(shop.node.rpc, ether["address"], ETHER)
+    send_token(shop.node.rpc, shop.usdt, token["address"], 30_000_000)
+    shop.confirm()
+    assert shop.available() == {"eth": "1", "usdt": "30"}
+    shop.node.rpc.call("evm_setAutomine", [False])
+    block_at(shop, 10)
+    yield shop
+    assert audit(services().store) == []

@@ -13,7 +13,7 @@ from infra.bootstrap import NodeInfo
 from infra.local import nodes
 from infra.local.nodes import Anvil, Bcoin, Litecoin, UtxoNode, mine
 from infra.local.tron.process import TronNode
-from tests.nodes.conftest import send_native
+from tests.nodes.sending import send_native
 
 CHAINS = "bitcoin=regtest,litecoin=regtest,tron=regtest"
 """The setting LIVE_CHAINS that goes with these nodes."""

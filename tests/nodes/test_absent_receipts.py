@@ -17,14 +17,14 @@ from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.nodes import Anvil, deploy_token, mine
 from infra.local.tron.process import TronNode
-from tests.nodes.conftest import send_native
-from tests.nodes.test_main_job import ETHER, OUT, hot_wallet
-from tests.nodes.test_main_job import Shop as EvmShop
-from tests.nodes.test_tron_staking import EXPIRED_SECONDS, SOLID, TRX
-from tests.nodes.test_tron_staking import Shop as TronShop
+from tests.nodes.sending import send_native
+from tests.nodes.shops import ETHER, OUT, hot_wallet
+from tests.nodes.shops import Shop as EvmShop
+from tests.nodes.tron_shops import EXPIRED_SECONDS
+from tests.nodes.tron_shops import Shop as TronShop
 from tests.support.node_proxy import Fault, NodeProxy
 from tests.support.stack import first_stack
-from tests.support.tron_chain import stranger
+from tests.support.tron_chain import SOLID, TRX, stranger
 
 pytestmark = pytest.mark.nodes
 

@@ -15,9 +15,8 @@ from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
-from tests.nodes.conftest import send_native, send_token
-from tests.nodes.test_main_job import OUT, Shop
-from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
+from tests.nodes.sending import send_native, send_token
+from tests.nodes.shops import OUT, Shop
 from tests.support.shop import Kms
 
 pytestmark = pytest.mark.nodes

@@ -30,7 +30,7 @@ from infra.local.aws import LocalAws
 from infra.local.nodes import Anvil, deploy_token, mine
 from infra.local.tokens import call_data, deploy
 from tests.bench.accounting import accounted
-from tests.nodes.conftest import send, send_native, send_token
+from tests.nodes.sending import send, send_native, send_token
 from tests.support.stack import Stack, first_stack
 
 pytestmark = pytest.mark.nodes

@@ -23,7 +23,7 @@ from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.nodes import UtxoNode
-from tests.nodes.test_bundled_payouts import COIN, CONFIRMATIONS, Shop
+from tests.nodes.utxo_shops import COIN, CONFIRMATIONS, Shop
 from tests.support.stack import first_stack
 
 pytestmark = pytest.mark.nodes

@@ -15,7 +15,7 @@ from chalicelib.domain.ids import Realm, network_id
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.wiring import services
 from infra.local.nodes import Litecoin
-from tests.nodes.test_utxo_reader import network_of, reader_of, stranger
+from tests.nodes.utxo import network_of, reader_of, stranger
 from tests.support.stack import Stack
 
 pytestmark = pytest.mark.nodes

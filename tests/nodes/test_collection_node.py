@@ -12,9 +12,8 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine
-from tests.nodes.conftest import send_token
-from tests.nodes.test_main_job import CONFIRMATIONS, HANDLERS, OUT, Shop, hot_wallet
-from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
+from tests.nodes.sending import send_token
+from tests.nodes.shops import CONFIRMATIONS, HANDLERS, OUT, Shop, hot_wallet
 
 pytestmark = pytest.mark.nodes
 

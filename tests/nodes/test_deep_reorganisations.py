@@ -20,9 +20,8 @@ from chalicelib.wiring import services
 from infra.commands.migrating import migrate
 from infra.local.nodes import mine
 from infra.local.tokens import call_data
-from tests.nodes.conftest import send_token
-from tests.nodes.test_main_job import CONFIRMATIONS, OUT, Shop, hot_wallet
-from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
+from tests.nodes.sending import send_token
+from tests.nodes.shops import CONFIRMATIONS, OUT, Shop, hot_wallet
 from tests.support.cuts import Died
 
 pytestmark = pytest.mark.nodes

@@ -17,7 +17,8 @@ from chalicelib.usecases.ports.failures import Contradiction, Unavailable
 from infra.local import tokens
 from infra.local.nodes import mine
 from infra.local.tokens import call_data
-from tests.nodes.conftest import Chain, send_native, send_token
+from tests.nodes.conftest import Chain
+from tests.nodes.sending import send_native, send_token
 
 pytestmark = pytest.mark.nodes
 

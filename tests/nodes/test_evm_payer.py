@@ -20,7 +20,8 @@ from chalicelib.usecases.ports.signing import Signed
 from infra.local import tokens
 from infra.local.nodes import mine, mined
 from infra.local.tokens import call_data, deploy
-from tests.nodes.conftest import Chain, Key, send, send_native, send_token
+from tests.nodes.conftest import Chain, Key
+from tests.nodes.sending import send, send_native, send_token
 
 pytestmark = pytest.mark.nodes
 

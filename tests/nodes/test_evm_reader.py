@@ -17,7 +17,8 @@ from chalicelib.usecases.ports.failures import Unavailable
 from infra.local import tokens
 from infra.local.nodes import Anvil, mine, mined
 from infra.local.tokens import call_data, deploy
-from tests.nodes.conftest import Chain, send, send_native, send_token
+from tests.nodes.conftest import Chain
+from tests.nodes.sending import send, send_native, send_token
 
 pytestmark = pytest.mark.nodes
 

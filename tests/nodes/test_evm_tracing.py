@@ -21,7 +21,8 @@ from chalicelib.usecases.ports.failures import Unavailable
 from infra.local import tokens
 from infra.local.nodes import mined
 from infra.local.tokens import call_data, deploy
-from tests.nodes.conftest import Chain, send, send_native
+from tests.nodes.conftest import Chain
+from tests.nodes.sending import send, send_native
 
 pytestmark = pytest.mark.nodes
 

@@ -13,11 +13,8 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine
-from tests.nodes.test_foreign_nonces import REORG_DEPTH
-from tests.nodes.test_main_job import ETHER, OUT, Shop
-from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
-from tests.nodes.test_renewed_payouts import QUARTER, STUCK_MS, block_at, known, order_of, replaced, shown, withdraw
-from tests.nodes.test_renewed_payouts import slow as slow  # noqa: PLC0414 - the fixture, under its own name
+from tests.nodes.renewing import QUARTER, REORG_DEPTH, STUCK_MS, block_at, known, order_of, replaced, shown, withdraw
+from tests.nodes.shops import ETHER, OUT, Shop
 
 pytestmark = pytest.mark.nodes
 

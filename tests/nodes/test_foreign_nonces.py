@@ -8,14 +8,12 @@ from chalicelib.domain.withdrawals.withdrawals import NonceCounter, PaymentOrder
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine
-from tests.nodes.conftest import send_native
-from tests.nodes.test_main_job import ETHER, OUT, Shop, hot_wallet
-from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
-from tests.nodes.test_renewed_payouts import STUCK_MS, known, order_of, shown, withdraw
+from tests.nodes.renewing import REORG_DEPTH, STUCK_MS, known, order_of, shown, withdraw
+from tests.nodes.sending import send_native
+from tests.nodes.shops import ETHER, OUT, Shop, hot_wallet
 
 pytestmark = pytest.mark.nodes
 
-REORG_DEPTH = 64
 ELSEWHERE = "0x" + "5e" * 20
 
 

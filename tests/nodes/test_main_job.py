@@ -5,86 +5,20 @@ reorganisation. Everything goes through the HTTP interface, the schedules and th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from chalicelib.domain.ids import NetworkId
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from infra.bootstrap import NodeInfo
 from infra.local import nodes
-from infra.local.aws import LocalAws
-from infra.local.nodes import Anvil, deploy_token, mine
+from infra.local.nodes import mine
 from infra.local.tokens import call_data
-from tests.nodes.conftest import send, send_native, send_token
+from tests.nodes.sending import send, send_native, send_token
+from tests.nodes.shops import CONFIRMATIONS, ETHER, OUT, Shop, hot_wallet
 from tests.support.receiver import Receiver
-from tests.support.stack import Stack, first_stack
 
 pytestmark = pytest.mark.nodes
-
-ETHER = 10**18
-OUT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-HANDLERS = ("poll_arbitrum", "relay", "deliver", "payout")
-CONFIRMATIONS = 10
-
-
-class Shop:
-    """A live merchant on arbitrum, whose node is anvil."""
-
-    def __init__(self, stack: Stack, node: Anvil, usdt: str) -> None:
-        self.stack, self.node, self.usdt = stack, node, usdt
-        self.key = stack.keys["client_live"]
-
-    def run(self) -> None:
-        done = self.stack.drain(only=HANDLERS)
-        assert done.settled, done
-
-    def confirm(self) -> None:
-        mine(self.node.rpc, CONFIRMATIONS)
-        self.run()
-
-    def post(self, path: str, **body: Any) -> Any:
-        answer = self.stack.call("POST", path, self.key, json=body)
-        assert answer.status == 201, answer.body
-        return answer.json
-
-    def get(self, path: str, **query: str) -> Any:
-        answer = self.stack.call("GET", path, self.key, query=query)
-        assert answer.status == 200, answer.body
-        return answer.json
-
-    def invoice(self, made: Any) -> Any:
-        return self.get("/v1/invoices", id=made["id"])
-
-    def available(self) -> dict[str, str]:
-        return {entry["coin"]: entry["available"] for entry in self.get("/v1/balances")["data"]}
-
-    def on_chain(self, address: str) -> tuple[int, int]:
-        reader = services().reader(services().catalogue("live").networks["arbitrum"])
-        return reader.balance(address), reader.balance(address, self.usdt)
-
-
-@pytest.fixture
-def shop(aws: LocalAws) -> Iterator[Shop]:
-    with Anvil(42161) as node:
-        usdt = deploy_token(node.rpc, "USDT", "Tether USD", 6, returns_nothing=True)
-        stack = first_stack(aws, {"arbitrum": NodeInfo(node.url, {"usdt": usdt})})
-        made = Shop(stack, node, usdt)
-        hot = hot_wallet()
-        send_native(node.rpc, hot, 100 * ETHER)
-        send_token(node.rpc, usdt, hot, 1_000_000_000)
-        made.confirm()
-        yield made
-
-
-def hot_wallet() -> str:
-    from chalicelib.domain.addresses.addresses import Wallet
-
-    wallet = services().store.get(Wallet, network=NetworkId("live:arbitrum"), role="hot")
-    assert wallet is not None and wallet.custody == "kms"
-    return wallet.address
 
 
 def test_paid_in_two_coins_told_and_paid_out(shop: Shop) -> None:

@@ -22,10 +22,9 @@ from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
 from infra.local.nodes import mine
 from infra.local.tokens import call_data, deploy
-from tests.nodes.conftest import send, send_native, send_token
-from tests.nodes.test_main_job import CONFIRMATIONS, ETHER, HANDLERS, OUT, Shop, hot_wallet
-from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
-from tests.nodes.test_renewed_payouts import STUCK_MS, block_at
+from tests.nodes.renewing import STUCK_MS, block_at
+from tests.nodes.sending import send, send_native, send_token
+from tests.nodes.shops import CONFIRMATIONS, ETHER, HANDLERS, OUT, Shop, hot_wallet
 from tests.support.treasury import address_of, plan_units
 
 pytestmark = pytest.mark.nodes

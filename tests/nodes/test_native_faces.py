@@ -22,7 +22,8 @@ from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.nodes import Anvil, mine
 from infra.local.tokens import call_data, deploy
-from tests.nodes.conftest import Chain, send, send_native, start
+from tests.nodes.conftest import Chain, start
+from tests.nodes.sending import send, send_native
 from tests.support.stack import Stack, first_stack
 
 pytestmark = pytest.mark.nodes

@@ -37,7 +37,8 @@ from infra.local.aws import LocalAws
 from infra.local.nodes import Anvil, deploy_token, dev_account, mine, mined
 from infra.local.tokens import call_data, deploy
 from infra.local.tokens import send as unmined
-from tests.nodes.conftest import Key, send, send_native, send_token
+from tests.nodes.conftest import Key
+from tests.nodes.sending import send, send_native, send_token
 from tests.support.node_proxy import Fault, NodeProxy, lagging, refusing, without_logs_to
 from tests.support.stack import Stack, first_stack
 

@@ -19,35 +19,22 @@ from chalicelib.custody.records import EncryptedSeed
 from chalicelib.custody.seed import SEED_ID
 from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.reconciliation import SECOND_LOOK_MS, Comparison, ComparisonReport, Place
+from chalicelib.domain.reconciliation import Comparison, ComparisonReport, Place
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.accounts import LooksAtABlock
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
-from infra.local.nodes import deploy_token
-from tests.nodes.conftest import send_token
-from tests.nodes.grounds import EvmGround, Ground, ground_of
+from tests.nodes.comparing import TokenGround, begun, compared
+from tests.nodes.grounds import Ground, ground_of
 from tests.nodes.merchants import Merchant, open_shop
+from tests.nodes.sending import send_token
 
 pytestmark = pytest.mark.nodes
 
 USDT = 10**6
-
-
-class TokenGround(EvmGround):
-    """With a token that returns nothing, as the best known one."""
-
-    def __init__(self, slug: str) -> None:
-        super().__init__(slug)
-        self.usdt = deploy_token(self.node.rpc, "USDT", "Tether USD", 6, returns_nothing=True)
-
-    @property
-    def info(self) -> NodeInfo:
-        return NodeInfo(self.node.url, {"usdt": self.usdt})
 
 
 @pytest.fixture(scope="module", params=["ethereum", "litecoin", "tron"])
@@ -73,29 +60,6 @@ def suspected(merchant: Merchant) -> list[Any]:
     while state.phase == "walk":
         state = run._walked(state)
     return [(s.address, s.asset, s.difference) for s in state.suspects]
-
-
-def begun(merchant: Merchant) -> Any:
-    services().clock.shift_ms += 1000
-    services().reconciliations.order("live", None)
-    run = services().reconciliation_run(services().catalogue("live").networks[merchant.slug])
-    assert run.begin()
-    return run
-
-
-def compared(merchant: Merchant) -> ComparisonReport:
-    run = begun(merchant)
-    for _ in range(40):
-        step = run.step()
-        if step == "idle":
-            break
-        if step == "waits":
-            services().clock.shift_ms += SECOND_LOOK_MS
-            merchant.ground.mine()
-            merchant.run()
-    found = services().store.get(ComparisonReport, network=merchant.network.id)
-    assert found is not None and step == "idle"
-    return found
 
 
 def steal(merchant: Merchant, address: str, units: int) -> None:

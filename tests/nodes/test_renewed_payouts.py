@@ -2,78 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from chalicelib.domain.ledger import BURNT, Book, JournalEntry, totals
-from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.local.nodes import mine
-from tests.nodes.conftest import send_native, send_token
-from tests.nodes.test_main_job import CONFIRMATIONS, ETHER, OUT, Shop, hot_wallet
-from tests.nodes.test_main_job import shop as shop  # noqa: PLC0414 - the fixture, under its own name
+from tests.nodes.renewing import QUARTER, STUCK_MS, block_at, known, order_of, replaced, shown, withdraw
+from tests.nodes.shops import CONFIRMATIONS, ETHER, OUT, Shop, hot_wallet
 from tests.support.shop import Kms
 
 pytestmark = pytest.mark.nodes
 
-GWEI = 10**9
 REVERTS, LOOPS = "0x60006000fd", "0x5b600056"
 """Contracts that give up at once, and never."""
-QUARTER = ETHER // 4
-STUCK_MS = 185_000
-
-
-@pytest.fixture
-def slow(shop: Shop) -> Iterator[Shop]:
-    """A merchant with an ether and 30 USDT, on a chain that mines only when asked."""
-    ether = shop.post("/v1/invoices", currency="eth", amount="1", network="arbitrum")
-    token = shop.post("/v1/invoices", currency="usdt", amount="30", network="arbitrum")
-    send_native(shop.node.rpc, ether["address"], ETHER)
-    send_token(shop.node.rpc, shop.usdt, token["address"], 30_000_000)
-    shop.confirm()
-    assert shop.available() == {"eth": "1", "usdt": "30"}
-    shop.node.rpc.call("evm_setAutomine", [False])
-    block_at(shop, 10)
-    yield shop
-    assert audit(services().store) == []
-
-
-def block_at(shop: Shop, gwei: int) -> None:
-    """A block whose base fee is this; the next one's is an eighth lower where it is empty (EIP-1559)."""
-    shop.node.rpc.call("anvil_setNextBlockBaseFeePerGas", [hex(gwei * GWEI)])
-    mine(shop.node.rpc)
-
-
-def withdraw(shop: Shop, coin: str = "eth", amount: str = "0.25") -> str:
-    made = shop.post("/v1/withdraws", network="arbitrum", coin=coin, address=OUT, amount=amount)
-    shop.run()
-    return str(made["id"])
-
-
-def shown(shop: Shop, withdrawal: str) -> tuple[str, str]:
-    record = shop.get(f"/v1/withdrawals/{withdrawal}")["data"]
-    return record["status"], record["transaction_hash"]
-
-
-def order_of(withdrawal: str) -> PaymentOrder:
-    (found,) = (order for order in services().store.every(PaymentOrder) if order.withdrawal_id == withdrawal)
-    return found
-
-
-def replaced(shop: Shop, withdrawal: str) -> PaymentOrder:
-    """Time passes until it counts as stuck, and its replacement is out."""
-    services().clock.shift_ms += STUCK_MS
-    shop.run()
-    order = order_of(withdrawal)
-    assert (len(order.earlier), order.renew, shown(shop, withdrawal)) == (1, False, ("confirming", order.txid))
-    return order
-
-
-def known(shop: Shop, txid: str | None) -> bool:
-    return shop.node.rpc.call("eth_getTransactionByHash", [txid]) is not None
 
 
 def test_outbid_replaced_and_paid_once(slow: Shop) -> None:

@@ -22,8 +22,9 @@ from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.nodes import Litecoin, mine
 from infra.local.tron.process import TronNode
-from tests.nodes.conftest import Chain, send_native, send_token
+from tests.nodes.conftest import Chain
 from tests.nodes.grounds import CHAINS
+from tests.nodes.sending import send_native, send_token
 from tests.support.stack import Stack, first_stack
 
 pytestmark = pytest.mark.nodes

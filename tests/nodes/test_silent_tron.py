@@ -18,11 +18,11 @@ from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.tron.process import TronNode
-from tests.nodes.test_tron_staking import SOLID, TRON, TRX, Shop
+from tests.nodes.tron_shops import TRON, Shop
 from tests.support.node_proxy import NodeProxy
 from tests.support.stack import first_stack
 from tests.support.treasury import address_of, plan_units
-from tests.support.tron_chain import stranger
+from tests.support.tron_chain import SOLID, TRX, stranger
 
 pytestmark = pytest.mark.nodes
 

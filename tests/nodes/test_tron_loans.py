@@ -23,7 +23,7 @@ from chalicelib.wiring import forget, services
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.tron.process import TronNode
-from tests.nodes.test_tron_staking import CONFIRMATIONS, TRON, Shop
+from tests.nodes.tron_shops import CONFIRMATIONS, TRON, Shop
 from tests.support.stack import first_stack
 from tests.support.tron_chain import TRX, USDT, stranger
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from chalicelib.chains.tron.sending import AFTERWARDS_MS, LIFE_MS
 from chalicelib.chains.tron.transactions import decode
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Wallet
-from chalicelib.domain.ids import NetworkId
-from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import Amount
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
@@ -24,87 +20,21 @@ from chalicelib.usecases.ports.signing import Signature
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.withdrawals.steps import order_id
-from chalicelib.wiring import forget, services
-from infra.bootstrap import NodeInfo
+from chalicelib.wiring import services
 from infra.local.aws import LocalAws
-from infra.local.tron.process import TronNode
+from tests.nodes.tron_shops import CONFIRMATIONS, TRON, Shop, staking_shop
 from tests.support.shop import Kms
-from tests.support.stack import Stack, first_stack
 from tests.support.treasury import address_of, plan_units
-from tests.support.tron_chain import SOLID, TRX, USDT, stranger
+from tests.support.tron_chain import TRX, USDT, stranger
 
 pytestmark = pytest.mark.nodes
-
-TRON = NetworkId("live:tron")
-HANDLERS = ("poll_tron", "relay", "payout")
-CONFIRMATIONS = 19
-EXPIRED_SECONDS = (LIFE_MS + AFTERWARDS_MS) // 1000 + 30
-
-
-class Shop:
-    """A live merchant on Tron, and the operator."""
-
-    def __init__(self, stack: Stack, node: TronNode) -> None:
-        self.stack, self.node = stack, node
-        self.client, self.admin = stack.keys["client_live"], stack.keys["admin_live"]
-
-    def run(self, *more: str) -> None:
-        done = self.stack.drain(only=(*HANDLERS, *more))
-        assert done.settled, done
-
-    def confirm(self) -> None:
-        self.node.mine(CONFIRMATIONS)
-        self.run()
-
-    def call(self, method: str, path: str, key: str | None = None, **options: Any) -> Any:
-        answer = self.stack.call(method, path, key or self.client, **options)
-        assert answer.status in (200, 201), answer.body
-        return answer.json
-
-    def hot(self) -> str:
-        wallet = services().store.get(Wallet, network=TRON, role="hot")
-        assert wallet is not None and wallet.custody == "kms"
-        return wallet.address
-
-    def booked(self, coin: str = "trx") -> int:
-        """Units that the ledger has in the hot wallet."""
-        asset = services().catalogue("live").coins["tron", coin].asset
-        found = services().store.get(WalletBalance, network=TRON, address=self.hot(), asset=asset)
-        return 0 if found is None else found.units
-
-    def on_chain(self, address: str, contract: str | None = None) -> int:
-        return services().reader(services().catalogue("live").networks["tron"]).balance(address, contract)
-
-    def stake(self, amount: str, resource: str = "ENERGY") -> Any:
-        return self.call("POST", "/v1/networks/tron/stake", self.admin, json={"amount": amount, "resource": resource})
-
-    def stakes(self) -> Any:
-        return self.call("GET", "/v1/networks/tron/stake", self.admin)
-
-    def frozen(self, resource: str) -> int:
-        """Sun that the chain has frozen of the hot wallet."""
-        account = self.node.call("wallet/getaccount", address=self.hot(), visible=True)
-        kind = {"BANDWIDTH": None}.get(resource, resource)
-        return sum(entry.get("amount", 0) for entry in account.get("frozenV2", ()) if entry.get("type") == kind)
-
-    def expire(self) -> None:
-        """All that is signed until now and in no block can never be mined any more, as deep as proves it, and the clocks agree."""
-        self.node.call("dev/time", shift_seconds=EXPIRED_SECONDS)
-        services().clock.shift_ms += EXPIRED_SECONDS * 1000
-        self.node.mine(SOLID + services().catalogue("live").networks["tron"].reorg_depth)
 
 
 @pytest.fixture(scope="module")
 def started(running_aws: LocalAws) -> Iterator[Shop]:
     """One first start for all tests here, which take turns with the wallet."""
-    with running_aws.active(), TronNode() as node:
-        made = Shop(first_stack(running_aws, {"tron": NodeInfo(node.url, {"usdt": USDT})}), node)
-        made.run()
-        node.faucet(made.hot(), 100_000)
-        node.faucet(made.hot(), 1_000, "USDT")
-        made.confirm()
+    with staking_shop(running_aws) as made:
         yield made
-        forget()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from chalicelib.chains.utxo.payer import UtxoPayer
 from chalicelib.chains.utxo.reader import UtxoReader
 from chalicelib.usecases.ports.failures import Unavailable
 from infra.local.nodes import Litecoin, UtxoNode
-from tests.nodes.test_utxo_reader import network_of, reader_of, stranger
+from tests.nodes.utxo import network_of, reader_of, stranger
 
 pytestmark = pytest.mark.nodes
 

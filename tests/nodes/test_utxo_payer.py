@@ -18,7 +18,7 @@ from chalicelib.usecases.ports.coins import CoinPlan, Output, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.signing import Signature
 from infra.local.nodes import Litecoin, UtxoNode
-from tests.nodes.test_utxo_reader import mempool_of, network_of, reader_of, seen, stranger
+from tests.nodes.utxo import mempool_of, network_of, reader_of, seen, stranger
 
 pytestmark = pytest.mark.nodes
 

@@ -16,10 +16,10 @@ from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from infra.local.nodes import deploy_token
 from infra.local.tokens import call_data, deploy
-from tests.nodes.conftest import send, send_native, send_token
+from tests.nodes.comparing import TokenGround, compared
 from tests.nodes.grounds import EvmGround
 from tests.nodes.merchants import Merchant
-from tests.nodes.test_reconciled_grounds import TokenGround, compared
+from tests.nodes.sending import send, send_native, send_token
 from tests.support.stack import first_stack
 
 pytestmark = pytest.mark.nodes
