@@ -112,7 +112,7 @@ def _texts(hint: Any) -> Iterator[str]:
 
 def alarms() -> list[str]:
     """The text of every alarm that the product logs."""
-    from tests.deploy.test_runbook import ALARMS
+    from tests.deploy.alarms import ALARMS
 
     return sorted({text for _, text in ALARMS})
 

@@ -16,8 +16,8 @@ from chalicelib.domain.work import OutboxRow
 from chalicelib.store.queues import SqsQueues
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.contract.reconciliation.test_reconciliation import suspected
 from tests.support.cuts import WAYS, Cutter, Died, How, When, install
+from tests.support.reconciling import suspected
 from tests.support.shop import Shop, open_shop
 from tests.support.treasury import cold, register, same
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from chalicelib.domain.times import iso
-from chalicelib.domain.webhooks.deliveries import delivery_for, delivery_work
-from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
-from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.webhooks.leases import WAVE
-from chalicelib.usecases.ports.changes import Open, Save
 from tests.support.simulated import Weather
-from tests.support.simulated_merchants import HANG_MS, MINUTE, SECOND, Hook, Merchants, Reply, delays, part
+from tests.support.simulated_merchants import HANG_MS, MINUTE, SECOND, Merchants, Reply, backlog, delays, part
 
 CALM = {"twice": 0.0, "late": 0.0}
 HANG = Reply(None, HANG_MS, "no answer within 10 s")
@@ -21,17 +16,6 @@ KNOWN = 2 * MINUTE
 
 def hangs(now: int, before: int) -> Reply:
     return HANG
-
-
-def backlog(world: Merchants, hook: Hook, count: int) -> None:
-    """So many deliveries that are due at once, as the relay makes them."""
-    endpoint = world.store.records[WebhookEndpoint, hook.tenant, hook.id]
-    now = world.simulation.now
-    for n in range(count):
-        event = event_record(Event(f"evt_old{n}", hook.tenant, "invoice.created", f"inv_{n}", 1, now, {"id": n}), iso(now), now)
-        delivery = delivery_for(event, endpoint, now)
-        world.store.commit_now([Save(event), Save(delivery), Open(delivery_work(delivery))])
-    world.queues.wake(hook.tenant, hook.id)
 
 
 def test_a_backlog_of_ten_thousand_events_at_a_slow_endpoint_starves_nobody() -> None:

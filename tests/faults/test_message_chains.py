@@ -11,9 +11,8 @@ import pytest
 
 from chalicelib.domain.webhooks.leases import WAVE
 from chalicelib.usecases.base.message_chains import MOST
-from tests.faults.test_delivery_fairness import backlog
 from tests.support.simulated import Weather
-from tests.support.simulated_merchants import HOUR, MINUTE, SECOND, START, Behaviour, Merchants, Reply, delays, part
+from tests.support.simulated_merchants import HOUR, MINUTE, SECOND, START, Behaviour, Merchants, Reply, backlog, delays, part
 from tests.support.simulated_queues import LEFT_MS
 
 CALM = {"twice": 0.0, "late": 0.0}

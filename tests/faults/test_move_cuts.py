@@ -14,8 +14,8 @@ from chalicelib import wiring
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.contract.reconciliation.test_reconciliation import suspected
 from tests.support.cuts import WAYS, Cutter, Died, install
+from tests.support.reconciling import suspected
 from tests.support.shop import ETHER, Shop
 from tests.support.stack import Stack
 from tests.support.treasury import booked, paid_address, plan, register

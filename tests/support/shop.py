@@ -231,3 +231,18 @@ class Kms:
             return real(client, operation, parameters)
 
         patch.setattr(botocore.client.BaseClient, "_make_api_call", call)
+
+
+def as_operator(shop: Shop, method: str, path: str, **body: Any) -> Any:
+    answer = shop.stack.call(method, path, shop.stack.keys["admin_test"], json=body)
+    assert answer.status in (200, 201), answer.body
+    return answer.json
+
+
+STUCK = 365
+"""Seconds after which a payment on ethereum at the priority normal counts as stuck."""
+
+
+def decide(shop: Shop, withdrawal: str, outcome: str) -> None:
+    answer = shop.post(f"/v1/sandbox/withdrawals/{withdrawal}", {"outcome": outcome})
+    assert answer.status == 200, answer.body

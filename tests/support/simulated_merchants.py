@@ -9,10 +9,12 @@ from random import Random
 from typing import Any
 
 from chalicelib.domain.ids import TenantId
-from chalicelib.domain.webhooks.deliveries import Delivery
+from chalicelib.domain.times import iso
+from chalicelib.domain.webhooks.deliveries import Delivery, delivery_for, delivery_work
+from chalicelib.domain.webhooks.endpoints import WebhookEndpoint, event_record
 from chalicelib.domain.webhooks.events import Event
 from chalicelib.domain.work import OutboxRow
-from chalicelib.usecases.ports.changes import Emit
+from chalicelib.usecases.ports.changes import Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
 from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
@@ -213,3 +215,14 @@ def duplicates(merchants: Merchants) -> int:
     """Requests beyond the first that an endpoint answered well, for the same delivery."""
     good = Counter(r.headers["x-gateway-delivery"] for h in merchants.hooks.values() for r in h.requests if r.reply.status == 200)
     return sum(count - 1 for count in good.values())
+
+
+def backlog(world: Merchants, hook: Hook, count: int) -> None:
+    """So many deliveries that are due at once, as the relay makes them."""
+    endpoint = world.store.records[WebhookEndpoint, hook.tenant, hook.id]
+    now = world.simulation.now
+    for n in range(count):
+        event = event_record(Event(f"evt_old{n}", hook.tenant, "invoice.created", f"inv_{n}", 1, now, {"id": n}), iso(now), now)
+        delivery = delivery_for(event, endpoint, now)
+        world.store.commit_now([Save(event), Save(delivery), Open(delivery_work(delivery))])
+    world.queues.wake(hook.tenant, hook.id)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.api.test_lists_scale import fill
+from tests.contract.api.filling import fill
 from tests.support.edge import PREPARED, Edge
 
 BY_INDEX: tuple[dict[str, str], ...] = ({}, {"status": "completed"}, {"page": "3"}, {"from": "2026-01-01", "to": "2026-01-02"})

@@ -6,24 +6,13 @@ import re
 
 import pytest
 
-from chalicelib.api.routes import ROUTES, Route
+from tests.contract.api.edge_routes import path_of, routes
 from tests.support.edge import PREPARED, Edge
 
 
 @pytest.fixture
 def edge(aws) -> Edge:
     return PREPARED.edge(aws)
-
-
-def routes() -> list[Route]:
-    from chalicelib.api import resources
-
-    resources.load()
-    return ROUTES
-
-
-def path_of(route: Route) -> str:
-    return "/v1" + re.sub(r"\{[^}]+\}", "x", route.path)
 
 
 def code_of(response) -> str:

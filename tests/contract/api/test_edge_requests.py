@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chalicelib import wiring
 from chalicelib.api.routes import Route
 from chalicelib.usecases.ports.failures import Unavailable
-from tests.contract.api.test_edge_auth import path_of, routes
+from tests.contract.api.edge_routes import path_of, routes
 from tests.support.edge import PREPARED, Edge
 
 STATUSES = {200, 201, 400, 401, 403, 404, 429, 500}

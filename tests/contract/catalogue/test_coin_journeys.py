@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from chalicelib.domain.catalogue.rates import ConstantRates, Rate, Rates
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.wiring import services
-from tests.support.shop import PAYEE, Shop, open_shop
+from tests.support.shop import PAYEE, Shop, as_operator, open_shop
 from tests.support.stack import Stack
 
 
@@ -18,12 +17,6 @@ from tests.support.stack import Stack
 def shop(stack: Stack) -> Iterator[Shop]:
     with open_shop(stack) as opened:
         yield opened
-
-
-def as_operator(shop: Shop, method: str, path: str, **body: Any) -> Any:
-    answer = shop.stack.call(method, path, shop.stack.keys["admin_test"], json=body)
-    assert answer.status in (200, 201), answer.body
-    return answer.json
 
 
 def test_a_token_is_invoiced_paid_and_paid_out(shop: Shop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.deposits.test_reorganised_deposits import NOTHING, Twice
+from tests.contract.deposits.mined_twice import NOTHING, Twice
 from tests.support.shop import CONFIRMATIONS, bent_node, open_shop
 from tests.support.stack import Stack
 

@@ -6,31 +6,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from chalicelib.domain.addresses.addresses import Watched
-from chalicelib.domain.chain import Cursor, Transfer
-from chalicelib.domain.deposits.deposits import Deposit, deposit_id
-from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.usecases.deposits.deposits import Scanned
 from chalicelib.usecases.ports.changes import Conflict
 from chalicelib.wiring import services
+from tests.contract.deposits.mined_twice import NOTHING, PAYER, THOUSAND, Path, Twice
 from tests.support.cuts import Died
-from tests.support.shop import CONFIRMATIONS, Node, Shop, bent_node, open_shop, with_also
+from tests.support.shop import Shop, bent_node, open_shop
 from tests.support.stack import Stack
 
-Path = Literal["seen", "credited", "unnoticed"]
-"""What the scan had done before the reorganisation: passed the block, credited it, or died before it passed it."""
 PATHS: tuple[Path, ...] = ("seen", "credited", "unnoticed")
-TXID = "0x" + "ab" * 32
-PAYER = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # EIP-55's own examples
 OTHER_PAYER = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
-NOTHING = {"available": "0", "frozen": "0", "pending": "0"}
-THOUSAND = 1000 * 10**6
 
 
 @pytest.fixture
@@ -41,84 +33,6 @@ def shop(stack: Stack) -> Iterator[Shop]:
         assert [b for b in services().store.every(Balance) if b.pending] == []
         assert [b for b in services().store.every(WalletBalance) if b.pending] == []
         assert [w for w in services().store.every_work() if w.kind == "deposit"] == []
-
-
-@dataclass
-class Twice:
-    """One movement that the chain tells twice, each time in another block."""
-
-    shop: Shop
-    node: Node
-    path: Path
-
-    def log(self, to: str, units: int = THOUSAND, coin: str = "usdt", sender: str = PAYER) -> Transfer:
-        contract = self.shop.coin(coin).contract
-        assert contract is not None
-        return Transfer(TXID, "log:0", contract.lower(), sender.lower(), to.lower(), units)
-
-    def first(self, transfer: Transfer) -> None:
-        self.shop.mine(1)
-        self.height = self.tip()
-        self.hold(transfer)
-        if self.path == "unnoticed":
-            scanner = services().scanner(self.shop.realm_network())
-            scanner.record(self.node.blocks(self.height, self.height, {}), self.epoch())
-            return
-        self.shop.turn()
-        if self.path == "credited":
-            self.confirm()
-
-    def again(self, transfer: Transfer) -> None:
-        """The blocks from the first one on are replaced."""
-        depth = self.tip() - self.height + 1
-        self.shop.reorg(depth)
-        self.node.mend()
-        self.hold(transfer)
-        self.shop.turn()
-
-    def confirm(self) -> None:
-        self.shop.mine(CONFIRMATIONS)
-        self.shop.turn()
-
-    def hold(self, transfer: Transfer) -> None:
-        (block,) = self.node._real.blocks(self.height, self.height, {})
-        with_also(self.node, [transfer], block.hash)
-
-    def tip(self) -> int:
-        return int(self.node._real.tip())
-
-    def epoch(self) -> int:
-        found = services().store.get(Cursor, network=self.shop.realm_network().id)
-        assert found is not None
-        return found.epoch
-
-    @property
-    def id(self) -> str:
-        return deposit_id(self.shop.realm_network().id, TXID, "log:0")
-
-    def record(self) -> Deposit:
-        found = services().store.get(Deposit, id=self.id)
-        assert found is not None
-        return found
-
-    def shown(self, invoice: dict[str, Any]) -> list[tuple[str, int, bool]]:
-        """The payments of an invoice."""
-        (found,) = (i for i in services().store.every(Invoice) if i.id == invoice["id"])
-        return [(p.deposit, p.amount, p.confirmed) for p in found.payments]
-
-    def told(self, shop: Shop) -> list[str]:
-        """What this merchant was told of the payment, in order."""
-        events = shop.get("/v1/events", objectId=self.id)["data"]
-        return [e["event"] for e in sorted(events, key=lambda e: int(e["sequence"]))]
-
-    @property
-    def purse(self) -> str:
-        """Where money of the payment is after `first`, and after `again`: there the branch is as long as what it replaces."""
-        return "available" if self.path == "credited" else "pending"
-
-    def before(self) -> list[str]:
-        """What was told before the reorganisation."""
-        return ["transaction.detected", *(["transaction.confirmed"] if self.path == "credited" else [])]
 
 
 @pytest.fixture(params=PATHS)

@@ -25,9 +25,9 @@ from chalicelib.usecases.reconciliation.in_flight import Effects
 from chalicelib.usecases.treasury.moves import checks as move_checks
 from chalicelib.usecases.treasury.moves.checks import MoveChecks
 from chalicelib.wiring import services
-from tests.contract.screening.test_minimum_deposits import Till
 from tests.support.shop import CONFIRMATIONS, PAYEE, bent_node, open_shop, with_also
 from tests.support.stack import Response, Stack
+from tests.support.till import Till
 
 USDT = 10**6
 ASIDE = "set_aside"

@@ -14,24 +14,15 @@ from typing import Protocol, cast
 import pytest
 
 from infra.local.devnets import Devnet, Devnets
-from infra.local.keeper import Kept, alive
+from infra.local.keeper import alive
+from tests.contract.local.shells import DEAF, Shell
 from tests.support.running import ROOT, free_port
 
-DEAF = 'trap "" TERM; touch $0; while :; do sleep 1; done'
 PATIENT = (
     "trap 'touch $0/$1; while [ $(ls $0 | wc -l) -lt $2 ]; do sleep 0.05; done; touch $0.$1; exit' TERM;"
     " touch $0.$1.up; while :; do sleep 0.05; done"
 )
 """Ends once as many others were asked to end as its third argument says."""
-
-
-class Shell(Kept):
-    """A "node" that is a shell script."""
-
-    name = "a script"
-
-    def __init__(self, script: str, *arguments: str) -> None:
-        self._keep(["/bin/sh", "-c", script, *arguments])
 
 
 def until(true: Callable[[], bool], seconds: float = 20) -> None:
@@ -155,7 +146,7 @@ def test_what_is_still_at_work_does_not_ask_the_real_aws(run: Run) -> None:
 STUCK = """
 import sys, threading
 from infra.local import run, runtime
-from tests.contract.local.test_ending import DEAF, Shell
+from tests.contract.local.shells import DEAF, Shell
 
 def stack(stack, began):
     nodes = [Shell(DEAF, sys.argv[1] + name) for name in "ab"]

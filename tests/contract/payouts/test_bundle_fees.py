@@ -3,6 +3,7 @@ day. Transactions of many payments; the chain is `tests.support.fake_coins`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,14 +17,16 @@ from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.withdrawals.fee_budget import set_budget
 from chalicelib.usecases.withdrawals.steps import order_id
 from chalicelib.wiring import services
-from tests.contract.payouts.test_bundles import COIN, Shop
-from tests.contract.payouts.test_bundles import begin as begin  # noqa: PLC0414 - fixtures, under their own names
-from tests.contract.payouts.test_bundles import live as live  # noqa: PLC0414
-from tests.contract.payouts.test_bundles import shop as shop  # noqa: PLC0414
+from tests.support.bundles import COIN, Shop
 
 DAY = 24 * 60
 SMALL = "0.00002"
 DEAR = 200_000
+
+
+@pytest.fixture
+def shop(begin: Callable[[], Shop]) -> Shop:
+    return begin()
 
 
 def record(name: str) -> Withdrawal:

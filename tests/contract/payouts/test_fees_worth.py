@@ -14,8 +14,7 @@ from chalicelib.chains.sandbox import payer as sandbox_payer
 from chalicelib.domain.catalogue.rates import Rates
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
-from tests.contract.payouts.test_renewed_payouts import STUCK, decide
-from tests.support.shop import CONFIRMATIONS, IDLE, PAYEE, THIRST, Shop, open_shop
+from tests.support.shop import CONFIRMATIONS, IDLE, PAYEE, STUCK, THIRST, Shop, decide, open_shop
 from tests.support.stack import Stack
 
 DAY = 24 * 3600

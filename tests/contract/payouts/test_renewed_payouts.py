@@ -31,12 +31,10 @@ from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.wiring import services
 from tests.support.cuts import Cutter, Died, install
 from tests.support.met import met_elsewhere
-from tests.support.shop import CONFIRMATIONS, ETHER, THIRST, Kms, Shop, open_shop
+from tests.support.shop import CONFIRMATIONS, ETHER, STUCK, THIRST, Kms, Shop, decide, open_shop
 from tests.support.stack import Stack
 
 QUARTER = ETHER // 4
-STUCK = 365
-"""Seconds after which a payment on ethereum at the priority normal counts as stuck."""
 FEE = 21_000 * 20 * 10**9
 REORG_DEPTH = 64
 
@@ -51,11 +49,6 @@ def shop(stack: Stack) -> Iterator[Shop]:
 @pytest.fixture
 def kms(monkeypatch: pytest.MonkeyPatch) -> Kms:
     return Kms(monkeypatch)
-
-
-def decide(shop: Shop, withdrawal: str, outcome: str) -> None:
-    answer = shop.post(f"/v1/sandbox/withdrawals/{withdrawal}", {"outcome": outcome})
-    assert answer.status == 200, answer.body
 
 
 def stuck(shop: Shop) -> str:

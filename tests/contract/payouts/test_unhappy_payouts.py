@@ -25,7 +25,7 @@ from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.withdrawals.retry_idle import ASKED_AT_ONCE
 from chalicelib.usecases.withdrawals.rules import Output
 from chalicelib.wiring import services
-from tests.support.shop import ETHER, PAYEE, THIRST, Kms, Shop, bent_node, open_shop
+from tests.support.shop import ETHER, PAYEE, THIRST, Kms, Shop, bent_node, decide, open_shop
 from tests.support.stack import Stack
 
 
@@ -43,11 +43,6 @@ def kms(monkeypatch: pytest.MonkeyPatch) -> Kms:
 
 def cancel(shop: Shop, withdrawal: str) -> Any:
     return shop.stack.call("DELETE", f"/v1/withdrawals/{withdrawal}", shop.key)
-
-
-def decide(shop: Shop, withdrawal: str, outcome: str) -> None:
-    answer = shop.post(f"/v1/sandbox/withdrawals/{withdrawal}", {"outcome": outcome})
-    assert answer.status == 200, answer.body
 
 
 def hot_booked(shop: Shop) -> int:

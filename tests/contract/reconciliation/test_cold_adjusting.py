@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.chains.sandbox.ledger import Tx
 from infra.cli import main
-from tests.contract.reconciliation.test_reconciliation import THIEF, USDT, compared, sums
+from tests.support.reconciling import THIEF, USDT, compared, sums
 from tests.support.shop import ETHER, Shop, open_shop
 from tests.support.stack import Stack
 from tests.support.treasury import cold

@@ -23,11 +23,9 @@ from chalicelib.usecases.reconciliation.run import ReconciliationRun
 from chalicelib.wiring import services
 from chalicelib.workers import reconciliation as worker
 from infra.cli import main
-from tests.support.shop import ETHER, Shop, open_shop
+from tests.support.reconciling import THIEF, USDT, compared, run_of, sums, suspected
+from tests.support.shop import ETHER, Shop, decide, open_shop
 from tests.support.stack import Stack
-
-THIEF = "0x52908400098527886e0f7030069857d2e4169ee7"
-USDT = 10**6
 
 
 @pytest.fixture
@@ -36,53 +34,12 @@ def shop(stack: Stack) -> Iterator[Shop]:
         yield made
 
 
-def run_of(shop: Shop) -> ReconciliationRun:
-    return services().reconciliation_run(shop.realm_network())
-
-
-def second_look(shop: Shop) -> None:
-    """Time passes, and a block comes: what differed is looked at again."""
-    shop.wait(SECOND_LOOK_MS // 1000)
-    shop.mine(1)
-    shop.turn()
-
-
-def compared(shop: Shop) -> ComparisonReport:
-    """One whole run."""
-    run = run_of(shop)
-    services().reconciliations.order("test", None)
-    assert run.begin()
-    for _ in range(60):
-        step = run.step()
-        if step == "idle":
-            break
-        if step == "waits":
-            second_look(shop)
-    found = services().store.get(ComparisonReport, network=shop.realm_network().id)
-    assert found is not None and step == "idle"
-    shop.wait(1)
-    return found
-
-
-def sums(report: ComparisonReport, coin: str) -> Any:
-    (found,) = (each for each in report.sums if each.asset.endswith(f":{coin}"))
-    return found
-
-
 def steal(shop: Shop, address: str, units: int, coin: str = "eth", to: str = THIEF) -> None:
     """Whoever has the key moves coins, and the service knows nothing of it."""
     chain, contract = shop.chain(), shop.coin(coin).contract
     source, nonce = chain.form(address), chain.nonce(address)
     contract = None if contract is None else chain.form(contract)
     chain.submit(Tx(f"0x{random.Random(f'{source}{nonce}').randbytes(32).hex()}", source, to, contract, units, 0, nonce))
-
-
-def suspected(shop: Shop) -> list[Any]:
-    """What one look at everything finds, by itself."""
-    run, state = run_of(shop), Comparison(shop.realm_network().id, "rec_x", 0, 0, phase="walk")
-    while state.phase == "walk":
-        state = run._walked(state)
-    return [(s.address, s.asset, s.difference) for s in state.suspects]
 
 
 def test_all_is_where_the_ledger_says(shop: Shop) -> None:
@@ -188,11 +145,6 @@ def test_one_merchants_debt_hides_no_other_ones_money(shop: Shop) -> None:
     eth = sums(compared(shop), "eth")
     services().store.commit([Save(replace(owing, available=0, version=2))])
     assert (eth.owed, eth.overdrawn, eth.operator) == (ETHER, 3 * ETHER, eth.ledger + 2 * ETHER)
-
-
-def decide(shop: Shop, withdrawal: str, outcome: str) -> None:
-    answer = shop.post(f"/v1/sandbox/withdrawals/{withdrawal}", {"outcome": outcome})
-    assert answer.status == 200, answer.body
 
 
 def test_what_is_on_its_way_shows_as_no_difference(shop: Shop) -> None:

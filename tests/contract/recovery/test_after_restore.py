@@ -18,7 +18,7 @@ from chalicelib.domain.recovery.point_in_time import Trace
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.cli import main
-from tests.contract.treasury.test_collection import go, moves, pay, settings, settle
+from tests.support.collected_deposits import go, moves, pay, settings, settle
 from tests.support.index_pools import forget, recorded, row, shrink
 from tests.support.shop import ETHER, Shop
 from tests.support.treasury import same

@@ -28,7 +28,7 @@ from infra.bootstrap import demo_keys, make_key, prepare
 from infra.deploy import create_stack
 from infra.local.aws import LocalAws, Snapshot
 from tests.deploy.declared import CHALICE
-from tests.deploy.test_rights_suffice import Recorder, allowed
+from tests.deploy.rights import Recorder, allowed
 from tests.support.stack import Client
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*not supported by moto's CloudFormation")

@@ -26,13 +26,16 @@ from chalicelib.usecases.scanning import scanner as scan
 from chalicelib.usecases.scanning.block_lists import deposits_of, list_deposits
 from chalicelib.wiring import services
 from chalicelib.workers import poll
-from tests.contract.payouts.test_bundles import COIN, CONFIRMATIONS, NETWORK, Shop, begin, live, shop
+from tests.support.bundles import COIN, CONFIRMATIONS, NETWORK, Shop
 from tests.support.fake_coins import Tx
-
-__all__ = ["begin", "live", "shop"]
 
 CROWD = 36
 DUST = 2_940
+
+
+@pytest.fixture
+def shop(begin: Callable[[], Shop]) -> Shop:
+    return begin()
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.cli import main
-from tests.contract.treasury.test_collection import go, later, listed, moves, only, pay, settings, settle
+from tests.support.collected_deposits import go, later, listed, moves, only, pay, settings, settle
 from tests.support.shop import Shop, open_shop
 
 

@@ -14,10 +14,9 @@ from chalicelib.usecases.treasury.collection import fees as collect_fees
 from chalicelib.usecases.treasury.collection import run as collect_run
 from chalicelib.usecases.treasury.collection.fees import MoveFees
 from chalicelib.usecases.treasury.collection.steps import CollectSteps
-from tests.contract.catalogue.test_coin_journeys import as_operator
-from tests.contract.treasury.test_collection import go, later, listed, moves, only, pay, settings, settle
-from tests.contract.treasury.test_wallet_rotation import drain, replace_hot
-from tests.support.shop import Shop, open_shop
+from tests.contract.treasury.rotation import drain, replace_hot
+from tests.support.collected_deposits import go, later, listed, moves, only, pay, settings, settle
+from tests.support.shop import Shop, as_operator, open_shop
 from tests.support.treasury import booked
 
 

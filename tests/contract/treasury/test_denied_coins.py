@@ -13,18 +13,10 @@ from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
 from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import services
-from tests.contract.payouts.test_bundles import COIN, NETWORK, REORG
-from tests.contract.treasury import test_coin_moves
-from tests.contract.treasury.test_coin_moves import TOTAL, Treasury
+from tests.contract.treasury.coin_treasury import TOTAL, Treasury
+from tests.support.bundles import COIN, NETWORK, REORG
 from tests.support.fake_coins import FakeCoins
 
-live, collecting, anew, treasury = (
-    test_coin_moves.live,
-    test_coin_moves.collecting,
-    test_coin_moves.anew,
-    test_coin_moves.treasury,
-)
-"""The fixtures: the shop whose nine deposits wait to be collected."""
 assert MOST_INPUTS > 9
 
 

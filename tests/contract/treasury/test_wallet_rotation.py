@@ -13,28 +13,25 @@ from typing import Any
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.addresses.addresses import Address, Observed, RetiredWallet, Role, Wallet
+from chalicelib.domain.addresses.addresses import Address, Observed, RetiredWallet, Wallet
 from chalicelib.domain.errors import BusinessRule
-from chalicelib.domain.ids import MerchantId, NetworkId, tenant_id
+from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.merchants.merchants import Merchant
 from chalicelib.domain.treasury.moves import Move
-from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.wallets.lookup import wallet_at
-from chalicelib.usecases.wallets.service_wallets import Listed, Registered
 from chalicelib.wiring import services
 from infra import cli
-from tests.contract.payouts.test_renewed_payouts import STUCK, decide
-from tests.contract.reconciliation.test_reconciliation import suspected
+from tests.contract.treasury.rotation import BITCOIN, ETHEREUM, drain, replace_hot, replaced, retired
 from tests.support.cuts import Cutter, Died, install
-from tests.support.shop import PAYEE, Shop, open_shop
+from tests.support.reconciling import suspected
+from tests.support.shop import PAYEE, STUCK, Shop, decide, open_shop
 from tests.support.stack import Stack
 
 # The first key of anvil and Hardhat; an address of EIP-55's examples.
 THIEF_KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 THIEF = "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
-ETHEREUM, BITCOIN = NetworkId("test:ethereum"), NetworkId("test:bitcoin")
 
 
 @pytest.fixture
@@ -61,40 +58,11 @@ RESEND_SECONDS = 5 * 60
 """Within this time a poll sends again what was signed by a function that died before it sent it."""
 
 
-def retired(address: str) -> RetiredWallet:
-    network = ETHEREUM if address.startswith("0x") else BITCOIN
-    found = services().store.get(RetiredWallet, network=network, address=address)
-    assert found is not None
-    return found
-
-
-def replaced(shop: Shop, role: Role = "hot", **more: Any) -> Registered:
-    """Another wallet in the place of one, as the command `rotate` does, in the lists of the operator's merchant."""
-    tenant = tenant_id(MerchantId(shop.stack.call("GET", "/v1/merchant", shop.stack.keys["admin_test"]).json["data"]["id"]), "test")
-    network = services().catalogue("test").networks[shop.network]
-    with in_realm("test"):
-        return services().wallets.register(Listed(tenant), network, role, by="a test", replace="must", **more)
-
-
-def replace_hot(shop: Shop, **more: Any) -> str:
-    return replaced(shop, **more).wallet.address
-
-
 def units(address: str, coin: str = "eth") -> int:
     network = ETHEREUM if address.startswith("0x") else BITCOIN
     asset = services().catalogue("test").coins[network.split(":")[1], coin].asset
     found = services().store.get(WalletBalance, network=network, address=address.lower(), asset=asset)
     return 0 if found is None else found.units
-
-
-def drain(shop: Shop, *addresses: str) -> None:
-    """Let blocks come until nothing is left at `addresses`."""
-    for _ in range(8):
-        shop.turn()
-        if all(retired(address).drained_at is not None for address in addresses):
-            return
-        shop.mine()
-    raise AssertionError([retired(address) for address in addresses])
 
 
 def test_what_was_begun_is_finished_with_the_old_key_and_the_rest_is_moved(shop: Shop) -> None:

@@ -28,8 +28,7 @@ from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.invoices.status import changed, set_by_hand
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Emit, Save
 from chalicelib.wiring import services
-from tests.contract.scanning import test_glimpses
-from tests.contract.scanning.test_glimpses import SATOSHIS, Coins
+from tests.support.mempools import SATOSHIS, Coins
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
 from tests.support.stack import Stack
 
@@ -38,7 +37,6 @@ ELSEWHERE = {"webhook.test", "webhook.failing", "webhook.disabled"}
 """What deliveries tell of themselves."""
 BY_HAND = {"cancelled", "refunded"}
 """Statuses that a merchant sets here, and that no event is named after."""
-coins = test_glimpses.coins
 
 Told = Invoice | Withdrawal | Deposit | Balance
 

@@ -11,12 +11,10 @@ import pytest
 from chalicelib.usecases.treasury.collection.run import CollectRun
 from chalicelib.wiring import services
 from chalicelib.workers import deadlines
-from tests.contract.scanning.test_glimpses import CONFIRMATIONS, SATOSHIS, Coins, coins
+from tests.support.mempools import CONFIRMATIONS, SATOSHIS, Coins
 from tests.support.shop import Shop
 from tests.support.slow_nodes import Slowness
 from tests.support.stack import Stack
-
-__all__ = ["coins"]
 
 SLOW = 21.0
 """Seconds: more than all that crediting has."""

@@ -22,7 +22,7 @@ from chalicelib.chains.utxo.mempool import UtxoMempool
 from chalicelib.chains.utxo.parsing import outputs_of, parse_block
 from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Header, Reward
-from tests.unit.chains.test_evm_rpc import result, says, server
+from tests.unit.chains.rpc_server import result, says, server
 
 PARENT, TXID = "cd" * 32, "ef" * 32
 

@@ -32,7 +32,7 @@ from chalicelib.usecases.webhooks.views import delivery_view
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, OTHER, SHOP, an_endpoint, an_event_record
-from tests.unit.webhooks.test_turns import BAD, HOOK, OK, Line
+from tests.unit.webhooks.line import BAD, HOOK, OK, Line
 
 MINUTE = 60_000
 DAY = 86_400_000

@@ -17,7 +17,7 @@ from chalicelib.usecases.ports.changes import Delete, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.deliveries import Answer
 from tests.support.webhooks import NOW, SHOP
-from tests.unit.webhooks.test_turns import BAD, HOOK, OK, Line
+from tests.unit.webhooks.line import BAD, HOOK, OK, Line
 
 
 def tear(line: Line, *hidden: type, instead: Mapping[type, Any] | None = None, times: int = 1) -> None:

@@ -1,0 +1,68 @@
+"""What AWS does, and moto as it is installed does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import boto3
+
+
+def swagger() -> dict[str, Any]:
+    """What Chalice writes for one route with a parameter and CORS."""
+    from chalice import Chalice
+    from chalice.deploy.swagger import SwaggerGenerator
+
+    app = Chalice("sample")
+    app.route("/things/{id}", methods=["GET", "PUT"], cors=True)(lambda id: {})
+    return SwaggerGenerator("eu-central-1", {"api_handler_arn": "arn:aws:lambda:eu-central-1:1:function:f"}).generate_swagger(app)
+
+
+def imports_swagger() -> None:
+    gateway = boto3.client("apigateway")
+    api = gateway.import_rest_api(body=json.dumps(swagger()).encode())
+    _holds_the_routes(api["id"])
+
+
+def puts_swagger() -> None:
+    gateway = boto3.client("apigateway")
+    api = gateway.create_rest_api(name="sample")
+    gateway.put_rest_api(restApiId=api["id"], mode="overwrite", body=json.dumps(swagger()).encode())
+    _holds_the_routes(api["id"])
+
+
+def makes_signing_keys() -> None:
+    template = {
+        "Resources": {
+            "Hot": {
+                "Type": "AWS::KMS::Key",
+                "Properties": {
+                    "KeySpec": "ECC_SECG_P256K1",
+                    "KeyUsage": "SIGN_VERIFY",
+                    "KeyPolicy": {"Version": "2012-10-17", "Statement": []},
+                },
+            }
+        }
+    }
+    boto3.client("cloudformation").create_stack(StackName="keys", TemplateBody=json.dumps(template))
+    kms = boto3.client("kms")
+    (key,) = kms.list_keys()["Keys"]
+    described = kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"]
+    assert (described["KeySpec"], described["KeyUsage"]) == ("ECC_SECG_P256K1", "SIGN_VERIFY")
+    assert json.loads(kms.get_key_policy(KeyId=key["KeyId"], PolicyName="default")["Policy"])["Version"] == "2012-10-17"
+
+
+FACTS = (imports_swagger, puts_swagger, makes_signing_keys)
+
+
+def _holds_the_routes(api: str) -> None:
+    gateway = boto3.client("apigateway")
+    found = {r["path"]: r for r in gateway.get_resources(restApiId=api, embed=["methods"])["items"]}
+    assert set(found) == {"/", "/things", "/things/{id}"}
+    assert set(found["/things/{id}"]["resourceMethods"]) == {"GET", "PUT", "OPTIONS"}
+    got = gateway.get_integration(restApiId=api, resourceId=found["/things/{id}"]["id"], httpMethod="GET")
+    assert got["uri"] == LAMBDA
+    assert got["type"].upper() == "AWS_PROXY"
+
+
+LAMBDA = "arn:aws:apigateway:eu-central-1:lambda:path/2015-03-31/functions/arn:aws:lambda:eu-central-1:1:function:f/invocations"
