@@ -1,4 +1,4 @@
-"""How the product's modules lie and import each other, beside the contracts of import-linter in `pyproject.toml`.
+"""How the modules lie and import each other, beside the contracts of import-linter in `pyproject.toml`.
 
 The graph has every import: those inside functions, and those for type checkers alone. Who reads one module of a cycle has to read
 all of them, whenever they are loaded. import-linter's own contract asks this of packages, which is more: it is not used.
@@ -6,6 +6,8 @@ all of them, whenever they are loaded. import-linter's own contract asks this of
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -34,3 +36,43 @@ def test_the_graph_has_imports_inside_functions_and_for_type_checkers() -> None:
 def test_no_folder_is_longer_than_a_list_that_is_read() -> None:
     sizes = Counter(file.parent.relative_to(ROOT) for file in (ROOT / "chalicelib").rglob("*.py") if file.name != "__init__.py")
     assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+def test_no_test_module_imports_another_one() -> None:
+    """What tests share lies in `tests/support`, in a helper beside them, or in a `conftest.py`."""
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    assert len(files) > 300
+    found = [(str(file.relative_to(ROOT)), module) for file in files for module in _test_modules(file.read_text())]
+    assert found == []
+
+
+def test_every_way_to_import_a_test_module_is_found() -> None:
+    """What the test above rests on. The third stands for the programs that tests start."""
+    ways = (
+        "from TESTS.unit.test_a import b",
+        "from TESTS.unit import test_a as a",
+        'PROGRAM = """\nfrom TESTS.unit.test_a import b\n"""',
+        "import TESTS.unit.test_a",
+        "from .test_a import b",
+        "from . import test_a",
+    )
+    assert [len(_test_modules(way.replace("TESTS", "tests"))) for way in ways] == [1] * len(ways)
+    assert _test_modules("from tests.support.shop import Shop\nfrom tests.unit.api import edge") == []
+
+
+def _test_modules(source: str) -> list[str]:
+    """The test modules that `source` imports, by whatever form; a name `test_…` from elsewhere counts too."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.ImportFrom(module=module, names=names):
+                found += [name for name in (f"{module or ''}.{each.name}" for each in names) if _is_of_tests(name)]
+            case ast.Import(names=names):
+                found += [each.name for each in names if each.name.startswith("tests.") and _is_of_tests(each.name)]
+            case ast.Constant(value=str(text)):
+                found += re.findall(r"^\s*(?:from|import) (tests\.[\w.]*\btest_\w+)", text, re.MULTILINE)
+    return found
+
+
+def _is_of_tests(name: str) -> bool:
+    return any(part.startswith("test_") for part in name.split("."))
