@@ -38,7 +38,7 @@ class MoveWiring:
         self._stakes, self._coin_moves = stakes, coin_moves
 
     def moves(self, network: Network) -> MoveFollowing:
-        """For a network of accounts."""
+        """For account networks."""
         from chalicelib.usecases.treasury.moves.booking import MoveBooking
         from chalicelib.usecases.treasury.moves.following import MoveFollowing
 
@@ -59,7 +59,7 @@ class MoveWiring:
         )
 
     def move_fees(self, network: Network) -> MoveFees:
-        """For networks of accounts."""
+        """For account networks."""
         from chalicelib.usecases.treasury.collection.fees import MoveFees
 
         parts, chains = self._parts, self._chains
@@ -68,7 +68,7 @@ class MoveWiring:
         return MoveFees(network, parts.store, parts.rules, clock, payer, reader, parts.rates, percent)
 
     def collecting(self, network: Network) -> CollectRun:
-        """For networks of accounts."""
+        """For account networks."""
         from chalicelib.usecases.treasury.collection.planning import CollectPlanning
         from chalicelib.usecases.treasury.collection.run import CollectRun
         from chalicelib.usecases.treasury.collection.steps import CollectSteps
@@ -90,7 +90,7 @@ class MoveWiring:
         return HotFloor(network, parts.store, parts.rules, parts.clock_of(network.realm), parts.rates)
 
     def distributor(self, network: Network) -> Distributor:
-        """For networks of accounts."""
+        """For account networks."""
         from chalicelib.usecases.treasury.cold_storage_accounts import Distributor
 
         parts, clock = self._parts, self._parts.clock_of(network.realm)

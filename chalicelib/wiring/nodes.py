@@ -71,8 +71,8 @@ class NodeWiring:
             raise LookupError(f"{network.id}: the stage {settings.stage} has simulated networks only")
 
     def tron_genesis(self, network: Network) -> str | None:
-        """The first block that the real Tron has. None, for any: the local stack's nodes make chains of their own, and so does
-        whoever says that this network is not on its main one."""
+        """The first block that the real Tron has. None, for any: the local stack's nodes make chains of their own, and the
+        settings may say that this network is not on its main one."""
         from chalicelib.chains.tron.reader import MAINNET
 
         settings = self._parts.settings

@@ -37,7 +37,7 @@ class RecoveryWiring:
         return Pools(self._parts.store, self._wallets.ceilings, pool_of)
 
     def after_restore(self, network: Network) -> AfterRestore:
-        """For networks of accounts."""
+        """For account networks."""
         from chalicelib.usecases.recovery.point_in_time import AfterRestore
 
         payer, deposits = self._chains.payer(network), self._deposits.deposits(network.realm)

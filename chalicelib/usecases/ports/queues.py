@@ -23,7 +23,7 @@ class Queues(Protocol):
     def wake(self, tenant: str, endpoint_id: str, delay_seconds: int = 0, *, failing: bool = False, held: bool = False) -> None:
         """Ask for what is due at a webhook endpoint to be sent, after `delay_seconds` (at most 900). Raises Unavailable.
 
-        `failing` ones wait in a queue of their own. `held`: look at what was put aside as well.
+        `failing` ones wait in a queue of their own. `held`: look at parked deliveries as well.
         """
         ...
 
@@ -33,7 +33,7 @@ class Queues(Protocol):
 
 
 class RangeQueue(Protocol):
-    """Wake-up calls for whoever scans ranges of a backlog. Losing one delays, it never loses."""
+    """Wake-up calls for the workers that scan ranges of a backlog. Losing one delays, it never loses."""
 
     def scan(self, network: NetworkId, name: str) -> None:
         """Ask for the range of that name. Raises Unavailable."""

@@ -19,9 +19,8 @@ class ChainReader(Protocol):
 
     def blocks(self, first: int, last: int, contracts: Collection[str]) -> list[Block]:
         """Blocks `first` to `last` in order, with transfers of `contracts` and native ones. Fewer when the chain ends before, or
-        when more would not fit into memory (a stranger decides how much a block has): then the first of them, one at least. Whoever
-        needs all of them asks again behind the last one (`every_block`).
-        """
+        when more would not fit into memory (a stranger decides how much a block has): then the first of them, one at least. A
+        caller that needs all of them asks again behind the last one (`every_block`)."""
         ...
 
     def headers(self, first: int, last: int) -> list[Header]:

@@ -33,7 +33,7 @@ TRIES = 3
 
 class Looks(Protocol):
     """How the places of one network are compared. `everywhere`: also where the ledger knows of nothing, since asking is cheap.
-    `unspent` has the merchants' deposits of which the last look found the coins, on networks of coins."""
+    `unspent` has the merchants' deposits whose UTXOs the last look found, on UTXO networks."""
 
     everywhere: bool
     unspent: Sequence[str]

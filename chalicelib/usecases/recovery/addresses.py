@@ -265,7 +265,7 @@ class Pools:
 
     def below(self, realm: Realm, pool: str, since: int | None) -> int | None:
         """Below which index addresses of a pool may have been given out; None where nothing that outlives the tables says so.
-        `since`: when it came to be known that the tables were put back, if they were. Raises Unavailable."""
+        `since`: when a point-in-time restore became known, if there was one. Raises Unavailable."""
         found = self._store.index_pool(pool_name(realm, pool))
         if found is not None and since is not None and found.reopened >= since and not found.closed:
             return found.begins

@@ -97,9 +97,9 @@ class Matcher:
 def from_others(store: Store, network: Network, transfers: Sequence[Transfer], watched: Mapping[str, Watched]) -> list[Transfer]:
     """Those of `transfers` that are not our own movements. One batch read, only where there may be any.
 
-    On networks of coins only service wallets receive from us (change, consolidation). On networks of accounts everything that
-    matched may be a top-up or a sweep; what was found in a balance is no transaction at all. `watched` by the storage form of
-    the recipient. Raises Unavailable.
+    On UTXO networks only service wallets receive from us (change, consolidation). On account networks every match may be a
+    top-up or a sweep; what was found in a balance is no transaction at all. `watched` by the storage form of the recipient.
+    Raises Unavailable.
     """
     accounts = not pays_from_coins(network)
 

@@ -81,9 +81,9 @@ class Recorder:
         stored records stay as they are. Confirmations are told as of `tip`, how high the chain is, or as of each block where that
         is not known.
 
-        Stops in the middle of a block where `more` says that the time is over: whoever records it again goes on there. Of each
-        block no more than `most` are recorded that belong to one merchant. With a `claim` they are one block with one transfer,
-        which was found in a balance. What nodes contradict themselves about is left to a rescan after a while, unless the caller
+        Stops in the middle of a block where `more` says that the time is over: the next recording goes on there. Of each block
+        no more than `most` are recorded that belong to one merchant. With a `claim` they are one block with one transfer, which
+        was found in a balance. What nodes contradict themselves about is left to a rescan after a while, unless the caller
         `comes_again`. Raises Conflict (`AtEpoch`: a reorganisation was followed meanwhile), Contradiction, Unavailable.
         """
         self._noting.note(blocks)

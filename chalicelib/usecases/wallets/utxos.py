@@ -31,8 +31,8 @@ def confirmed(store: Store, network: Network, deposit: Deposit) -> list[Change]:
 def taken_back(store: Store, network: Network, deposit: Deposit) -> list[Change]:
     """The changes beside the reversal of a confirmed deposit: the opposite of `confirmed`.
 
-    Saved also where the coin is spent already: whoever puts back what a transaction of ours spent, because its block fell out
-    too, has to notice.
+    Saved also where the coin is spent already: a transaction that returns the UTXO, because its spender's block fell out too,
+    has to notice.
     """
     held = _held(store, network, deposit)
     return [] if held is None else [Save(held.taken_back(_outpoint(deposit)).next())]

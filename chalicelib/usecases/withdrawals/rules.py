@@ -58,9 +58,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Yes: what to store beside the withdrawals: `spent`, and `own` of single addresses. For each output: `charges`, what it is
-    charged beside its amount, `reasons` why somebody has to agree to it, and `limited`, whether it counts towards limits of its
-    address."""
+    """Yes: what to store beside the withdrawals: `spent`, and `own` of single addresses. For each output: `charges`, its charge
+    beside its amount, `reasons` why it needs an approval, and `limited`, whether it counts towards limits of its address."""
 
     balance: Balance
     spent: Spent

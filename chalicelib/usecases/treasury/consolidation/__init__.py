@@ -1,1 +1,1 @@
-"""Consolidation: UTXOs of deposits and hot wallets go to a service wallet."""
+"""Consolidation: UTXOs of deposits and hot wallets go to another wallet of ours."""
