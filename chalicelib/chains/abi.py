@@ -1,4 +1,4 @@
-"""The little of the EVM's binary interface that a payment service needs: EIP-20 calls with their results, the log, the logs bloom.
+"""ABI encoding of a payment service: EIP-20 calls with their results, the Transfer log, the logs bloom.
 
 Tron's contracts have the same. Pure. Addresses here are in storage form: `0x` and 40 lower-case hex digits.
 """

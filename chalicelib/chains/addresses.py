@@ -1,4 +1,4 @@
-"""How addresses are written on each network: which spellings are right, and the one that stands for all of them.
+"""Address formats of each network: valid spellings, and the canonical one.
 
 Pure: asks no node, knows no key. Light to import, because the API checks addresses with it.
 """
@@ -30,7 +30,7 @@ _WITNESS = {(0, 20): "p2wpkh", (0, 32): "p2wsh", (1, 32): "p2tr"}
 
 
 def parse(network: str, text: str, chain: Chain = "main") -> Parsed:
-    """What kind of address `text` is on `network` (slug or NetworkId) and its `chain`, and its public spelling.
+    """The type of the address `text` on `network` (slug or NetworkId) and its `chain`, and its public spelling.
 
     Raises ValueError with the reason in words for the caller, LookupError for a network that we do not know.
     """
@@ -109,7 +109,7 @@ def _named(slug: str, chain: Chain) -> str:
 class Rules:
     """The port AddressRules over `parse`, for all eight networks. `network` is a NetworkId, or a slug for the main chain.
 
-    `chains` has by NetworkId what is not on its main chain.
+    `chains` has, by NetworkId, the chain of each network that is not on its main chain.
     """
 
     def __init__(self, chains: Mapping[str, Chain] | None = None) -> None:

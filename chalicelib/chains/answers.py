@@ -1,4 +1,4 @@
-"""What nodes of every family answer alike, checked. Whatever is not exactly that is the node's fault, and raises Garbled."""
+"""Checks of answers that nodes of every family give alike. Any other form is the node's fault, and raises Garbled."""
 
 from __future__ import annotations
 

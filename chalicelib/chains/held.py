@@ -1,4 +1,4 @@
-"""How much of blocks a reader holds at once. A stranger decides how much a block has, and a function has half a gigabyte."""
+"""Bounds of the rows that a reader holds at once. A stranger decides the size of a block, and a function has half a gigabyte."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ many on an ordinary day; it gives the blocks before as a prefix, and whoever wan
 
 
 def full(blocks: Sequence[Block]) -> bool:
-    """Whether a reader that was asked for more gives no more than these, since they have all the rows that it holds."""
+    """Whether a reader returned fewer blocks than asked because these have all the rows that it may hold."""
     return sum(map(rows_in, blocks)) > MOST_ROWS
 
 
 def rows_in(block: Block) -> int:
-    """Transfers, senders and spent outputs: all that a block's size decides."""
+    """Transfers, senders and spent outputs: all rows whose number follows a block's size."""
     return len(block.transfers) + len(block.sent.txids) + len(block.spent)

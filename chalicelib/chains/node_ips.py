@@ -1,4 +1,4 @@
-"""Connections that look at where they lead before they say anything.
+"""Connections that check their IP address before they send anything.
 
 A node's URL is checked where it is set; its name can come to mean another address afterwards (DNS rebinding). So the address that a
 connection was really made to is looked at as soon as it stands, and nothing is sent where it is not allowed.
@@ -20,7 +20,7 @@ else:
 
 
 class ForbiddenPlace(Exception):
-    """The connection leads where no node may be. Nothing was sent."""
+    """The node's IP address is forbidden. Nothing was sent."""
 
 
 def pools(allowed: Callable[[str], bool]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Several nodes of one network behind the interface of one: who is well, who stands in, and for how long who failed is left alone.
+"""Several nodes of one network behind the interface of one: their health, failover, and the cool-down after a failure.
 
 What is kept about a node is kept in this process only: a fresh function starts without prejudice. A node that failed is not asked
 again before its cool-down is over, unless no other answers: so one that hangs costs one timeout, and then nothing for a while.
@@ -44,7 +44,7 @@ _NOT_HERE = re.compile(
 
 
 class Health:
-    """How one node has been doing. `latency` in seconds, smoothed; `tip` is the height that it told last.
+    """A node's health. `latency` in seconds, smoothed; `tip` is the height of its last answer.
 
     `name` tells the node apart from others in what is stored, and holds no secret. `silent`: it gave no answer of any kind when it
     was last asked; `answered` and `ignored` say whether it did, or did not, since `taken` was called last. `has_vote`: False where
@@ -64,7 +64,7 @@ class Health:
 
     @property
     def rests_for(self) -> float:
-        """Seconds for which it is left alone still; 0 when it may be asked."""
+        """Seconds left of its cool-down; 0 when it may be asked."""
         return max(0.0, self._rests_until - self._clock())
 
     @property
@@ -72,21 +72,21 @@ class Health:
         return self.silent and not self.has_vote
 
     def taken(self) -> bool | None:
-        """Whether it has answered anything since this was last called; None where nobody asked it."""
+        """Whether it has answered anything since the last call of this method; None where it was not asked."""
         answered = True if self.answered else False if self.ignored else None
         self.answered = self.ignored = False
         return answered
 
     def heard(self) -> None:
-        """It has answered, whatever that was: an error, or nonsense, too."""
+        """Record an answer of any kind: an error, or nonsense, too."""
         self.silent, self.answered, self.has_vote = False, True, True
 
     def unheard(self) -> None:
-        """It has not answered."""
+        """Record that it did not answer."""
         self.silent = self.ignored = True
 
     def watched(self, ask: Callable[[], T]) -> T:
-        """Run `ask` and note how it went. What the node refuses (RpcError, TooMuch) is an answer of a node that is well."""
+        """Run `ask` and record the result. An error of the node (RpcError, TooMuch) is an answer of a healthy node."""
         start = self._clock()
         try:
             answer = ask()
@@ -100,7 +100,7 @@ class Health:
         return answer
 
     def failed(self, why: str, took: float = 0.0) -> None:
-        """Leave it alone for a while."""
+        """Start its cool-down."""
         self.failures += 1
         cool_down = max(COOL_DOWN, took * COOL_DOWN_OF_WAITING) * 2 ** min(self.failures - 1, 10)
         self._rests_until = self._clock() + min(MOST_COOL_DOWN, cool_down)
@@ -115,15 +115,15 @@ class Health:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """A node's transport, and how it has been doing."""
+    """A node's transport, and its health."""
 
     transport: Transport
     health: Health
 
 
 class Heard:
-    """A node's transport that notes in its `Health` whether the node answers: whoever speaks to it, and whatever is made of the
-    answer. A node that answers nonsense, or lags, answers."""
+    """A node's transport that records in its `Health` whether the node answers, for every caller and every use of the answer. A
+    node that answers nonsense, or lags, answers."""
 
     def __init__(self, transport: Transport, health: Health) -> None:
         self._transport, self._health = transport, health
@@ -159,12 +159,12 @@ class Heard:
 
 
 def has_no_vote(node: object) -> bool:
-    """Whether a transport's node has not answered for so long that nothing waits for its word, and did not when asked last."""
+    """Whether a transport's node has lost its vote by silence, and did not answer when asked last."""
     return isinstance(node, Heard) and node.voteless
 
 
 def electorate(nodes: Sequence[T]) -> list[T]:
-    """Those transports whose word is waited for before anything is called lost: all but those of nodes that have no vote, and all
+    """The transports whose vote is needed before a transaction is called lost: all but those of nodes without a vote, and all
     where none has one."""
     return [node for node in nodes if not has_no_vote(node)] or list(nodes)
 
@@ -233,7 +233,7 @@ class Providers:
 
 
 class Watched(Protocol):
-    """Whatever speaks to one node."""
+    """A client of one node."""
 
     @property
     def health(self) -> Health: ...
@@ -243,8 +243,8 @@ N = TypeVar("N", bound=Watched)
 
 
 def in_order(nodes: Sequence[N], preferred: N | None = None) -> list[N]:
-    """Who may be asked, the best first: those that are well in their order (`preferred` before all), then the others, since a
-    node that is left alone is better than none."""
+    """The nodes that may be asked, the best first: the healthy ones in their order (`preferred` before all), then the others,
+    since a node in its cool-down is better than none."""
     well = [node for node in nodes if not node.health.rests_for]
     if preferred is not None and preferred in well:
         well.remove(preferred)

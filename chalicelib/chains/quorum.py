@@ -1,8 +1,8 @@
-"""One network seen through several nodes: a reader of each, asked in turn, compared with each other (money rule 11).
+"""Quorum: one network read through several nodes, asked one after the other and compared (money rule 11).
 
-Whatever one reader finds wrong with its node (no answer, garbage, a contradiction) makes the next one answer. A poll keeps to one
-node: `tip` chooses it, the rest asks it first. What two nodes say of a block is compared at random, and of every block where the
-network asks for agreement; what only one of them told is kept, and the receipts decide. Works for every family.
+Any fault that a reader finds with its node (no answer, garbage, a contradiction) makes the next one answer. A poll keeps to one
+node: `tip` chooses it, the rest asks it first. Two nodes' answers about a block are compared at random, and for every block where
+the network asks for agreement; a transfer that only one of them has is kept, and the receipts decide. Works for every family.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COMPARED = 1 / 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """A reader that speaks to one node, and how that node has been doing."""
+    """A reader of one node, and the node's health."""
 
     reader: ChainReader
     health: Health
@@ -60,7 +60,7 @@ class SeveralReaders:
         self._told = -1
 
     def tip(self) -> int:
-        """Number of the newest block of the node that this poll shall read: the one that was read last, unless it is behind.
+        """Number of the newest block of the node that this poll reads: the node that was read last, unless it is behind.
 
         A node behind what this process has read already is passed over; so is one that names a tip and has no block there, and one
         that is far ahead of two others which agree. Of two, nobody can say which one is wrong: the higher is read.
@@ -138,9 +138,9 @@ class SeveralReaders:
         return None
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> list[Transfer]:
-        """As one reader. What it disproves is asked of a second node, and where those two differ, of a third.
+        """As one reader. A transfer that it disproves is checked with a second node, and where those two differ, with a third.
 
-        Raises Contradiction where as many nodes say that it happened as say that it did not: money is on neither's word.
+        Raises Contradiction where as many nodes confirm it as deny it: neither side is believed with money.
         """
         yes: dict[Transfer, int] = dict.fromkeys(transfers, 0)
         asked = 0
@@ -245,13 +245,13 @@ class SeveralReaders:
 
     @property
     def traces(self) -> bool | None:
-        """Whether every node traces: what was read of one that does not may lack what contracts sent."""
+        """Whether every node traces: blocks of a node that does not may lack internal transfers."""
         told = [seen.reader.traces if isinstance(seen.reader, Balances) else None for seen in self._readers]
         return False if False in told else None if None in told else True
 
     def balances_at(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None = None) -> list[int]:
-        """As one reader, of two that say the same of an address: nothing else proves a balance. Where the first two differ, others
-        are asked. Raises Unavailable where there are no two."""
+        """As one reader, from two nodes that agree about an address: nothing else proves a balance. Where the first two differ,
+        others are asked. Raises Unavailable where there are no two."""
         told: list[list[int]] = []
         for answer in self._balances(lambda reader: reader.balances_at(addresses, number, block_hash, contract)):
             told.append(answer)
@@ -267,7 +267,7 @@ class SeveralReaders:
         raise Unavailable(f"{self._network.id}: no two nodes tell the same balances at block {number}")
 
     def nonces(self, addresses: Sequence[str]) -> list[int]:
-        """As one reader, the higher of what two say. Raises Unavailable where there are no two."""
+        """As one reader, the higher answer of two nodes. Raises Unavailable where there are no two."""
         told = list(islice(self._balances(lambda reader: reader.nonces(addresses)), 2))
         if len(told) < 2:
             raise Unavailable(f"{self._network.id}: there are no two nodes to tell balances")
@@ -306,7 +306,7 @@ class SeveralReaders:
         return self._first(lambda reader: reader.final(tag))  # type: ignore[attr-defined,no-any-return]
 
     def audited(self, block: Block, contracts: Collection[str]) -> list[Transfer]:
-        """As one reader (EVM only). Whoever contradicts itself is left alone, and the next one is asked."""
+        """As one reader (EVM only). A node that contradicts itself is put on cool-down, and the next one is asked."""
         return self._first(lambda reader: reader.audited(block, contracts))  # type: ignore[attr-defined]
 
     def first_logs(self, block: Block, txids: Sequence[str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A long list in an answer, read some rows at a time: of each part only what the caller keeps stays in memory.
+"""Streamed parsing of a long list in an answer, some rows at a time: only the rows that the caller keeps stay in memory.
 
 Whatever gas pays for is in such a list: one block may have 80,000 logs, which are 50 MB of JSON and 150 MB once it is parsed.
 
@@ -47,7 +47,7 @@ class Rows:
             raise ValueError("a row is larger than any")
 
     def answer(self) -> Any:
-        """The answer, with what was kept in the place of the rows. Raises ValueError where it is no JSON."""
+        """The answer, with the kept rows in place of all. Raises ValueError where it is no JSON."""
         if self._head is None:
             return thinned(orjson.loads(self._rest), self._thin, self._under)
         end = _END.search(self._rest)
@@ -66,7 +66,7 @@ class Rows:
 
 
 def thinned(told: Any, thin: Thin, under: str | None = None) -> Any:
-    """An answer that was read whole, with what `thin` keeps in the place of the rows; as it is where there are none."""
+    """An answer that was read whole, with the rows that `thin` keeps; unchanged where there are none."""
     around, key = (told, "result") if under is None else (told.get("result") if isinstance(told, dict) else None, under)
     if isinstance(around, dict) and isinstance(around.get(key), list):
         around[key] = thin(around[key])

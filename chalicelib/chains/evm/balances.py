@@ -1,4 +1,4 @@
-"""Balances of hundreds of addresses in one request: a program that the node runs as the making of a contract, by `eth_call`.
+"""Balances of hundreds of addresses in one request: a contract's creation code that the node runs by `eth_call`.
 
 It copies the words behind itself into memory, puts the balance in the place of each address, and returns them. Nothing has to be
 deployed for it. EIP-3860 limits such a program to 49,152 bytes, EIP-170 what it returns to 24,576; each BALANCE costs 2,600 gas

@@ -1,4 +1,4 @@
-"""The quick way through a block's transactions and logs: field by field over all rows at once, at the speed of C.
+"""Fast parsing of a block's transactions and logs: field by field over all rows at once, at the speed of C.
 
 Pure. Gives None as soon as anything is not the plain case, correct to the last digit; the careful way in `parsing` then goes row by
 row, and decides what may be left out and what is wrong. Both give the same transfers for the same rows.
@@ -41,8 +41,8 @@ _positions = _Positions()
 
 
 def senders(transactions: list[Any]) -> Sent | None:
-    """Who sent each of `transactions`, with its nonce; None if not all of them are plain. These are compared with senders and ids
-    of ours: what else a node may write there is nobody's, but one of ours in capitals has to be told apart from another's.
+    """Sender and nonce of each of `transactions`; None if not all of them are plain. These are compared with senders and ids of
+    ours: another form is foreign, but one of ours in capitals has to be recognised.
     """
     if not transactions:
         return Sent()

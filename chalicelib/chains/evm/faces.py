@@ -1,7 +1,7 @@
-"""Whether a token is the network's own coin under another face: its balances against native ones, of addresses that use the chain.
+"""Detection of tokens that mirror the network's native coin: token balances against native ones, of active addresses.
 
-All at one block, so that nothing moves in between. Who is asked about: the addresses that the caller knows to hold something, and
-whoever made the newest blocks, sent or received in them: who sends has native coins.
+All at one block, so that nothing moves in between. The addresses: those that the caller knows to hold a balance, and the
+producers, senders and recipients of the newest blocks, since a sender has native coins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What gas costs now, and what it may cost at most. Pure: reads answers of the node, asks none.
+"""Gas prices of now, and their limits. Pure: reads answers of the node, asks none.
 
 All prices in wei per gas, all fees in wei.
 """
@@ -68,7 +68,7 @@ def fees_for(slug: str, priority: Priority, base_fee: int | None, suggested: int
 
 
 def replacing(old: Fees, now: Fees) -> Fees:
-    """The fees of a transaction that takes the place of one that pays `old`; `now` is what a new one would pay.
+    """The fees of a replacement of a transaction that pays `old`; `now` is the fee of a new one.
 
     Geth and most others want a tenth more of both prices (txpool.pricebump), some an eighth: an eighth more, and at least one wei.
     The kind stays: a legacy transaction is replaced by a legacy one.
@@ -97,7 +97,7 @@ def most_gas(slug: str, token: bool) -> int:
 
 
 def is_rollup(slug: str) -> bool:
-    """Whether gas has the parent chain's data in it, so that a plain transfer takes another amount each time."""
+    """Whether gas includes the cost of data on the parent chain, so that a plain transfer takes another amount each time."""
     return slug in _ROLLUP
 
 

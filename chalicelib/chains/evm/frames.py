@@ -1,4 +1,4 @@
-"""What moved inside transactions, by their traces: geth's callTracer, whose calls nest, and Parity's flat lists.
+"""Internal transfers in traces: geth's callTracer, whose calls nest, and Parity's flat lists.
 
 Frames below the transaction itself count if they move value (CALL, CREATE, CREATE2, SELFDESTRUCT), and neither they nor a frame
 around them was reverted. DELEGATECALL and STATICCALL move nothing.

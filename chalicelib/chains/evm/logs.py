@@ -1,4 +1,4 @@
-"""The Transfer logs of blocks: asked by block hash, of less at once where the node refuses, and compared with the receipts.
+"""Transfer logs of blocks: asked by block hash, split where the node refuses, and compared with the receipts.
 
 A node may refuse to answer (too many results), answer too early (geth #26098, #18198: no logs at the head), or leave logs out. The
 first is met with smaller questions, the second by the block's bloom, the third by looking at the block's receipts now and then.
@@ -39,7 +39,7 @@ class LogReader:
 
     def add(self, blocks: Sequence[Block], blooms: Sequence[Any], contracts: frozenset[str], room: int = MOST_ROWS) -> int:
         """Put the token transfers of `contracts` into `blocks`, whose logs blooms are `blooms`, until these have more rows than
-        `room`. How many of the blocks, from the first on, have theirs.
+        `room`. Returns how many of the blocks, from the first on, have theirs.
 
         Raises RpcError, Unavailable, Garbled; that also where the logs are not those of the node's receipts: some are left out.
         """

@@ -1,4 +1,4 @@
-"""Blocks, logs and receipts of a node, turned into ours, and distrusted on the way (money rules 8 and 11).
+"""Parsing of a node's blocks, logs and receipts, with checks of each (money rules 8 and 11).
 
 Pure: raises Garbled where an answer contradicts the request or itself. This is the scanner's hot path: a block may hold
 thousands of transactions, so what is not a transfer must cost next to nothing.
@@ -32,7 +32,7 @@ _NO_HIGH_BYTES = "0x" + "0" * 24
 
 
 def parse_header(answer: Any, number: int) -> Header:
-    """What names a block of eth_getBlockByNumber, with transactions or without."""
+    """The header in an answer to eth_getBlockByNumber, with transactions or without."""
     _check(quantity(member(answer, "number", "a block"), "a block's number") == number, "the block is not the one asked for")
     return Header(
         number=number,
@@ -58,7 +58,7 @@ def parse_block(answer: Any, number: int) -> Block:
 
 
 def rewards_of(answer: dict[str, Any], number: int) -> list[Reward]:
-    """What a block gives without a transaction: the fees to its `miner`, and withdrawals of validators' stakes (EIP-4895, in gwei).
+    """Protocol rewards of a block: the fees to its `miner`, and withdrawals of validators' stakes (EIP-4895, in gwei).
 
     It moves nothing here, so what a node spells otherwise than it should is left out with a warning: no scan waits for it.
     """
@@ -76,7 +76,7 @@ def rewards_of(answer: dict[str, Any], number: int) -> list[Reward]:
 
 
 def careful_senders(transactions: list[Any]) -> Sent:
-    """The same, row by row: what a node spells otherwise than it should is nobody's, or has no nonce."""
+    """The same, row by row: a sender in an invalid form is foreign, and an invalid nonce is none."""
     found: list[tuple[str, str, int | None]] = []
     for transaction in transactions:
         try:
@@ -127,7 +127,7 @@ def parse_logs(answer: Any, block: Block, contracts: Collection[str]) -> list[Tr
 
 
 def careful_tokens(answer: list[Any], block: Block, contracts: Collection[str]) -> list[Transfer]:
-    """The same, row by row: what is not EIP-20's or can not be stored is left out with a warning, what is wrong raises."""
+    """The same, row by row: a log that is not EIP-20's or can not be stored is left out with a warning, a wrong one raises."""
     transfers: list[Transfer] = []
     seen: set[int] = set()
     for log in answer:

@@ -62,11 +62,11 @@ class EvmPayer:
         return self._counted(self._rpc, address)
 
     def used_nonces(self, address: str) -> int:
-        """The same by the word of every node that has a vote: the least. Raises Unavailable, also where one does not answer."""
+        """The least number of used nonces that any voting node gives. Raises Unavailable, also where one does not answer."""
         return min(self._counted(node, address) for node in electorate(self._each or (self._rpc,)))
 
     def told_nonces(self, address: str) -> tuple[int | None, ...]:
-        """By the word of each node, None where it does not answer. Raises Unavailable where none does."""
+        """The number of used nonces by each node, None where it does not answer. Raises Unavailable where none does."""
         told: list[int | None] = []
         for node in self._each or (self._rpc,):
             try:
@@ -97,8 +97,9 @@ class EvmPayer:
         return FeeEstimate(plan.fee, plan.takes)
 
     def gas_bound(self, sender: str, contract: str | None, gas: int) -> int:
-        """The most gas that a payment of this coin may take where nobody pays for more. Asks the node only where `gas` is more than
-        three times what the cheapest transaction takes, and what a plain one takes is not known without it. Raises Unavailable."""
+        """The most gas that a payment of this coin may take where no fee is reserved for more. Asks the node only where `gas`
+        is more than three times that of the cheapest transaction, and a plain one's gas is not known without it. Raises
+        Unavailable."""
         least, slug = MOST_TIMES_PLAIN * PLAIN_GAS, self._network.slug
         if gas <= least or (contract is None and not is_rollup(slug)):
             return least
@@ -155,7 +156,7 @@ class EvmPayer:
         return transactions.signer(self._decoded(unsigned), signature)
 
     def opened(self, raw: str) -> Opened:
-        """What `assemble` made, taken apart. Raises ValueError for anything else."""
+        """The parts of a transaction of `assemble`. Raises ValueError for any other."""
         unsigned, signature = transactions.disassemble(_bytes(raw))
         payload = "0x" + unsigned.payload().hex()
         return Opened(payload, transactions.transaction_id(_bytes(raw)), self.signer(payload, signature))

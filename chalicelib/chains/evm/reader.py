@@ -1,4 +1,4 @@
-"""An EVM network as the scanner sees it. Asks the node in batches and believes nothing that it can check (money rule 11).
+"""The scanner's reader of an EVM network. Asks the node in batches and checks every answer that it can (money rule 11).
 
 Imports no chain library: the scanner's CPU goes into JSON and very little else.
 """
@@ -142,7 +142,7 @@ class EvmReader:
         return self._sure(lambda: self._logs.audited(block, wanted)) if wanted else []
 
     def receipt(self, txid: str) -> Receipt | None:
-        """What became of a transaction, None while it is in no block. `fee` in wei, with a rollup's fee for its parent chain."""
+        """The receipt of a transaction, None while it is in no block. `fee` in wei, with a rollup's fee for its parent chain."""
         return self._sure(lambda: receipt_of(self._rpc, txid))
 
     def balance(self, address: str, contract: str | None = None) -> int:
@@ -163,13 +163,14 @@ class EvmReader:
         return self._sure(of_token)
 
     def has_code(self, address: str) -> bool:
-        """Whether a contract lies there. Source: EIP-7702, whose delegations are 0xef0100 and an address, and are no contract's."""
+        """Whether a contract lies at the address. Source: EIP-7702, whose delegations are 0xef0100 and an address, and are no
+        contract's."""
         code = self._sure(lambda: data(self._rpc.call("eth_getCode", [address, "latest"]), "a contract's code"))
         return bool(code) and not (len(code) == 23 and code.startswith(bytes.fromhex("ef0100")))
 
     @property
     def traces(self) -> bool | None:
-        """Whether blocks are read with what contracts sent; None while it is not known."""
+        """Whether blocks are read with internal transfers; None while it is not known."""
         return False if self._tracer is None else self._tracer.works
 
     def balances_at(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None = None) -> list[int]:
@@ -190,12 +191,12 @@ class EvmReader:
         return self._sure(ask) if addresses else []
 
     def nonces(self, addresses: Sequence[str]) -> list[int]:
-        """How many transactions each has sent by the newest block."""
+        """Transactions that each address has sent by the newest block."""
         requests: list[Request] = [("eth_getTransactionCount", [address, "latest"]) for address in addresses]
         return self._sure(lambda: [quantity(told, "a nonce") for told in self._rpc.batch(requests)]) if addresses else []
 
     def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
-        """What each address was ever used for, by the newest block: for a restore. Raises Unavailable."""
+        """The use of each address by the newest block: for a restore. Raises Unavailable."""
         return self._sure(lambda: usage(self._rpc, addresses, contracts))
 
     def _together(self, addresses: Sequence[str], number: int, block_hash: str, contract: str | None) -> list[int]:

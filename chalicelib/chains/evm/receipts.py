@@ -1,4 +1,4 @@
-"""Receipts: read a few at a time, since one may have as many logs as a block has gas for, and what they prove of a transfer."""
+"""Receipts: read in small groups, since one may have as many logs as a block has gas for; and the proof of a transfer by them."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def first_log(receipt: Any) -> int:
 
 
 def check_native(transaction: Any, transfer: Transfer) -> None:
-    """Raise Contradicted where a transaction, as the node tells it by its hash, is not the transfer that its block told."""
+    """Raise Contradicted where a transaction, fetched by its hash, is not the transfer that its block had."""
     right = member(transaction or {}, "hash", "a transaction") == transfer.txid
     right = right and address(transaction.get("to"), "a recipient") == transfer.recipient
     right = right and address(transaction.get("from"), "a sender") == transfer.sender

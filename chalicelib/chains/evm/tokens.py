@@ -1,4 +1,4 @@
-"""What an EIP-20 contract says of itself: symbol, name, decimals.
+"""Metadata of an EIP-20 contract: symbol, name, decimals.
 
 Symbol and name are strings by EIP-20, and bytes32 in tokens that are older than it (MKR, SAI).
 """
@@ -25,7 +25,7 @@ class EvmTokens:
         self._network, self._rpc = network, rpc
 
     def facts(self, contract: str) -> TokenFacts:
-        """What `contract` says of itself at the newest block, in two round trips. Raises NoToken, Unavailable."""
+        """Symbol, name and decimals of `contract` at the newest block, in two round trips. Raises NoToken, Unavailable."""
         try:
             chain_id, code = self._rpc.batch([("eth_chainId", []), ("eth_getCode", [contract, "latest"])])
             if quantity(chain_id, "the chain id") != self._network.chain_id:

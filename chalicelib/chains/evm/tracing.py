@@ -1,4 +1,4 @@
-"""Internal transfers: native coins that a contract sent. No log tells of them; a trace of the block does, where the node can trace.
+"""Internal transfers: native coins that a contract sent. No log has them; a trace of the block does, where the node can trace.
 
 Two methods are known, `debug_traceBlockByHash` with geth's callTracer and `trace_block` of Parity, Erigon, Nethermind and Reth;
 which of them a node has is found out by asking once.
@@ -41,7 +41,7 @@ REST = 600.0
 
 
 class Tracer:
-    """`must`: what can not be traced is not read at all; else it is read without, and where that is news it is said."""
+    """`must`: a block that can not be traced is not read at all; else it is read without traces, and a new failure is logged."""
 
     def __init__(self, slug: str, rpc: Transport, must: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self._slug, self._rpc, self._must, self._clock = slug, rpc, must, clock
@@ -76,7 +76,7 @@ class Tracer:
         return len(blocks)
 
     def proven(self, block: Block, transfers: Sequence[Transfer]) -> frozenset[Transfer]:
-        """Those of `transfers` that the trace of their own transactions has. The receipts have to be looked at besides."""
+        """Those of `transfers` that the trace of their own transactions has. The receipts have to be checked besides."""
         found: set[Transfer] = set()
         for txid in dict.fromkeys(transfer.txid for transfer in transfers):
             found.update(internal(self._of_transaction(txid, block) or [], block))

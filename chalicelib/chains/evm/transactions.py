@@ -53,7 +53,7 @@ class Unsigned:
         return _TYPE_2 + _rlp([*self._typed(), _int(signature.parity), r, s])
 
     def explain(self) -> Explained:
-        """What it does. Raises ValueError for anything but a transfer of the native coin or one of a token."""
+        """The transfer that it makes. Raises ValueError for anything but a transfer of the native coin or one of a token."""
         if len(self.to) != 20:
             raise ValueError("the transaction makes a contract")
         to = "0x" + self.to.hex()
@@ -139,7 +139,7 @@ def assemble(unsigned: Unsigned, signature: Signature) -> Signed:
 
 
 def signer(unsigned: Unsigned, signature: Signature) -> str:
-    """The address (EIP-55) from whose account the chain would take the payment. Raises ValueError where there is none."""
+    """The address (EIP-55) whose account the chain would debit. Raises ValueError where there is none."""
     from coincurve import PublicKey
 
     if not 0 < signature.r < _ORDER or not 0 < signature.s < _ORDER or signature.parity not in (0, 1):

@@ -1,4 +1,4 @@
-"""What addresses of an EVM network were ever used for: their balances and nonces, many in one request.
+"""Use of addresses of an EVM network: their balances and nonces, many in one request.
 
 Balances of a token come from a program that the node runs by `eth_call`, as those of the native coin do (balances.py): it asks the
 contract of each address in turn and returns the answers. Whoever sent anything, coins or tokens, has a nonce; whoever was only paid
@@ -40,7 +40,7 @@ def token_balances(contract: str, addresses: Sequence[str]) -> str:
 
 
 def usage(rpc: Transport, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
-    """What each address was used for, by the newest block. Raises RpcError, Garbled, Unavailable."""
+    """The use of each address by the newest block. Raises RpcError, Garbled, Unavailable."""
     if not addresses:
         return []
     found: list[Usage] = []

@@ -1,4 +1,4 @@
-"""Blocks that need no storage: how high the chain is, what each block is called, when it was mined, what a fork changes.
+"""Virtual blocks: the chain's height, each block's hash and time, and the effect of a fork.
 
 Pure. Blocks are virtual: the head says how high the chain stands and since when, and the clock adds one block per `step`.
 A block's hash follows from its network, number, the salt of the branch that holds it, and its transaction. A
@@ -110,7 +110,7 @@ class View:
         return self._forks[place][1]
 
     def holds(self, number: int, salt: str) -> bool:
-        """Whether what was mined in block `number` of the branch `salt` is in the chain."""
+        """Whether a transaction mined in block `number` of the branch `salt` is in the chain."""
         return number <= self.tip and self.salt_at(number) == salt
 
     def grown_time(self, number: int) -> int:
@@ -144,7 +144,7 @@ class View:
 
 
 def block_hash(network: NetworkId, family: Family, salt: str, number: int, txid: str | None) -> str:
-    """The name of a block, in the look of its family (tron: begins with the number, as its block ids do)."""
+    """The hash of a block, in the form of its family (tron: begins with the number, as its block ids do)."""
     digest = hashlib.sha256("|".join((network, salt, str(number), txid or "")).encode()).hexdigest()
     if family == "evm":
         return "0x" + digest

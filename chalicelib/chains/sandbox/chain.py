@@ -1,4 +1,4 @@
-"""One simulated network and all that changes it: deposits from outside, mining, reorganisations, payments, their outcomes."""
+"""One simulated network and all its changes: deposits from outside, mining, reorganisations, payments, their outcomes."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class SandboxChain:
         self._mempool.forget(reference)
 
     def settle(self, txid: str, outcome: Outcome) -> State:
-        """Decide what becomes of a payment: now, or when it is broadcast ("planned"). Raises Decided, Refused, Unavailable.
+        """Decide the outcome of a payment: now, or when it is broadcast ("planned"). Raises Decided, Refused, Unavailable.
 
         A payment in a block that is not final gets its other outcome by a reorganisation from that block on, in which
         every other transaction keeps its place where it still can.

@@ -43,7 +43,7 @@ class Tx:
         return NATIVE if self.contract is None else self.contract
 
     def deltas(self, success: bool) -> dict[str, dict[str, int]]:
-        """What being mined changes, by address. A failed one moves nothing but its fee, which is burnt."""
+        """The changes of its mining, by address. A failed one moves nothing but its fee, which is burnt."""
         changes: dict[str, dict[str, int]] = {}
 
         def add(address: str, key: str, units: int) -> None:
@@ -64,7 +64,7 @@ class Tx:
         return changes
 
     def needs(self) -> dict[str, int]:
-        """What the sender must hold, by coin."""
+        """The sender's required balance, by coin."""
         if self.stakes:
             return {NATIVE: self.amount}
         if self.nonce is None:
@@ -106,7 +106,7 @@ class TxState:
     fails: bool = False
 
     def place(self, view: View) -> Place | None:
-        """Where it is in the chain; None while it is in no block."""
+        """Its place in the chain; None while it is in no block."""
         return next((p for p in reversed(self.places) if view.holds(p.number, p.salt)), None)
 
     def lowest(self) -> int:

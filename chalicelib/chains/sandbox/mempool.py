@@ -1,4 +1,4 @@
-"""How payments get into blocks: the rules of a node for nonces, funds and replacement, and outcomes planned beforehand.
+"""The mempool: a node's rules for nonces, funds and replacement, and outcomes planned beforehand.
 
 The rules and their words follow geth's pool (core/txpool/errors.go), for every family alike.
 """
@@ -21,7 +21,8 @@ PLAN_MS = 24 * 3_600_000
 
 
 def short_of(view: View, account: Account, tx: Tx) -> str | None:
-    """Why `account` can not pay for `tx`, in a node's words; None when it can. `view` reaches down to the account's changes."""
+    """The reason why `account` can not pay for `tx`, in a node's words; None when it can. `view` reaches down to the account's
+    changes."""
     for coin, needed in tx.needs().items():
         has = account.value(view, coin)
         if has < needed:
@@ -123,7 +124,7 @@ class Mempool:
         return mined
 
     def decide(self, txid: str, outcome: Outcome) -> TxState | None:
-        """Note what shall become of a payment that is in no block: now when it is known, else when it is broadcast.
+        """Record the outcome of a payment that is in no block: now when it is known, else when it is broadcast.
 
         The payment as it is noted; None when it is not known yet.
         """

@@ -1,4 +1,4 @@
-"""A simulated network as payments see it: the port ChainPayer, the same for every family.
+"""The port ChainPayer over a simulated network, the same for every family.
 
 Signatures are real ones: a payment moves nothing unless the key of the sender's address signed exactly its bytes.
 """
@@ -39,7 +39,7 @@ class SandboxPayer:
         return (self.next_nonce(address),)
 
     def estimate(self, payment: Payment) -> FeeEstimate:
-        """What it costs, in units of the native coin. Raises Refused when the sender has not enough, Unavailable."""
+        """The fee in units of the native coin. Raises Refused when the sender has not enough, Unavailable."""
         return FeeEstimate(self._filled(payment).fee)
 
     def cost(self, payment: Payment) -> FeeEstimate:
@@ -58,7 +58,7 @@ class SandboxPayer:
         return self._filled(payment).encode()
 
     def explain(self, unsigned: str) -> Explained:
-        """What `unsigned` does; addresses in storage form. Raises ValueError for anything but a payment of this network."""
+        """The payment in `unsigned`; addresses in storage form. Raises ValueError for anything but a payment of this network."""
         does = Unsigned.decode(unsigned, self._network)
         return Explained(does.chain_id, does.nonce, does.recipient, does.contract, does.amount, does.sender, does.fee)
 
@@ -73,7 +73,7 @@ class SandboxPayer:
         return Signed(signed.encode(), txid_of(self._network.family, signed))
 
     def opened(self, raw: str) -> Opened:
-        """What `assemble` made, taken apart. Raises ValueError for anything else."""
+        """The parts of a transaction of `assemble`. Raises ValueError for any other."""
         signed = SignedPayment.decode(raw)
         return Opened(signed.unsigned, txid_of(self._network.family, signed), self._checked(signed).sender)
 

@@ -1,4 +1,4 @@
-"""Payments of the simulated networks as bytes: what is signed, what is broadcast, and what it costs.
+"""Payments of the simulated networks as bytes: the signed bytes, the broadcast ones, and the fee.
 
 Pure, but for recovering public keys, which imports coincurve when first used. The bytes are canonical JSON: the one text
 that these fields have, so that decoding and encoding again must give the same bytes.
@@ -31,7 +31,7 @@ _TENTHS: dict[Priority, int] = {"low": 8, "normal": 10, "high": 15, "urgent": 20
 
 
 def fee_of(family: Family, token: bool, priority: Priority) -> int:
-    """What a payment costs, in units of the native coin: always the same, 0.8, 1, 1.5 or 2 times by priority."""
+    """The fee of a payment, in units of the native coin: always the same, 0.8, 1, 1.5 or 2 times by priority."""
     return _FEES[family][token] * _TENTHS[priority] // 10
 
 

@@ -1,4 +1,4 @@
-"""A simulated network as the scanner sees it: the port ChainReader. Only reads the table."""
+"""The port ChainReader over a simulated network. Only reads the table."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SandboxReader:
         return [t for t in transfers if t in self._moved(mined, t.contract)]
 
     def receipt(self, txid: str) -> Receipt | None:
-        """What became of a transaction, None while it is in no block. One read."""
+        """The receipt of a transaction, None while it is in no block. One read."""
         view, state = self._reads.tx_now(txid)
         place = state.place(view) if state is not None else None
         if state is None or place is None:
@@ -96,7 +96,7 @@ class SandboxReader:
         return self._reads.value_now(form(self._network.slug, address), key)
 
     def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
-        """What each address was ever used for, by the newest block: for a restore. Two reads for a hundred. Raises Unavailable."""
+        """The use of each address by the newest block: for a restore. Two reads for a hundred. Raises Unavailable."""
         form = self._rules.storage_form
         keys = [NATIVE, *(form(self._network.slug, contract) for contract in contracts)]
         places = [form(self._network.slug, address) for address in addresses]

@@ -1,6 +1,6 @@
-"""What the table says of one simulated network: the current view, transactions, accounts, stored blocks, the mempool.
+"""Reads of one simulated network from the table: the current view, transactions, accounts, stored blocks, the mempool.
 
-Reads only. What is stored under a branch that is no longer in the chain is left out here, once for everybody.
+Reads only. Rows of a branch that is no longer in the chain are left out here, once for every caller.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Reads:
         return f"done#{self.network.id}", hashlib.sha256(token.encode()).hexdigest()
 
     def done(self, token: str | None) -> Any:
-        """What came of the change that was asked for under `token` in the last day; None where it was not made."""
+        """The result of the change that was asked for under `token` in the last day; None where it was not made."""
         item = None if token is None else self.table.get(self.done_key(token))
         return None if item is None or (item.expires or 0) <= self.clock.now_ms() else item.doc
 
@@ -127,7 +127,7 @@ class Reads:
         return self.reaching(self._view(head), state.lowest() if state else 0), state
 
     def value_now(self, address: str, key: str) -> int:
-        """What an account has of a coin, or how much it sent (`NONCE`)."""
+        """An account's balance of a coin, or the number of its transactions (`NONCE`)."""
         head, item = self.table.get_together([self.head_key, self.account_key(address)])
         account = Account({}) if item is None else Account.from_doc(item.doc)
         return account.value(self.reaching(self._view(head), account.lowest()), key)

@@ -1,7 +1,7 @@
 """Read, decide, write: the one way in which a simulated network changes.
 
-Every change carries the head's next version, so all changes of a network happen one after the other. Whoever is second
-reads again and decides again; what was read after the head is then as old as the head itself, or the write fails.
+Every change carries the head's next version, so all changes of a network happen one after the other. The second of two writers
+reads and decides again; its later reads are as old as the head itself, or the write fails.
 """
 
 from __future__ import annotations

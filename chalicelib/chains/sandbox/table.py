@@ -23,7 +23,7 @@ _BUSY = ("TransactionConflict", "TransactionConflictException", "TransactionInPr
 
 
 class Contended(Exception):
-    """Somebody else changed the head first, or is at it: nothing was written. Read again and decide again."""
+    """Another writer changed the head first, or is changing it: nothing was written. Read again and decide again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class SandboxTable:
 
 
 def pause(attempt: int) -> None:
-    """Wait a little and by chance, so that those who clash do not clash again."""
+    """Wait for a short random time, so that writers in conflict do not meet again."""
     time.sleep(random.uniform(0, min(0.4, 0.004 * 2**attempt)))  # noqa: S311 - spreads retries, guards nothing
 
 

@@ -43,7 +43,7 @@ class SandboxTokens:
         return contract
 
     def facts(self, contract: str) -> TokenFacts:
-        """What `contract` says of itself. Raises NoToken, Unavailable."""
+        """Symbol, name and decimals of `contract`. Raises NoToken, Unavailable."""
         form = self._rules.storage_form(self._network.slug, contract)
         for coin in default_coins("test"):
             if coin.network != self._network.id or coin.contract is None:

@@ -1,4 +1,4 @@
-"""Constant calls: what a contract of Tron answers to a call that changes nothing, and the node that is asked."""
+"""Constant calls: calls of a Tron contract that change nothing, and the node that answers them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def constant_call(node: Node, owner: str, contract: str, call: bytes, family: st
 
 
 def call_failed(answer: Mapping[str, Any]) -> str | None:
-    """Why a constant call fails on the chain, None where it does not. Raises Garbled where the node did not run it."""
+    """The reason why a constant call fails on the chain, None where it does not. Raises Garbled where the node did not run it."""
     result = row(answer.get("result"), "a call's result")
     transaction = answer.get("transaction")
     rets = transaction.get("ret") if isinstance(transaction, dict) else None
@@ -48,7 +48,7 @@ def call_failed(answer: Mapping[str, Any]) -> str | None:
 
 
 def returned(answer: Mapping[str, Any]) -> bytes:
-    """What a constant call returned."""
+    """The result of a constant call."""
     found = answer.get("constant_result")
     if found is None:
         return b""

@@ -1,5 +1,5 @@
-"""Lending a stake's bandwidth or energy on the real Tron (Stake 2.0) and taking it back: built and encoded by ourselves, signed by
-whoever holds the key. Never locked: what is lent can be taken back in the next block.
+"""Delegation of a stake's bandwidth or energy on Tron (Stake 2.0), and its return: built and encoded here, signed elsewhere. Never
+locked: a delegation can be taken back in the next block.
 
 No Tron library is imported here. Source: developers.tron.network, "Resource Delegation"; java-tron's DelegateResourceActuator.
 """
@@ -36,7 +36,7 @@ class TronDelegating(SystemContract):
     name = "delegation"
 
     def lendable(self, wallet: str, receiver: str, resource: Resource) -> Lendable:
-        """What `wallet` could lend to `receiver` now. Raises Unavailable."""
+        """The resources that `wallet` could delegate to `receiver` now. Raises Unavailable."""
 
         def ask() -> Lendable:
             asked = {"address": hex_address(wallet), "visible": False}
@@ -62,7 +62,7 @@ class TronDelegating(SystemContract):
         return self._sending.sure(ask)
 
     def lent(self, wallet: str, receiver: str, resource: Resource) -> int:
-        """Sun whose stake `wallet` lends to `receiver`. Raises Unavailable."""
+        """Sun whose stake `wallet` delegates to `receiver`. Raises Unavailable."""
 
         def ask() -> int:
             asked = {"fromAddress": hex_address(wallet), "toAddress": hex_address(receiver), "visible": False}

@@ -1,4 +1,4 @@
-"""What a transaction costs on Tron: bandwidth and energy, of which an account has some, and TRX burnt for the rest.
+"""Fees on Tron: bandwidth and energy, of which an account has some, and TRX burnt for the rest.
 
 Pure: reads answers of the node, asks none. All amounts in sun. Sources: developers.tron.network, "Resource Model"; java-tron,
 BandwidthProcessor and ReceiptCapsule (a transaction's bytes are paid from the stake, or from the free ones, or all in TRX).
@@ -70,7 +70,7 @@ def prices_of(answer: Any) -> Prices:
 
 
 def resources_of(answer: Any) -> Resources:
-    """What is left, from an answer to wallet/getaccountresource."""
+    """The resources left, from an answer to wallet/getaccountresource."""
     facts = row(answer, "an account's resources")
 
     def left(limit: str, used: str) -> int:
@@ -80,17 +80,17 @@ def resources_of(answer: Any) -> Resources:
 
 
 def bytes_fee(prices: Prices, have: Resources, size: int) -> int:
-    """What is burnt for `size` bytes: all of them or nothing."""
+    """The TRX burnt for `size` bytes: all of them or nothing."""
     return 0 if size <= max(have.staked_bytes, have.free_bytes) else size * prices.byte
 
 
 def activation_fee(prices: Prices, have: Resources, size: int) -> int:
-    """What a transfer burns that makes the recipient's account. Free bytes do not pay for it."""
+    """The TRX burnt by a transfer that makes the recipient's account. Free bytes do not pay for it."""
     return prices.account + (0 if size <= have.staked_bytes else prices.account_bytes)
 
 
 def energy_fee(prices: Prices, have: Resources, energy: int) -> int:
-    """What is burnt for energy that the stake does not give."""
+    """The TRX burnt for energy that the stake does not give."""
     return max(0, energy - have.energy) * prices.energy
 
 

@@ -1,4 +1,4 @@
-"""Blocks, transaction infos and logs of a Tron node, turned into ours, and distrusted on the way (money rules 8 and 11).
+"""Parsing of a Tron node's blocks, transaction infos and logs, with checks of each (money rules 8 and 11).
 
 Pure: raises Garbled where an answer contradicts the request or itself. This is the scanner's hot path.
 
@@ -50,7 +50,7 @@ def block_number(header: Any) -> int:
 
 
 def raw_header(block: Mapping[str, Any]) -> dict[str, Any]:
-    """What a block's producer has signed: number, timestamp, parentHash, witness_address."""
+    """The signed part of a block's header: number, timestamp, parentHash, witness_address."""
     return row(row(block.get("block_header"), "a block's header").get("raw_data"), "a block's header")
 
 
@@ -60,7 +60,7 @@ def block_time(block: Mapping[str, Any]) -> int:
 
 
 def parse_header(answer: Any, number: int) -> Header:
-    """What names a block, with transactions or without."""
+    """The header of a block, with transactions or without."""
     if block_number(answer) != number:
         raise Garbled("the block is not the one asked for")
     header = raw_header(answer)
@@ -76,8 +76,8 @@ def transactions_of(answer: Mapping[str, Any]) -> list[Any]:
 
 
 def senders(transactions: list[Any]) -> Sent:
-    """Who sent each transaction of a block that was asked for with addresses in base58: the owner of its only contract. A shielded
-    transfer has none, and the JSON of java-tron leaves out what is empty or what it can not spell."""
+    """The sender of each transaction of a block that was asked for with addresses in base58: the owner of its only contract. A
+    shielded transfer has none, and java-tron's JSON leaves out empty fields and those that it can not spell."""
     try:
         values = [transaction["raw_data"]["contract"][0]["parameter"]["value"] for transaction in transactions]
         owners = [value.get("owner_address", "") for value in values]

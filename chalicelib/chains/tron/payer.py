@@ -51,7 +51,7 @@ class TronPayer:
         return 0
 
     def used_nonces(self, address: str) -> int:
-        """0 for the same reason: nothing of ours can be used by others."""
+        """0 for the same reason: no other transaction can use one of ours."""
         return 0
 
     def told_nonces(self, address: str) -> tuple[int, ...]:
@@ -117,7 +117,7 @@ class TronPayer:
         return transactions.assemble(bytes.fromhex(unsigned), signature)
 
     def opened(self, raw: str) -> Opened:
-        """What `assemble` made, taken apart. Raises ValueError for anything else."""
+        """The parts of a transaction of `assemble`. Raises ValueError for any other."""
         return transactions.opened(raw)
 
     def broadcast(self, raw: str) -> None:
@@ -141,7 +141,7 @@ class TronPayer:
         return self._sending.sure(lambda: self._sending.dead(self._decoded(unsigned), txid, every_node))
 
     def lifetime(self, raw: str, txid: str) -> Lifetime:
-        """In which blocks the signed bytes `raw` can be. Raises ValueError unless their id is `txid`."""
+        """The blocks that can hold the signed bytes `raw`. Raises ValueError unless their id is `txid`."""
         return transactions.lifetime(raw, txid)
 
     def _plan(self, payment: Payment, *, pays: bool = True, bare: bool = False) -> _Plan:

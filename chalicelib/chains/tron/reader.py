@@ -1,4 +1,4 @@
-"""Tron as the scanner sees it. Believes nothing of a node that it can check (money rule 11). Imports no chain library."""
+"""The scanner's reader of Tron. Checks every answer that it can (money rule 11). Imports no chain library."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TronReader:
         return self._sure(lambda: self._proven(block, transfers)) if transfers else []
 
     def receipt(self, txid: str) -> Receipt | None:
-        """What became of a transaction, None while it is in no block. `fee` in sun: what was burnt, 0 where resources paid."""
+        """The receipt of a transaction, None while it is in no block. `fee` in sun: the burnt TRX, 0 where resources paid."""
         return self._sure(lambda: self._receipt(txid))
 
     def balance(self, address: str, contract: str | None = None) -> int:
@@ -89,7 +89,7 @@ class TronReader:
         return self._sure(lambda: balance_of(self._node, address, contract))
 
     def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
-        """What each address was ever used for, by the newest block: for a restore. Raises Unavailable."""
+        """The use of each address by the newest block: for a restore. Raises Unavailable."""
         from chalicelib.chains.tron.usage import usage  # asked for by a restore alone
 
         return self._sure(lambda: usage(self._node, addresses, contracts))
@@ -107,7 +107,7 @@ class TronReader:
         return self._sure(lambda: staked_by(self._node, address))
 
     def has_code(self, address: str) -> bool:
-        """Whether a contract lies there: java-tron answers {} for any other address."""
+        """Whether a contract lies at the address: java-tron answers {} for any other address."""
         asked = {"value": hex_address(address), "visible": False}
         return self._sure(lambda: bool(row(self._node.call("wallet/getcontract", asked), "a contract").get("bytecode")))
 

@@ -1,4 +1,4 @@
-"""Reading what a node answers to a transaction: taken, refused, or not known? Pure.
+"""Classification of a node's answer to a transaction: taken, refused, or unknown. Pure.
 
 Source: tronprotocol/protocol, api/api.proto (Return.response_code), and java-tron's Wallet.broadcastTransaction.
 What is not recognised counts as "not known": trying again is safe, and giving a payment up wrongly is not.
@@ -30,7 +30,7 @@ Verdict = Literal["taken", "refused", "no funds", "unknown"]
 
 
 def verdict(answer: Mapping[str, Any]) -> tuple[Verdict, str]:
-    """What an answer to wallet/broadcasttransaction says, and the node's words."""
+    """The class of an answer to wallet/broadcasttransaction, and the node's words."""
     code = answer.get("code")
     if (answer.get("result") is True and code in (None, "SUCCESS")) or code == "DUP_TRANSACTION_ERROR":
         return "taken", ""

@@ -1,4 +1,4 @@
-"""What payments and stakes on Tron have in common: the block they refer to, their end, their way to the node.
+"""The common part of payments and stakes on Tron: the reference block, the expiration, the broadcast.
 
 A transaction is valid until the chain's newest block is as old as its `expiration`. One that no block took can be replaced by
 another only when it can never be taken any more: see `Sending.dead`.

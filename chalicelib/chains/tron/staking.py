@@ -1,4 +1,4 @@
-"""Staking TRX on the real Tron (Stake 2.0): FreezeBalanceV2, built and encoded by ourselves, signed by whoever holds the key.
+"""Staking TRX on Tron (Stake 2.0): FreezeBalanceV2, built and encoded here, signed elsewhere.
 
 No Tron library is imported here. Source: TIP-467; developers.tron.network, "Stake 2.0".
 """

@@ -1,4 +1,4 @@
-"""What stakes and loans of a stake have in common: transactions of a contract that is built into Tron and costs its bytes alone.
+"""The common part of stakes and delegations: transactions of Tron's system contracts, which cost their bytes alone.
 
 Built, signed as they stand, sent, and made again once they have ended. No Tron library is imported here.
 Source: developers.tron.network, "Stake 2.0", "Resource Model".

@@ -1,4 +1,4 @@
-"""What a TRC-20 contract says of itself: symbol, name, decimals, as EIP-20's do."""
+"""Metadata of a TRC-20 contract: symbol, name, decimals, as EIP-20's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TronTokens:
         self._network, self._node, self._genesis = network, node, genesis
 
     def facts(self, contract: str) -> TokenFacts:
-        """What `contract` says of itself at the newest block. Raises NoToken, Unavailable."""
+        """Symbol, name and decimals of `contract` at the newest block. Raises NoToken, Unavailable."""
         try:
             genesis, account = self._node.batch(
                 [

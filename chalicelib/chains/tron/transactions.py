@@ -1,4 +1,4 @@
-"""Tron transactions: their bytes, their id, their signature, and what they do.
+"""Tron transactions: their bytes, id, signature and content.
 
 Pure. Imports no Tron library. `decode` takes only what `encode` gives: the five kinds of transaction that we sign, without memo,
 permission, call value or any field more, in the order in which Tron's nodes write them.
@@ -211,7 +211,7 @@ def assemble(raw: bytes, signature: Signature) -> Signed:
 
 
 def disassemble(raw: str) -> tuple[Unsigned, bytes]:
-    """What `assemble` made: the transaction and its signature of 65 bytes. Raises ValueError."""
+    """The transaction and its 65-byte signature from bytes of `assemble`. Raises ValueError."""
     found = protobuf.only(bytes.fromhex(raw), {1: bytes, 2: bytes})
     signature = protobuf.bytes_in(found, 2)
     if len(signature) != 65:
@@ -220,7 +220,8 @@ def disassemble(raw: str) -> tuple[Unsigned, bytes]:
 
 
 def opened(raw: str) -> Opened:
-    """What `assemble` made: what was signed (as hex), its id, and its owner, whose key signed. Raises ValueError."""
+    """The parts of a transaction of `assemble`: the signed bytes (as hex), their id, and the owner, whose key signed. Raises
+    ValueError."""
     unsigned, signature = disassemble(raw)
     if signature[64] > 1:
         raise ValueError("the signature is out of range")
@@ -232,7 +233,7 @@ def opened(raw: str) -> Opened:
 
 
 def lifetime(raw: str, txid: str) -> Lifetime:
-    """In which blocks the signed transaction `raw` can be. Raises ValueError unless its id is `txid`."""
+    """The blocks that can hold the signed transaction `raw`. Raises ValueError unless its id is `txid`."""
     unsigned, _ = disassemble(raw)
     if unsigned.txid != txid:
         raise ValueError("the transaction has another id")

@@ -1,4 +1,4 @@
-"""What addresses of Tron were ever used for: whether the account exists, what it has of TRX and of tokens.
+"""Use of addresses on Tron: whether the account exists, and its balances of TRX and of tokens.
 
 An account exists from its first TRX on and for ever; one that only tokens came to has a balance of theirs and no account. The
 interface has no batches, and no call that asks for many: a few requests are under way at once.
@@ -21,7 +21,7 @@ class Node(Protocol):
 
 
 def usage(node: Node, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
-    """What each address was used for, by the newest block. Raises RpcError, Garbled, Unavailable."""
+    """The use of each address by the newest block. Raises RpcError, Garbled, Unavailable."""
     accounts = node.batch([("wallet/getaccount", {"address": hex_address(each), "visible": False}) for each in addresses])
     exists = [bool(row(account, "an account")) for account in accounts]
     held = [whole(account.get("balance"), "a balance") for account in accounts]

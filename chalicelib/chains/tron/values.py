@@ -126,7 +126,7 @@ def hex_address(text: str) -> str:
 
 
 def words(value: Any) -> str:
-    """What a node says in words, which it writes in hex or in plain text; at most 200 characters."""
+    """A node's message, which it writes in hex or in plain text; at most 200 characters."""
     if not isinstance(value, str):
         return ""
     if value and _DATA.fullmatch(value):

@@ -1,4 +1,4 @@
-"""What is fixed about each UTXO chain: its first block, and what its nodes relay. Pure.
+"""Fixed facts of each UTXO chain: its first block, and its nodes' relay policy. Pure.
 
 Sources: chainparams.cpp and policy/policy.h of Bitcoin Core and Litecoin Core. Amounts in units, rates in units per 1,000 vbytes.
 """

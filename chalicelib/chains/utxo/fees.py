@@ -1,4 +1,4 @@
-"""What a transaction should pay to be mined in time, and what it may pay at most. Pure: reads answers of the node, asks none.
+"""Fee rates: the rate at which a transaction is mined in time, and its limit. Pure: reads answers of the node, asks none.
 
 All rates in units per 1,000 vbytes.
 """
@@ -31,7 +31,7 @@ def rate_for(policy: Policy, priority: Priority, normal: Any, own: Any, pool: An
 
 
 def estimate(answer: Any) -> int | None:
-    """What an answer of estimatesmartfee says, None where the node does not know (`errors`, or -1; bcoin calls it `fee`)."""
+    """The rate in an answer of estimatesmartfee, None where the node does not know (`errors`, or -1; bcoin calls it `fee`)."""
     said = member(answer, "feerate", "an estimate")
     return _rate(answer.get("fee") if said is None else said) or None
 

@@ -1,6 +1,6 @@
-"""That a block is what its hash says: the header's 80 bytes, and the tree of its transactions' ids. Pure; on the hot path.
+"""Proof of a block by its hash: the header's 80 bytes, and the Merkle tree of its transaction ids. Pure; on the hot path.
 
-A node that leaves out a transaction, or has lost one, would cost a payment that nobody misses.
+A transaction that a node leaves out, or has lost, would be a payment lost without notice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What waits to be mined on a UTXO network, as one node sees it."""
+"""Mempool transactions of a UTXO network, as one node sees them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class UtxoMempool:
             raise Unavailable(f"{self._network.slug}: {error}") from error
 
     def transactions(self, txids: Sequence[str]) -> list[Unmined]:
-        """Those of `txids` that are in the mempool still: not replaced, not mined. Of what they spend, up to `MOST_SPENDS`."""
+        """Those of `txids` that are still in the mempool: not replaced, not mined. `spends` names up to `MOST_SPENDS` of their
+        inputs."""
         try:
             found = [(txid, answer) for txid, answer in zip(txids, self._found(txids), strict=True) if answer is not None]
             if any(member(answer, "txid", "a transaction") != txid for txid, answer in found):

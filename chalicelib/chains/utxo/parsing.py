@@ -1,4 +1,4 @@
-"""Blocks and transactions of a node, turned into ours, and distrusted on the way (money rules 8 and 11).
+"""Parsing of a UTXO node's blocks and transactions, with checks of each (money rules 8 and 11).
 
 Pure: raises Garbled where an answer contradicts the request or itself. This is the scanner's hot path: a block of the main chain
 has some 8,000 outputs.
@@ -60,7 +60,7 @@ def parse_block(answer: Any, number_: int, hash_: str) -> Block:
 
 
 def spent_by(transactions: list[Any]) -> dict[str, str]:
-    """Which transaction spends an outpoint ("txid:n"), of all that these spend."""
+    """The spending transaction of each outpoint ("txid:n") among these transactions."""
     found: dict[str, str] = {}
     try:
         for transaction in transactions:

@@ -1,4 +1,4 @@
-"""Payments on a UTXO network: choose coins, build, replace, explain, assemble, broadcast. Holds no key and signs nothing.
+"""Payments on a UTXO network: choose UTXOs, build, replace, explain, assemble, broadcast. Holds no key and signs nothing.
 
 Coins of P2WPKH and P2PKH addresses are spent. What hides behind a P2SH address its spelling does not tell, so such a coin can be
 explained and signed (P2SH-P2WPKH), but not planned with.
@@ -184,7 +184,7 @@ class UtxoPayer:
         return decoded.signed([unlock(*parts) for parts in zip(hashes, decoded.digests, signatures, strict=True)])
 
     def proved(self, raw: str, coins: Sequence[Unspent]) -> ProvedCoins:
-        """What the signed transaction `raw` does. Raises ValueError unless it spends exactly `coins`, and the keys of
+        """The content of the signed transaction `raw`. Raises ValueError unless it spends exactly `coins`, and the keys of
         their addresses signed for them."""
         txid, signed = proved(bytes.fromhex(raw), [self._any_input(coin) for coin in coins])
         outputs = tuple(Output(self._address(output.script), output.amount) for output in signed.outputs)

@@ -1,4 +1,4 @@
-"""What a signed transaction of ours does, told from its bytes: whoever makes a replacement believes no record about what is out.
+"""The content of our signed transactions, decoded from their bytes: a replacement trusts no record about them.
 
 Pure. Takes only what `transactions` makes: one signature of one key for each input.
 """

@@ -1,4 +1,4 @@
-"""A UTXO network as the scanner sees it: blocks from Core's JSON-RPC, in batches. Believes nothing that it can check.
+"""The scanner's reader of a UTXO network: blocks from Core's JSON-RPC, in batches. Checks every answer that it can.
 
 The node needs a transaction index (Core: -txindex=1), because payments of ours are looked up by their ids. Imports no chain
 library: the scanner's CPU goes into JSON and very little else.
@@ -67,7 +67,7 @@ class UtxoReader:
         return self._sure(lambda: self._proven(block, transfers)) if transfers else []
 
     def receipt(self, txid: str) -> Receipt | None:
-        """What became of a transaction, None while it is in no block. `fee` is None: the node does not tell it.
+        """The receipt of a transaction, None while it is in no block. `fee` is None: the node does not tell it.
 
         Raises Unavailable where the node has no transaction index, too: it would not find what is in a block.
         """

@@ -1,4 +1,4 @@
-"""Reading a node's error: does the chain say no, or does the node not know? Pure.
+"""Classification of a node's error: a refusal by the chain, or an unknown result. Pure.
 
 Codes: src/rpc/protocol.h of Bitcoin Core, which bcoin took over; words: src/validation.cpp. What is not recognised counts as "not
 known": trying again is safe, and giving a payment up wrongly is not.

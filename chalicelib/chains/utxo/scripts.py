@@ -1,4 +1,4 @@
-"""Output scripts of the five kinds of addresses, and which of them we can spend. Pure.
+"""Output scripts of the five address types, and those that this service can spend. Pure.
 
 An address is the short spelling of a script; a node's word for it is never asked.
 """
@@ -52,7 +52,7 @@ def address_of(network: str, script: bytes, chain: Chain) -> str:
 
 
 def key_hash_of(script: bytes, redeem: bytes = b"") -> tuple[Spendable, bytes]:
-    """How an output is spent with one key, and the HASH160 of that key. `redeem` is the script behind a P2SH address.
+    """The way to spend an output with one key, and the HASH160 of that key. `redeem` is the script behind a P2SH address.
 
     Raises ValueError for every other script.
     """

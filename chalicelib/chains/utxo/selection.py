@@ -1,4 +1,4 @@
-"""Which coins pay: branch and bound for a payment without change, else the largest first. Pure.
+"""UTXO selection: branch and bound for a payment without change, else the largest first. Pure.
 
 Everything is counted at one fee rate. A coin is worth its amount less what it costs to spend (its effective value); a coin that is
 worth nothing is never spent. Branch and bound looks for coins whose worth meets the target so closely that leaving the rest to
@@ -20,7 +20,7 @@ MOST_WEIGHT = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A coin that may be spent: `amount` in units, `weight` of its signed input in weight units."""
+    """A UTXO that may be spent: `amount` in units, `weight` of its signed input in weight units."""
 
     amount: int
     weight: int
@@ -57,7 +57,7 @@ def worth(candidate: Candidate, rate: int) -> int:
 def select(
     candidates: Sequence[Candidate], target: int, change: Change, rate: int, weigh: Callable[[Sequence[int], bool], int]
 ) -> Choice | None:
-    """Coins that pay `target` units and the fee at `rate`, None where all together do not.
+    """UTXOs that pay `target` units and the fee at `rate`, None where all together do not.
 
     `weigh` tells the weight of the whole transaction with those candidates, and with or without change. Of the two ways the one
     that costs less is taken, the change's later spending included.

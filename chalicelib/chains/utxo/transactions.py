@@ -1,4 +1,4 @@
-"""The bytes of UTXO transactions: what is signed for each input, and the signed transaction.
+"""The bytes of UTXO transactions: the digest of each input, and the signed transaction.
 
 Pure. Inputs spend plain outputs of one key, every signature commits to everything (SIGHASH_ALL). What this service makes is of
 version 2 without a lock time, and every input signals that it can be replaced (BIP-125); `psbt` takes nothing else.
@@ -84,7 +84,7 @@ class PaidTo:
 
 @dataclass(frozen=True)
 class Unsigned:
-    """A transaction before its signatures. What is worked out of it is kept: it never changes."""
+    """A transaction before its signatures. Derived values are cached: it never changes."""
 
     inputs: tuple[Input, ...]
     outputs: tuple[PaidTo, ...]
@@ -98,7 +98,8 @@ class Unsigned:
 
     @cached_property
     def keys(self) -> list[tuple[Spendable, bytes]]:
-        """How each input is spent, and the HASH160 of its key. Raises ValueError for one that is no plain output of one key."""
+        """The way to spend each input, and the HASH160 of its key. Raises ValueError for one that is no plain output of one
+        key."""
         return [key_hash_of(i.script, i.redeem) for i in self.inputs]
 
     @property
@@ -118,7 +119,7 @@ class Unsigned:
         return [self.digest(place, shared, *key) for place, key in enumerate(self.keys)]
 
     def shared(self) -> tuple[bytes, bytes]:
-        """What the digests of all segwit inputs begin and end with (BIP-143), made once."""
+        """The common beginning and end of the digests of all segwit inputs (BIP-143), made once."""
         outpoints = double_sha256(b"".join([i.outpoint for i in self.inputs]))
         sequences = double_sha256(b"".join([i.sequence for i in self.inputs]))
         outputs = double_sha256(b"".join(map(_paid, self.outputs)))
