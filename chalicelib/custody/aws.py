@@ -1,4 +1,4 @@
-"""Calls to KMS, with botocore's errors turned into ours. No message of ours carries what was sent or received."""
+"""Calls to KMS, with botocore's errors turned into ours. No message of ours repeats a request or an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 
 
 class SecretUnusable(Exception):
-    """A stored secret can not be opened: altered, swapped, or encrypted for another purpose. Trying again is no use."""
+    """A stored secret can not be opened: altered, swapped, or encrypted for another purpose. A retry does not help."""
 
 
 class NotThere(Unavailable):
@@ -20,7 +20,7 @@ class Denied(Unavailable):
 
 
 class AlreadyThere(Unavailable):
-    """There is an alias of that name already."""
+    """An alias of that name exists already."""
 
 
 # Codes that speak of the ciphertext or of its context. All others (throttling, no rights, no such key) say nothing of it.

@@ -1,4 +1,4 @@
-"""Signatures by the keys of deposit addresses, for moving to service wallets what arrived there. Needs the seed: function collect.
+"""Signatures by the keys of deposit addresses, for collecting their deposits to service wallets. Needs the seed: function collect.
 
 The seed is open for the length of a `with` block: one call to KMS however many coins are signed for.
 """

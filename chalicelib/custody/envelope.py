@@ -28,7 +28,7 @@ _DATA_KEY_BYTES = 32
 
 
 def context_of(settings: Settings, network: NetworkId, address: str) -> dict[str, str]:
-    """What KMS and the cipher bind a wallet's key to: a row copied to another wallet or stage does not open."""
+    """The encryption context of a wallet's key: a row copied to another wallet or stage does not open."""
     return {"purpose": "wallet-key", "stage": settings.stage, "network": network, "address": address}
 
 

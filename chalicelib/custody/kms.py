@@ -47,7 +47,7 @@ class KmsSigner:
 def public_key(kms: Any, key_id: str) -> str:
     """The public key of a KMS key (id, ARN or alias): x and y as hex, 64 bytes.
 
-    Raises Unavailable; ValueError where the key is not one that signs over secp256k1.
+    Raises Unavailable; ValueError for a key that does not sign over secp256k1.
     """
     return describe_key(kms, key_id)[1]
 

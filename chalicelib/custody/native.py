@@ -1,9 +1,9 @@
 """Keys of wallets that are made in KMS and never leave it (ECC_SECG_P256K1).
 
-Each has an alias that follows from what it is for, `alias/gateway-<stage>-wallet-<realm>-<network>-<role>-<number>`: it is what the
-payout function's right to sign is limited by, and where a registration that died goes on. A name proves nothing: who may make keys
-may give theirs the name of the next wallet's, so a key that has it already is compared with what would be made here. Whoever died
-between the key and its alias leaves a key that nothing names, and that is found by its tags (`wallet-keys` of the command line).
+Each has an alias that follows from its purpose, `alias/gateway-<stage>-wallet-<realm>-<network>-<role>-<number>`. The payout
+function's right to sign is limited by it, and an interrupted registration resumes there. A name proves nothing: an account that
+may make keys may give one the name of the next wallet's, so an existing key of that name is compared with the expected one. A
+crash between the key and its alias leaves a key without a name, found by its tags (`wallet-keys` of the command line).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def wallet_alias(settings: Settings, network: NetworkId, role: Role, number: int
 
 
 def key_policy(settings: Settings, partition: str, account: str) -> dict[str, Any]:
-    """Who may do what with a wallet's key: the payout function signs digests, the account administers, and nobody makes a grant.
+    """The policy of a wallet's key: the payout function signs digests, the account administers, and grants are denied.
 
     A grant works beside the conditions of PayoutSigns: https://docs.aws.amazon.com/kms/latest/developerguide/grants.html
     """
@@ -87,7 +87,7 @@ def _before_grants_were_denied(today: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_wallet(kms: Any, sts: Any, settings: Settings, network: NetworkId, role: Role, number: int, now_ms: int) -> Wallet:
-    """The wallet over the `number`-th key that is made for `role` on `network`; made once, however often it is asked for.
+    """The wallet over the `number`-th key for `role` on `network`; made once, however often it is requested.
 
     `now_ms` in milliseconds since 1970. Raises Unavailable; LookupError for an unknown network; BusinessRule where another key than
     is made here has its name. Source: AWS KMS API reference, CreateKey, CreateAlias.
@@ -139,7 +139,7 @@ def _ours(kms: Any, settings: Settings, alias: str, found: Wallet) -> Wallet:
 
 
 def differences(kms: Any, settings: Settings, key: str, made_for: str) -> list[str]:
-    """In what a key differs from those that are made here for `made_for` (network and role); empty where it is one of them.
+    """The differences between a key and one made here for `made_for` (network and role); empty where there are none.
 
     A grant lets others sign whatever the policy says, so it may have none. Raises Unavailable, Denied. Source: AWS KMS API
     reference, DescribeKey, GetKeyPolicy, ListGrants, ListResourceTags.

@@ -1,4 +1,4 @@
-"""What is stored of secrets: only what KMS encrypted. Light to import, holds no key in the clear."""
+"""Stored secrets: only KMS ciphertext. Light to import, holds no key in the clear."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Stored answers that show a secret, shut so that only the key that got them can open them.
+"""Stored answers with a secret, encrypted so that only the API key that got them can open them.
 
-An answer to an Idempotency-Key is kept for a day. One that shows an API key or a webhook's secret would lie there in the clear,
-against the rule that a key is stored as a hash only. It is encrypted with a key that follows from the caller's own API key,
-of which the service has nothing but the hash: whoever reads the table, a backup included, opens nothing.
+An answer to an Idempotency-Key is kept for a day. One with an API key or a webhook's secret would lie there in the clear, against
+the rule that a key is stored as a hash only. It is encrypted with a key derived from the caller's own API key, of which the
+service has nothing but the hash: a copy of the table, a backup included, opens nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def seal(api_key: str, context: str, text: str) -> str:
 
 
 def unseal(api_key: str, context: str, sealed: str) -> str | None:
-    """What `seal` was given; None where it was another API key that sealed it."""
+    """The text given to `seal`; None where another API key sealed it."""
     from Crypto.Cipher import AES
 
     raw = base64.b64decode(sealed)

@@ -1,4 +1,5 @@
-"""The seed outside of the store: as KMS encrypted it, or, for the day without that KMS key, encrypted to the operator's public key.
+"""Seed backups outside of the store: as KMS ciphertext, or, against the loss of that KMS key, encrypted to the operator's public
+key.
 
 Neither kind of file has the seed in the clear, nor does anything here return it but for the length of a `with` block.
 

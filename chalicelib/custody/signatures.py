@@ -10,7 +10,7 @@ ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
 
 
 class NotSigned(Exception):
-    """What should be a signature is none of this digest by this key."""
+    """The bytes are not a signature of this digest by this key."""
 
 
 def parse_der(der: bytes) -> tuple[int, int]:

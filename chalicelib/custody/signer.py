@@ -1,4 +1,4 @@
-"""One signer for all wallets: asks the one that holds the wallet's kind of key."""
+"""One signer for all wallets: dispatches by the wallet's kind of key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seal of a backup of wallets: it says where the operator's coins go, so no word of it is believed that was not written here.
+"""The seal of a wallet backup: the file names where the operator's coins go, so only files of this service are believed.
 
 The digest of the whole document, encrypted under the KMS key `data` with a purpose of its own. KMS opens no ciphertext that it did
 not make, and no function may encrypt or decrypt with this purpose (`infra/policies.py`): only who has the operator's credentials
@@ -32,7 +32,7 @@ def _digest(document: Mapping[str, Any]) -> bytes:
 
 
 def sealed(kms: Any, settings: Settings, document: Mapping[str, Any]) -> dict[str, Any]:
-    """`document`, of what JSON has, with its seal. Raises Unavailable."""
+    """`document`, a JSON value, with its seal. Raises Unavailable."""
     answer = call(
         kms, "encrypt", WHAT, KeyId=settings.key_alias("data"), Plaintext=_digest(document), EncryptionContext=_context(settings)
     )
@@ -40,7 +40,7 @@ def sealed(kms: Any, settings: Settings, document: Mapping[str, Any]) -> dict[st
 
 
 def demand_seal(kms: Any, settings: Settings, document: Mapping[str, Any]) -> None:
-    """Raises SecretUnusable unless `document` is what `sealed` made on this stage, to the letter; Unavailable."""
+    """Raises SecretUnusable unless `document` is, to the letter, one that `sealed` made on this stage; Unavailable."""
     try:
         seal = base64.b64decode(str(document.get("seal") or ""), validate=True)
     except (binascii.Error, ValueError):

@@ -44,7 +44,7 @@ def new_private_key() -> str:
 def import_wallet(
     kms: Any, settings: Settings, network: NetworkId, role: Role, secret: str, now_ms: int
 ) -> tuple[Wallet, EncryptedKey]:
-    """A wallet over a private key that somebody has, and the row that keeps the key encrypted. Store both together.
+    """A wallet over an existing private key, and the row that keeps the key encrypted. Store both together.
 
     `secret` is 64 hex digits (0x before them or not), or for bitcoin and litecoin also WIF of a compressed key. `now_ms` in
     milliseconds since 1970. Raises Unavailable; LookupError for an unknown network; ValueError, without the key in its

@@ -1,4 +1,4 @@
-"""API keys in the table `tenants`, and the counting of their requests. The only module that knows these items.
+"""API keys in the table `tenants`, and the counters of their requests. The only module that knows these items.
 
 Letting a request in costs one call: a conditional UpdateItem that reads the key, checks it and counts, all at once, so
 that the limits hold exactly however many requests come together. A refused request is not counted, whatever it lacks: who has
@@ -227,8 +227,8 @@ class Access:
             _log.warning("counters of past windows were not removed", exc_info=True)
 
     def last_used(self, key_hashes: Sequence[str]) -> dict[str, int]:
-        """When each key (at most 100) was last let in, in milliseconds since 1970, to the minute: that much the counters tell.
-        A key that never was is not in it. Raises Unavailable."""
+        """The time of each key's (at most 100) last admitted request, in milliseconds since 1970, to the minute: the counters
+        are no more exact. A key without any is left out. Raises Unavailable."""
         if not key_hashes:
             return {}
         keys = [_place(key_hash) for key_hash in key_hashes]

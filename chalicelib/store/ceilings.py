@@ -1,4 +1,4 @@
-"""`usecases.ports.ceilings` on AWS Systems Manager: a standard parameter for each pool, which no table's loss takes along.
+"""`usecases.ports.ceilings` on AWS Systems Manager: a standard parameter for each pool, which outlives the tables.
 
 A standard parameter is free; an account has 10,000 per region, and 40 GetParameter, GetParameters and PutParameter calls a second
 unless it asks for more: housekeeping makes one call a minute, and one more each 25,000 addresses.
@@ -25,7 +25,7 @@ class SsmCeilings:
         self._settings, self._client = settings, client
 
     def read(self, names: Sequence[str]) -> dict[str, int]:
-        """Raises Unavailable."""
+        """The pool's recorded ceiling. Raises Unavailable."""
         by_parameter = {self._settings.ceiling_parameter(name): name for name in names}
         try:
             found = self._client().get_parameters(Names=list(by_parameter))["Parameters"]

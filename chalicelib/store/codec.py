@@ -42,7 +42,7 @@ def _bare(hint: Any) -> tuple[Any, bool]:
 
 
 def plain(value: Any) -> Any:
-    """`value` in the types that JSON has."""
+    """`value` in JSON types."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, enum.Enum):
@@ -72,7 +72,7 @@ def shaped(hint: Any, value: Any) -> Any:
 
 
 class NestedAttribute(Attribute[Any]):
-    """Anything nested, as one JSON text; read back as the field's type."""
+    """A nested value, as one JSON text; read back as the field's type."""
 
     attr_type = STRING
 

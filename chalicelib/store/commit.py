@@ -40,7 +40,7 @@ MOST_ITEMS = 10
 
 
 class Busy(Exception):
-    """Another transaction is at work on the same items; nothing is known about the conditions."""
+    """Another transaction changes the same items; nothing is known about the conditions."""
 
 
 class _Plan:

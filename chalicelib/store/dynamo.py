@@ -340,7 +340,7 @@ class DynamoStore:
         self._rates = None
 
     def forget_catalogue(self) -> None:
-        """The next `catalogue` reads afresh: for whoever has just changed it."""
+        """The next `catalogue` reads afresh: for the caller that has just changed it."""
         self._catalogues.clear()
 
     def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from chalicelib.store.schema import indexed_attributes, where_is
 
 
 class Record(Model):
-    """What every item has. `Meta` is set per table in `build`."""
+    """The common attributes of every item. `Meta` is set per table in `build`."""
 
     pk = UnicodeAttribute(hash_key=True)
     sk = UnicodeAttribute(range_key=True)
@@ -41,7 +41,7 @@ class WorkItem(Record):
 
 
 class Counter(Record):
-    """How many address indexes were taken out of a pool, and how far it may go: see `domain.addresses.index_pools.IndexPool`."""
+    """A pool's address indexes in use, and its ceiling: see `domain.addresses.index_pools.IndexPool`."""
 
     count_ = NumberAttribute(attr_name="n", default=0)
     ceiling = NumberAttribute(null=True)
@@ -74,7 +74,7 @@ class Models:
         return model
 
     def table(self, name: str) -> str:
-        """What a table of `settings.TABLES` is called in this stage."""
+        """The name of a table of `settings.TABLES` in this stage."""
         return self._settings.table(name)
 
     def of(self, kind: type) -> type[Record]:

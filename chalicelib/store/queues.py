@@ -1,4 +1,4 @@
-"""`usecases.ports.Queues` on SQS. Messages only wake somebody up: what is to be done is in the store."""
+"""`usecases.ports.Queues` on SQS. Messages are wake-up calls only: all open work is in the store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SqsQueues:
     def kick(self, outbox_id: str, group: str | None = None) -> None:
         """Ask for an outbox row to be told now. Never raises: the row is committed, and the sweep finds it.
 
-        `group` is the merchant whose it is, of whom nobody else's rows wait for: the queue is a fair one, as in `wake`.
+        `group` is the row's merchant, so that other merchants' rows do not wait for it: the queue is a fair one, as in `wake`.
         """
         try:
             self._send("relay", {"id": outbox_id}, **({"MessageGroupId": group} if group else {}))
@@ -44,9 +44,9 @@ class SqsQueues:
         self._send(f"{command.queue}.fifo", command.body, **extra)
 
     def wake(self, tenant: str, endpoint_id: str, delay_seconds: int = 0, *, failing: bool = False, held: bool = False) -> None:
-        """Ask for what is due at a webhook endpoint to be sent, after `delay_seconds` (at most 900). Raises Unavailable.
+        """Ask for the due deliveries of a webhook endpoint to be sent, after `delay_seconds` (at most 900). Raises Unavailable.
 
-        The group makes the queue a fair one: who has many messages in it holds up nobody who has few.
+        The group makes the queue a fair one: a merchant with many messages in it delays no merchant with few.
         docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
         """
         body = {"tenant": tenant, "endpoint": endpoint_id, **({"held": "yes"} if held else {})}
@@ -66,7 +66,7 @@ class SqsQueues:
             log.warning("no message for redelivery %s: the sweep brings it", job_id)
 
     def bury(self, delivery_id: str, tenant: str) -> None:
-        """A delivery that is given up goes to a queue of its own: no fault of a function, so no alarm. Raises Unavailable."""
+        """Send a given-up delivery to a queue of its own: no fault of a function, so no alarm. Raises Unavailable."""
         self._send(DEAD_DELIVERIES, {"id": delivery_id, "tenant": tenant})
 
     def scan(self, network: NetworkId, name: str) -> None:

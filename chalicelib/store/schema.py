@@ -1,4 +1,4 @@
-"""Which record lies in which table under which key. `docs/storage.md` says which access pattern each key serves.
+"""Table and key of each record type. `docs/storage.md` says which access pattern each key serves.
 
 Every table has the keys `pk` and `sk`. Lists that no partition is in the order of, and what they are filtered by, are global
 secondary indexes that hold keys only: an item is in one when it has both of its attributes (`INDEXES`), and writing the item
@@ -88,7 +88,7 @@ def indexed_attributes(table: str) -> list[str]:
 
 
 def listed_under(family: str, owner: str, value: str | None = None) -> str:
-    """The partition of an index: one owner's list, or what in it has one value, in lower case (addresses and hashes vary)."""
+    """The partition of an index: one owner's list, or its part with one value, in lower case (addresses and hashes vary)."""
     return f"{family}#{owner}" if value is None else f"{family}#{owner}#{value.lower()}"
 
 
@@ -322,7 +322,7 @@ RECORDS: dict[str, Kind] = {
 
 
 def where_is(kind: type) -> Kind:
-    """Where records of `kind` lie."""
+    """The table and key of records of `kind`."""
     return RECORDS[kind.__name__]
 
 
@@ -352,12 +352,12 @@ class _Nothing(SimpleNamespace):
 
 
 def beginning_of(kind: type, fields: dict[str, str]) -> str:
-    """What the partition keys of those records of a kind begin with that have these `fields`, the first ones of the key."""
+    """The common beginning of the partition keys of a kind's records with these `fields`, the first ones of the key."""
     return where_is(kind).pk(_Nothing(**fields))
 
 
 def prefix_of(kind: type) -> str:
-    """What the partition keys of a kind begin with."""
+    """The common beginning of a kind's partition keys."""
     return where_is(kind).pk(_Nothing()).split("#")[0] + "#"
 
 
@@ -369,7 +369,7 @@ def work_key(work: Work) -> tuple[str, str]:
 
 
 def work_by_time(work: Work) -> str | None:
-    """The partition of the index `by_time` that an obligation lies in, None for those that are not in it."""
+    """The partition of the index `by_time` for an obligation, None for work that is not in it."""
     lane = time_lane(work)
     return None if lane is None else listed_under(work.kind, lane)
 

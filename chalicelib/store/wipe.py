@@ -22,7 +22,8 @@ _BATCH = 25
 
 
 def wipe(client: Any, settings: Settings) -> int:
-    """Delete everything that visitors and the seeding made; how many items. Safe to repeat. Raises ValueError off the demo."""
+    """Delete all data of visitors and of the seeding; returns the number of items. Safe to repeat. Raises ValueError off the
+    demo."""
     if settings.stage != "demo":
         raise ValueError(f"the stage {settings.stage} is never wiped")
     removed = 0
