@@ -1,4 +1,4 @@
-"""Who is calling, and may they: the key from the headers, the caller's address, level, realm and permission.
+"""Authentication and authorisation: the key from the headers, the caller's address, level, realm and permission.
 
 Reads headers and the gateway's context only. Keys are never logged; an answer repeats a key's first characters at most.
 """
@@ -51,7 +51,8 @@ def key_of(request: Request) -> str:
 def let_in(
     request: Request, route: Route, gate: Gate, limits: SourceLimits, now_ms: int, headers: dict[str, str]
 ) -> tuple[ApiKey, Usage]:
-    """The caller's key, counted; who is refused is not. Puts the rate limit headers in `headers`, also where it refuses.
+    """The caller's key, with the request counted; a refused request is not counted. Puts the rate limit headers in `headers`, also
+    where it refuses.
 
     A key that is none, is not known, revoked, expired or used from a foreign address counts as no key (`count_keyless`), and no
     more such keys of one source and minute than `limits` allows are looked up. Raises InvalidApiKey, ExpiredApiKey,
@@ -84,7 +85,7 @@ def let_in(
 
 
 def charged(key: ApiKey, client: str, gate: Gate, now_ms: int, headers: dict[str, str], requests: int) -> Usage:
-    """Count `requests` more of a key that was let in, in its own windows, as one: the last of a window may go beyond its limit.
+    """Count `requests` more of an admitted key, in its own windows, as one: the last of a window may go beyond its limit.
 
     Changes the rate limit headers. Raises RateLimitExceeded where a window is full, InvalidApiKey where the key is gone;
     Unavailable.
@@ -103,7 +104,7 @@ def _demand_room(admission: Admission, now_ms: int, headers: dict[str, str]) -> 
 
 
 def count_keyless(client: str, limits: SourceLimits, now_ms: int, headers: dict[str, str]) -> None:
-    """Count a request without a valid key, whatever it asks for. Raises RateLimitExceeded where its source has had too many."""
+    """Count a request without a valid key, for any route. Raises RateLimitExceeded where its source is over its limit."""
     exhausted = limits.keyless(client, now_ms)
     if exhausted is not None:
         raise _too_many(exhausted, now_ms, headers, _KEYLESS)

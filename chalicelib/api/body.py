@@ -1,4 +1,4 @@
-"""From bytes to one JSON object, or to an INVALID_PARAMETER that says what is wrong. Knows nothing of fields."""
+"""Parsing of a body into one JSON object, or an INVALID_PARAMETER that names the fault. Knows nothing of fields."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def parse(raw: bytes, content_type: str | None) -> dict[str, Any]:
 
 
 def none_known(sent: Mapping[str, Any]) -> list[FieldProblem]:
-    """What is wrong with the fields of a body where a route knows none; their values are repeated to nobody."""
+    """Problems of a body's fields where a route has no fields; an error never repeats their values."""
     problems = [FieldProblem(name[:100], None, ("is not known: this takes no body",)) for name in sorted(sent)[:MAX_PROBLEMS]]
     if len(sent) > MAX_PROBLEMS:
         problems.append(FieldProblem("request", None, (f"has {len(sent) - MAX_PROBLEMS} more fields that are wrong",)))
@@ -59,7 +59,7 @@ def none_known(sent: Mapping[str, Any]) -> list[FieldProblem]:
 
 
 def has_bad_character(text: str) -> bool:
-    """Whether there is something in it that is in no name and no text of ours, wherever it was sent."""
+    """Whether `sent` contains a character that no name and no text of ours has, at any depth."""
     return _BAD_CHARACTER.search(text) is not None
 
 

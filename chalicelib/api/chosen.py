@@ -1,4 +1,4 @@
-"""What a request's names stand for in the realm's catalogue: coins, networks, and addresses of them."""
+"""Look-up of a request's names in the realm's catalogue: coins, networks, and their addresses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def misspelled(
     ctx: Ctx, sent: Mapping[str, Any], wrong: frozenset[str], name: str = "address", words: str = "{reason}"
 ) -> list[FieldProblem]:
-    """The problem of a text that is no address of the network that was sent; `words` with its `{reason}`."""
+    """The problem of a text that is not an address of the network sent with it; `words` with its `{reason}`."""
     text, network = sent.get(name), sent.get("network")
     if wrong & {name, "network"} or not isinstance(text, str) or not isinstance(network, str):
         return []

@@ -1,4 +1,4 @@
-"""What a handler is given of a request."""
+"""The request context that each handler gets."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ class Ctx:
         return value
 
     def text(self, answer: Answer) -> str:
-        """The body of `answer` as it is sent."""
+        """The body of `answer` in its sent form."""
         return body_text(answer, envelope=self.route.envelope, now_ms=self.now_ms, request_id=self.request_id)
 
     def charge(self, requests: int) -> None:
-        """Count so many requests more, for one that turned out to be as much work. Raises RateLimitExceeded, Unavailable."""
+        """Count so many more requests, for a request of that much work. Raises RateLimitExceeded, Unavailable."""
         from chalicelib.api.auth import charged
 
         if self.caller is not None:

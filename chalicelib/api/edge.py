@@ -1,4 +1,4 @@
-"""What happens to every request, once: let in, parse, hand over, shape the answer. Nothing that is raised gets past here.
+"""The one path of every request: authorise, parse, call the handler, shape the answer. Every exception ends here.
 
 Chalice would answer in a shape of its own, so its view functions and error classes see nothing of errors.
 """
@@ -81,9 +81,9 @@ def request_id_of(request: Request) -> str:
 
 
 def gateway_url(context: Mapping[str, Any], region: str) -> str | None:
-    """What the API's paths begin with at the gateway's own domain, of the context that the gateway gives a request.
+    """The beginning of the API's URLs at the gateway's own domain, from the context that the gateway gives a request.
 
-    It is put together from the API's id, which no caller can choose; `domainName` is what the caller asked for.
+    It is built from the API's id, which no caller can choose; `domainName` is the domain that the caller used.
     https://docs.aws.amazon.com/apigateway/latest/developerguide/how-to-call-api.html
     """
     api, stage = str(context.get("apiId") or ""), str(context.get("stage") or "")

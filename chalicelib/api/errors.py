@@ -1,4 +1,4 @@
-"""Errors as HTTP: status by code, and the three published shapes. Whatever is not in the table is a 500 that says nothing."""
+"""Errors as HTTP: status by code, and the three published shapes. An error outside the table is a 500 without details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts the answers with status 500, by stage, without a call: one line of the log, which CloudWatch makes a metric of.
+"""The metric of answers with status 500, by stage: one line of the log, which CloudWatch makes a metric of, without a call.
 
 A 500 is answered normally, so Lambda counts no error; and API Gateway's own 5XXError has the dimension ApiName, which Chalice makes
 the same for every stage. On Lambda, JSON of this format on standard output is enough, and needs no right but to write logs. What
@@ -20,7 +20,7 @@ DIMENSION = "stage"
 
 
 def count(path: str, request_id: str) -> None:
-    """Write that a request was answered with 500. `path` is the route's, without what stood in its variable parts."""
+    """Log that a request was answered with 500. `path` is the route's, without the values of its variable parts."""
     stage = os.environ.get("STAGE", "local")
     line = {
         "_aws": {

@@ -1,4 +1,4 @@
-"""Fields that several requests share: what they may hold, and what their JSON schema says of it."""
+"""Fields that several requests share: their allowed values and their JSON schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idempotency-Key: the answer is stored in the transaction that creates, so that a thing is made once per key or not at all.
+"""Idempotency-Key: the answer is stored in the transaction that creates the record, so that one key creates one record at most.
 
 The same key with the same request within 24 hours is answered with the stored bytes; with another request it is refused.
 """
@@ -29,7 +29,7 @@ _PACKED_FROM = 64 * 1024
 
 
 class KeyedRequest(Protocol):
-    """What is asked here of a request, as `api.context.Ctx` has it."""
+    """The part of a request that this module needs, as `api.context.Ctx` has it."""
 
     @property
     def services(self) -> Services: ...
@@ -54,7 +54,7 @@ class KeyedRequest(Protocol):
 
 
 class Replay(Exception):
-    """Somebody was first with the same key: `answer` is what they were told."""
+    """Another request with the same key came first: `answer` is its answer."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__("answered before")
@@ -74,18 +74,18 @@ def key_from(values: Sequence[str]) -> str | None:
 
 
 def hash_of(method: str, path: str, query: Mapping[str, Sequence[str]], body: bytes) -> str:
-    """What makes two requests the same: method, path without version, query (in whatever order) and the bytes of the body."""
+    """The hash that identifies a request: method, path without version, query (in any order) and the bytes of the body."""
     parameters = json.dumps(sorted((name, list(values)) for name, values in query.items()))
     return hashlib.sha256(b"\n".join((method.encode(), path.encode(), parameters.encode(), body))).hexdigest()
 
 
 def stored(ctx: KeyedRequest) -> StoredAnswer | None:
-    """What is stored under the request's key, expired or not."""
+    """The stored answer of the request's key, expired or not."""
     return ctx.services.store.get(StoredAnswer, tenant=ctx.tenant, key=ctx.idempotency_key or "")
 
 
 def replay(ctx: KeyedRequest, record: StoredAnswer | None) -> Answer | None:
-    """The stored answer, where it still counts. Raises BusinessRule when the key was used with another request."""
+    """The stored answer, unless it has expired. Raises BusinessRule when the key was used with another request."""
     if record is None or record.expires_at <= ctx.now_ms:
         return None
     if record.request_hash != ctx.request_hash:
@@ -106,7 +106,7 @@ def _context(ctx: KeyedRequest) -> str:
 
 
 class Once:
-    """Renders what was created, and stores the rendering with it where the request has an Idempotency-Key."""
+    """Renders the created record, and stores the rendering with it where the request has an Idempotency-Key."""
 
     def __init__(self, ctx: KeyedRequest, render: Callable[[Any], Answer], *, secret: bool = False) -> None:
         self._ctx = ctx
@@ -162,7 +162,7 @@ class Once:
         return [Save(row)]
 
     def done(self, record: Any) -> Answer:
-        """For what is made outside our transactions: store the answer by itself, afterwards."""
+        """Store the answer by itself, for a creation outside our transactions, after it."""
         changes = self.also(record)
         if changes:
             try:

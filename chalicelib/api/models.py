@@ -1,4 +1,4 @@
-"""What requests look like: the base of all models, and those that several routes share."""
+"""Request models: the base of all, and those that several routes share."""
 
 from __future__ import annotations
 

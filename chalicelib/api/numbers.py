@@ -1,4 +1,4 @@
-"""Numbers of JSON that keep their text: exact to the last digit on the way in and on the way out."""
+"""JSON numbers that keep their text: exact to the last digit on the way in and on the way out."""
 
 from __future__ import annotations
 

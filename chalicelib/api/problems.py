@@ -1,4 +1,4 @@
-"""What is wrong with a request, in the interface's words: every field at once, and no secret repeated."""
+"""Faults of a request, in the interface's words: every field at once, and no secret repeated."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _SECRET_WORDS = ("secret", "private", "mnemonic", "seed", "wif", "password")
 
 
 def shown(name: str, value: Any) -> Any:
-    """A sent value as an error may repeat it: secrets not at all, whatever their name is mistyped as, long ones shortened."""
+    """A sent value in the form that an error may repeat: secrets not at all, under any misspelled name, long ones shortened."""
     first = name.partition(".")[0].partition("[")[0]
     if value is not None and (first in _SECRET_FIELDS or any(word in first.lower() for word in _SECRET_WORDS)):
         return NOT_SHOWN

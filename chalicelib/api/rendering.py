@@ -19,7 +19,7 @@ _EXACT = re.compile(rf'"\\u0000{_MARK}([-+0-9.eE]+)"')
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a handler answers. `status` None: the route's own. `text` is set where the body is written already."""
+    """A handler's answer. `status` None: the route's own. `text` is set where the body is written already."""
 
     data: Any
     pagination: Mapping[str, Any] | None = None

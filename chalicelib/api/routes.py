@@ -1,4 +1,4 @@
-"""The route table: every endpoint with all that the edge enforces. Whoever wants to know of endpoints reads it here."""
+"""The route table: every endpoint with all the rules that the edge enforces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ H = TypeVar("H", bound=Handler)
 
 @runtime_checkable
 class ModelOf(Protocol):
-    """Something whose model is made when it is first asked for: a list's has a hundred fields, and a cold start waits for none."""
+    """A model that is made at its first use: a list's has a hundred fields, and a cold start waits for none."""
 
     @property
     def model(self) -> type[Any]: ...
@@ -59,7 +59,7 @@ class Route:
 
     @property
     def query(self) -> type[Any] | None:
-        """The model of its query string."""
+        """The model of the route's query string."""
         return self.query_of.model if isinstance(self.query_of, ModelOf) else self.query_of
 
 

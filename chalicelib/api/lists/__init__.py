@@ -1,4 +1,4 @@
-"""Lists: what can be listed, sorted and filtered is declared once, per list; paging is the same for all (decisions §7).
+"""Lists: fields, sorting and filters are declared once per list; paging is the same for all (decisions §7).
 
 fields.py    what a field of a list is: its type, how it is read from a record, and the operators it takes
 query.py     the query model that a list's declaration makes: every parameter validated and documented

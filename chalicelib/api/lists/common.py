@@ -1,4 +1,4 @@
-"""What fields of several lists are read with, and how a network or a coin is looked up in an index of assets."""
+"""Readers of fields that several lists share, and the look-up of a network or a coin in an index of assets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cursors: where in a list a page ended, as text that goes into a URL."""
+"""Cursors: the end of a list's page, as text for a URL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from chalicelib.domain.errors import InvalidParameter
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """`position` is where the list goes on behind; `value` what the list is sorted by there, where that is not the time."""
+    """The end of a page: the list continues behind `position`; `value` is the sort value there, where the list is not sorted by
+    time."""
 
     sort: str
     order: str
@@ -22,7 +23,7 @@ class Cursor:
 
 
 def sealed(name: str, cursor: Cursor) -> str:
-    """`cursor` of the list called `name`. It only ever leads into the caller's own list: nothing has to be kept secret in it."""
+    """`cursor` of the list called `name`, as text. It only ever leads into the caller's own list: it holds no secret."""
     parts = [name, cursor.sort, cursor.order, cursor.position, cursor.value]
     return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode().rstrip("=")
 

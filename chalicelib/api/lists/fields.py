@@ -41,7 +41,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """What `like` asks for: these parts in this order, from the beginning to the end of the text where `whole`.
+    """The pattern of `like`: these parts in this order, from the beginning to the end of the text where `whole`.
 
     No regular expression: one with many gaps can take for ever.
     """
@@ -54,7 +54,7 @@ class Like:
         return cls(tuple(sent.lower().split("%")), "%" in sent)
 
     def fits(self, found: str) -> bool:
-        """Whether `found` is like this, whatever the case."""
+        """Whether `found` matches the pattern, in any case."""
         found = found.lower()
         if not self.whole:
             return self.parts[0] in found
@@ -95,11 +95,11 @@ class ListField:
     partitions: Callable[[Any, Catalogue], Sequence[str] | None] = field(default=lambda value, _: (str(value),))
 
     def known_as(self, *aliases: str) -> ListField:
-        """Under these names as well."""
+        """The field with these names as well."""
         return replace(self, aliases=aliases)
 
     def taking_several(self) -> ListField:
-        """Its plain parameter may repeat, or hold a list with commas: any of them."""
+        """The field with a plain parameter that may repeat, or hold a list with commas: any of them."""
         return replace(self, several=True)
 
     def indexed(self, by: str, partitions: Callable[[Any, Catalogue], Sequence[str] | None] | None = None) -> ListField:
@@ -116,7 +116,7 @@ class Condition:
     value: Any
 
     def holds(self, record: Any, catalogue: Catalogue) -> bool:
-        """Whether `record` fits."""
+        """Whether `record` matches."""
         found = self.field.read(record, catalogue)
         if found is None:
             return self.operator == "ne"
@@ -235,7 +235,7 @@ def text(name: str, read: Read, description: str, *, sortable: bool = True, exam
 
 
 class Spelled(str):
-    """An address or a hash of a query in lower case; `sent` is how it was written, which a lookup by key may need."""
+    """An address or a hash of a query in lower case; `sent` is its original spelling, which a lookup by key may need."""
 
     sent: str
 
@@ -247,7 +247,7 @@ class Spelled(str):
 
 
 def hash_text(name: str, read: Read, description: str) -> ListField:
-    """An address or a hash: has several spellings, and no order that anybody needs."""
+    """An address or a hash: it has several spellings, and no useful order."""
 
     def parse(sent: str, catalogue: Catalogue | None) -> str:
         return Spelled.of(_text(sent, catalogue))

@@ -1,10 +1,10 @@
 """A list's declaration, and the page that answers a query about it.
 
-What an index or the order of keys can tell of a filter is read from there, and then a page costs the same however long the
-list is: its keys, its records, and one count. What has a key of its own is got by it. Any other filter looks through candidates,
-the newest 10,000 at most in one request, fewer where records are large (`most`); then `total` is what was found among them,
-`total_capped` is true, and the cursor goes on where it stopped. To be sorted by anything but time, a list must fit that number.
-Looking through more than a thousand counts as several requests of the key (`meter.py`).
+A filter that an index or the order of keys can answer is read from there, and then a page costs the same however long the list is:
+its keys, its records, and one count. A record with a key of its own is read by it. Any other filter reads candidates, the newest
+10,000 at most in one request, fewer where records are large (`most`); then `total` is the number found among them, `total_capped`
+is true, and the cursor goes on where it stopped. To be sorted by anything but time, a list must fit that number. Reading more than
+a thousand counts as several requests of the key (`meter.py`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _tenant(ctx: Ctx) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Listing:
-    """One list. `fields` are what it can be filtered and sorted by, `shortcuts` published names for some of that.
+    """One list. `fields` are its filters and sort fields, `shortcuts` published names for some of them.
 
     Stored lists have a `kind`, a `family`, or both: records of `kind` that lie in the partition `partition` gives, their ids in
     order of time; indexes of `family` (`store/schema.py::INDEXES`), of which `by` has the whole list of `owner`, and of those
@@ -80,7 +80,7 @@ class Listing:
         )
 
     def condition(self, field: str, value: Any) -> Condition:
-        """That a field is `value`: for what a path asks for."""
+        """The condition that a field is `value`: for a value from the path."""
         return Condition(next(f for f in self.fields if f.name == field), "eq", value)
 
     def page(
@@ -122,14 +122,15 @@ class Listing:
         return [record for _, record in page.entries], self._described(query, page, cursor, order)
 
     def over(self, ctx: Ctx, query: Any, records: Iterable[Any], *, position: Callable[[Any], str] = lambda r: r.id) -> Found:
-        """The same of records that are all here; `position` sorts them by time and tells them apart. Raises InvalidParameter."""
+        """The same page of records that are all in memory; `position` sorts them by time and tells them apart. Raises
+        InvalidParameter."""
         cursor = self._start(query)
         order = query.order if cursor is None else cursor.order
         entries = [(position(record), record) for record in self._fitting(ctx, query, records)]
         return self._sorted(ctx, query, self._sort(query, cursor), order, cursor, entries)
 
     def array(self, ctx: Ctx, query: Any, records: Iterable[Any]) -> list[Any]:
-        """Of a bare array: everything that fits, a page of it only where one was asked for; in the given order unless sorted."""
+        """A bare array: all matching records, a page of them only on request; in the given order unless sorted."""
         _check_depth(query)
         found = self._fitting(ctx, query, records)
         sort = query.sorted_by

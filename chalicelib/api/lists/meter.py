@@ -1,4 +1,4 @@
-"""What a list's reading costs its caller: who looks through many records in one request has asked for several.
+"""The cost of reading a list: a request that reads many records counts as several.
 
 A look through 10,000 records is seconds of a function where a page by an index is milliseconds, and both are one request of the
 key's windows. So whatever is looked through beyond the first thousand counts: at 1,001 records as seven requests, at 4,001 as 31.
@@ -27,11 +27,11 @@ class Meter:
         self._seen, self._paid = 0, FREE * KEYS
 
     def records(self, number: int) -> None:
-        """So many were read. Raises RateLimitExceeded, Unavailable."""
+        """Count so many records read. Raises RateLimitExceeded, Unavailable."""
         self.keys(number * KEYS)
 
     def keys(self, number: int) -> None:
-        """The same of keys alone."""
+        """Count so many keys read. Raises RateLimitExceeded, Unavailable."""
         self._seen += number
         while self._seen > self._paid:
             self._charge((STEP - 1) * self._paid // (PER_REQUEST * KEYS))

@@ -1,4 +1,4 @@
-"""Where the entries of a list come from, in the order of their keys: one partition of a table, or indexes.
+"""Sources of a list's entries, in the order of their keys: one partition of a table, or indexes.
 
 Of an index only keys are read, and the records behind the page alone. Several values of one field are merged; what several
 fields ask for is what their lists have in common.
@@ -24,8 +24,8 @@ MOST_KEYS = 2 * DEEPEST
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Entries in order. `more`: there are some behind `resume`, or may be: fewer than asked for, with `more`, is all that one
-    request may look for."""
+    """Entries in order. `more`: there are some behind `resume`, or may be: fewer than requested, with `more`, means that one
+    request may read no further."""
 
     entries: list[tuple[str, Any]]
     more: bool
@@ -34,7 +34,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """How many entries were passed over; `last` is where the rest begins behind, None when there is no rest."""
+    """The number of entries passed over; the rest begins behind `last`, None when there is no rest."""
 
     count: int
     last: str | None
@@ -51,7 +51,7 @@ class Source(Protocol):
         ...
 
     def rest(self, after: str | None, most: int) -> Skipped:
-        """Count what lies behind `after`, up to `most`."""
+        """The number of entries behind `after`, up to `most`."""
         ...
 
 
@@ -111,7 +111,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """What is in one list of every group: `groups` are alternatives by field, and no two of a group have an entry in common."""
+    """Entries that are in one list of every group: `groups` are alternatives by field, and no two of a group share an entry."""
 
     store: Store
     groups: Sequence[Sequence[Listed]]

@@ -1,4 +1,4 @@
-"""Ways through a source to one page: counted where keys tell everything, looked through where records have to be seen."""
+"""Ways through a source to one page: counted where the keys suffice, read record by record where they do not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GENTLE = 100
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """One page. `resume` is where the list goes on behind; `total` None where nothing was counted."""
+    """One page. The list continues behind `resume`; `total` is None where nothing was counted."""
 
     entries: list[tuple[str, Any]]
     more: bool
@@ -28,7 +28,7 @@ class Entries:
 
 
 def counted(source: Source, fits: Fits, page: int, size: int) -> Entries:
-    """A page of a source whose every entry fits: what comes before it, and what comes after it, is only counted."""
+    """A page of a source whose every entry matches: the entries before it and after it are only counted."""
     first, start = (page - 1) * size, None
     if first:
         passed = source.skip(first)
@@ -90,7 +90,7 @@ def behind(source: Source, fits: Fits, position: str, size: int, most: int | Non
 
 
 def everything(source: Source, fits: Fits, sort: str, most: int | None = None) -> list[tuple[str, Any]]:
-    """All that fits. Raises InvalidParameter where there are too many candidates to be sorted."""
+    """All matching records. Raises InvalidParameter where there are too many candidates to be sorted."""
     most = most or DEEPEST
     found: list[tuple[str, Any]] = []
     seen, after = 0, None

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of all that the route table has. Made at the first request for it, and once per process.
+"""The OpenAPI 3.1 document of the whole route table. Made at the first request for it, and once per process.
 
 The same code gives the same document to the byte: everything comes in the order of the modules, or sorted.
 """
@@ -21,7 +21,7 @@ from chalicelib.api.routes import ROUTES, Route
 
 
 def documented() -> list[Route]:
-    """The routes that the document has: all that answer JSON. The others are the explorer's own page and files."""
+    """The routes in the document: all that answer JSON. The others are the explorer's own page and files."""
     # By module: the table's own order is that of imports, and may begin with whichever module somebody imported first.
     return sorted((route for route in ROUTES if route.media == "application/json"), key=lambda route: route.handler.__module__)
 
@@ -33,7 +33,7 @@ def text(server: str) -> str:
 
 
 def document(server: str = "/api") -> dict[str, Any]:
-    """The document as Python has it."""
+    """The document as a Python value."""
     parsed: dict[str, Any] = json.loads(text(server))
     return parsed
 

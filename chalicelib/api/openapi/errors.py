@@ -1,4 +1,4 @@
-"""Which errors an endpoint can answer, in the exact shape of its family, with one example for each code."""
+"""Errors of an endpoint, in the exact shape of its family, with one example for each code."""
 
 from __future__ import annotations
 

@@ -42,14 +42,14 @@ def _headers(*names: str) -> Schema:
 
 
 def answer_type(route: Route) -> Any:
-    """The type of what `route` answers, or None where it names none that is there."""
+    """The type of the answer of `route`, or None where the route names no existing one."""
     if route.answer is None:
         return None
     return records.find(route.answer)
 
 
 def is_list(route: Route) -> bool:
-    """Whether it answers one page of a list."""
+    """Whether the route answers one page of a list."""
     return route.query is not None and "cursor" in route.query.model_fields and route.envelope
 
 

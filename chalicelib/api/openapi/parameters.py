@@ -1,4 +1,4 @@
-"""What a request carries beside its body: parts of the path, the query, headers."""
+"""Parameters of a request: parts of the path, the query, headers."""
 
 from __future__ import annotations
 

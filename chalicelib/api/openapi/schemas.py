@@ -20,7 +20,7 @@ class _Untitled(GenerateJsonSchema):
 
 
 def components(models: Sequence[type[BaseModel]]) -> Schema:
-    """The schemas of all models and of what they contain, by name, in alphabetical order."""
+    """The schemas of all models and of their parts, by name, in alphabetical order."""
     _, found = models_json_schema(
         [(model, "validation") for model in models], by_alias=True, ref_template=REF, schema_generator=_Untitled
     )

@@ -1,4 +1,4 @@
-"""What endpoints of merchants are sent, one entry for each event."""
+"""Webhook requests to merchants' endpoints, one entry for each event."""
 
 from __future__ import annotations
 

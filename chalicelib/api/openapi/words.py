@@ -1,4 +1,4 @@
-"""What the document says in words: the conventions of the interface, and its groups of endpoints."""
+"""Prose of the document: the conventions of the interface, and its groups of endpoints."""
 
 from __future__ import annotations
 

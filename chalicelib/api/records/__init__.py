@@ -1,4 +1,4 @@
-"""What answers look like, one module per resource, for the OpenAPI document and for the tests that hold answers against it.
+"""Answer models, one module per resource, for the OpenAPI document and for the tests that check answers against it.
 
 Serving a request never imports these: a use case's own view makes the record, and these say what it has. A route names its
 record in the route table (`answer="invoices.Invoice"`, `"list[coins.Coin]"`); `find` looks it up.

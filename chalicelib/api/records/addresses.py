@@ -1,4 +1,4 @@
-"""What answers about addresses and their balances look like."""
+"""Answers about addresses and their balances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of an API key, as published, and what became of it."""
+"""The record of an API key, as published, and answers about its changes."""
 
 from __future__ import annotations
 

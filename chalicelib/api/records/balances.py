@@ -1,4 +1,4 @@
-"""What answers about the merchant's balances look like."""
+"""Answers about the merchant's balances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every record is made of: the strict base, and the field types that appear everywhere."""
+"""The base of all records: the strict model, and the common field types."""
 
 from __future__ import annotations
 

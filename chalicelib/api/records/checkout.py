@@ -1,4 +1,4 @@
-"""What the page to pay on asks for."""
+"""Answers for the payment page."""
 
 from __future__ import annotations
 

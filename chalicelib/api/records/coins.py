@@ -1,4 +1,4 @@
-"""What answers about coins look like."""
+"""Answers about coins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers about collections look like."""
+"""Answers about collections."""
 
 from __future__ import annotations
 

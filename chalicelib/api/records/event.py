@@ -1,4 +1,4 @@
-"""An event, as webhooks are told it and as lists show it."""
+"""An event, as in webhooks and in lists."""
 
 from __future__ import annotations
 

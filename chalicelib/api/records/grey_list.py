@@ -1,4 +1,4 @@
-"""What answers about the grey list look like."""
+"""Answers about the grey list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `health` and `auth/test` answer."""
+"""Answers of `health` and `auth/test`."""
 
 from __future__ import annotations
 

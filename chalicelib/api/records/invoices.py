@@ -1,4 +1,4 @@
-"""What answers about invoices look like."""
+"""Answers about invoices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers about networks look like."""
+"""Answers about networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the specification's own endpoint answers."""
+"""Answers of the specification's own endpoint."""
 
 from __future__ import annotations
 

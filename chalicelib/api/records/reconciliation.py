@@ -1,4 +1,4 @@
-"""What answers about reconciliations look like."""
+"""Answers about reconciliations."""
 
 from __future__ import annotations
 

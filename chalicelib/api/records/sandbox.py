@@ -1,4 +1,4 @@
-"""What the sandbox answers."""
+"""Answers of the sandbox."""
 
 from __future__ import annotations
 

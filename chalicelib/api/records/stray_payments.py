@@ -1,4 +1,4 @@
-"""What answers about payments on the wrong network look like."""
+"""Answers about payments on the wrong network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers about transactions look like: deposits, what pays withdrawals, stakes, and moves of the operator's."""
+"""Answers about transactions: deposits, transactions of withdrawals, stakes, and moves of the operator's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers about service wallets look like."""
+"""Answers about service wallets."""
 
 from __future__ import annotations
 

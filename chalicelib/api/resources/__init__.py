@@ -1,4 +1,4 @@
-"""One module per resource: what its requests look like, and the use case that each is handed to.
+"""One module per resource: its request models, and the use case behind each route.
 
 They are imported when the first request for them comes: a cold function pays for the one resource that it was started for.
 """

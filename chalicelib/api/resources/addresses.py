@@ -1,4 +1,4 @@
-"""Addresses: making, reading, labelling and archiving them; what lies on them; how they are written."""
+"""Addresses: making, reading, labelling and archiving them; their balances; their validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the merchant has of each coin."""
+"""The merchant's balance of each coin."""
 
 from __future__ import annotations
 

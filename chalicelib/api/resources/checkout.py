@@ -1,4 +1,4 @@
-"""The page to pay an invoice on. It needs no key, shows what a payer may see, and nothing can be changed from it."""
+"""The payment page of an invoice. It needs no key, shows a payer's view, and changes nothing."""
 
 from __future__ import annotations
 

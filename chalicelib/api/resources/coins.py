@@ -1,4 +1,4 @@
-"""Coins of the caller's realm: read by everybody, registered and changed by the operator."""
+"""Coins of the caller's realm: read with any key, registered and changed by the operator."""
 
 from __future__ import annotations
 

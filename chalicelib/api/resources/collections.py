@@ -1,4 +1,4 @@
-"""Collections: what is on its way from deposit addresses to the service wallets. The operator's, of one realm."""
+"""Collections: balances on their way from deposit addresses to the service wallets. The operator's, of one realm."""
 
 from __future__ import annotations
 

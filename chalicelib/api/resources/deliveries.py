@@ -1,4 +1,4 @@
-"""What became of deliveries to the merchant's webhooks, and sending again: one, and all of a time."""
+"""Deliveries to the merchant's webhooks, and redelivery: of one event, and of all in a time range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One event that the merchant was told of."""
+"""One event of the merchant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the merchant was told, whether a webhook heard it or not."""
+"""Events of the merchant, delivered to a webhook or not."""
 
 from __future__ import annotations
 

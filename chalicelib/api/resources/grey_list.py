@@ -1,4 +1,4 @@
-"""The operator's grey list, and letting go of what was held because of it."""
+"""The operator's grey list, and the release of deposits held because of it."""
 
 from __future__ import annotations
 

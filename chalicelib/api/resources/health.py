@@ -1,4 +1,4 @@
-"""Whether the service answers, and whether a key works."""
+"""Health of the service, and the test of a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a merchant's new invoices obey, and what all its invoices come to."""
+"""A merchant's settings for new invoices, and the totals of all its invoices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of the caller's realm, and how far each is scanned."""
+"""Networks of the caller's realm, and the scan progress of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document and the explorer page. What they are made of is imported when they are asked for."""
+"""The OpenAPI document and the explorer page. Their parts are imported on demand."""
 
 from __future__ import annotations
 

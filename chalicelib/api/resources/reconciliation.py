@@ -1,4 +1,4 @@
-"""Whether the chains hold what the ledger says: for the operator."""
+"""Reconciliation of the chains with the ledger: for the operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated networks, as developers with test keys move them."""
+"""Control of the simulated networks, for developers with test keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payments to our addresses on the wrong EVM network, or in a token that nobody has registered: for the operator."""
+"""Payments to our addresses on the wrong EVM network, or in an unregistered token: for the operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Service wallets: registered by the operator, read by whoever may read addresses."""
+"""Service wallets: registered by the operator, read with the permission to read addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The merchant's whitelist of addresses to pay out to."""
+"""The merchant's whitelist of withdrawal addresses."""
 
 from __future__ import annotations
 

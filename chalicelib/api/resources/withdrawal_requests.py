@@ -1,4 +1,4 @@
-"""Withdrawals that wait for an approval, and what is decided about them."""
+"""Withdrawals that wait for an approval, and the decisions about them."""
 
 from __future__ import annotations
 
