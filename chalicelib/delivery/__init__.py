@@ -1,1 +1,1 @@
-"""Sending webhooks to hosts that strangers named: the one place that connects to addresses which are not the operator's choice."""
+"""Webhook requests to hosts that strangers named: the only connections to addresses that the operator did not choose."""

@@ -13,8 +13,8 @@ _BARE_CR = re.compile(rb"\r(?!\n)")
 
 
 class GuardedSocket:
-    """What http.client and urllib3 need of a socket, over `sock`: nothing after `deadline` (time.monotonic), and the
-    connection seems to end once `limit` bytes were read. TimeoutError after the deadline.
+    """The socket interface of http.client and urllib3, over `sock`: nothing after `deadline` (time.monotonic), and the connection
+    seems to end once `limit` bytes were read. TimeoutError after the deadline.
     """
 
     def __init__(self, sock: socket.socket, deadline: float, limit: int) -> None:

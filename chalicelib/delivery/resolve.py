@@ -1,4 +1,4 @@
-"""From a host's name to addresses that may be connected to. Connects to nothing itself."""
+"""Resolution of a host's name to addresses that may be connected to. Connects to nothing itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chalicelib.domain.webhooks.urls import is_allowed
 
 
 class NotAllowed(Exception):
-    """The name leads somewhere inside: nothing may be sent there."""
+    """The name resolves to an internal address: nothing may be sent there."""
 
 
 class NotFound(Exception):

@@ -66,7 +66,7 @@ class SafeHttpSender:
         self._known: set[str] = set()
 
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """POST `body` to `url`. Raises nothing for what the other side does: it is in the answer.
+        """POST `body` to `url`. Raises nothing for faults of the receiver: they are in the answer.
 
         The status decides. When it has come in time, with its headers, what is missing of the answer's body (too long, too slow,
         broken off, nonsense) makes no failure of it: the receiver has said that it has the message. Headers that can not be read

@@ -26,7 +26,7 @@ _ALTERED = ("InvalidCiphertextException", "IncorrectKeyException")
 
 
 def context_of(settings: Settings, tenant: TenantId, endpoint_id: str) -> dict[str, str]:
-    """What KMS binds a secret to."""
+    """The encryption context of a secret."""
     return {"purpose": PURPOSE, "stage": settings.stage, "tenant": tenant, "endpoint": endpoint_id}
 
 
@@ -51,7 +51,7 @@ class KmsSealer:
 
 
 class KmsOpener:
-    """The port Opener. What was opened is remembered for the life of the process, so that KMS is not asked for every attempt."""
+    """The port Opener. Opened secrets are cached for the life of the process, so that KMS is not asked for every attempt."""
 
     def __init__(self, kms: Callable[[], Any], settings: Settings) -> None:
         self._kms = kms

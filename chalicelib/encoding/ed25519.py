@@ -1,4 +1,4 @@
-"""Ed25519 signatures of people who approve (RFC 8032). Verifies only: nothing here signs.
+"""Ed25519 signatures of approvers (RFC 8032). Verifies only: nothing here signs.
 
 pycryptodome is loaded at the first use: most requests never need it.
 """
@@ -16,7 +16,7 @@ _ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
 def read_bytes(text: str, size: int) -> bytes:
-    """The `size` bytes that `text` stands for, in hex or in base64 (either alphabet, padded or not). Raises ValueError."""
+    """The `size` bytes of `text`, in hex or in base64 (either alphabet, padded or not). Raises ValueError."""
     if len(text) == 2 * size and _HEX.fullmatch(text):
         return bytes.fromhex(text)
     try:
@@ -31,9 +31,9 @@ def read_bytes(text: str, size: int) -> bytes:
 
 
 def check_public_key(key: bytes) -> None:
-    """Raises ValueError for anything but the one encoding of a point that somebody can have a key of.
+    """Raises ValueError for anything but the canonical encoding of a usable point.
 
-    Points of small order are refused: for them anybody can make signatures (RFC 8032 section 5.1.7 multiplies by 8, and they
+    Points of small order are refused: their signatures can be made without a key (RFC 8032 section 5.1.7 multiplies by 8, and they
     vanish).
     """
     from Crypto.Signature import eddsa
@@ -51,7 +51,7 @@ def check_public_key(key: bytes) -> None:
 def verify(public_key: str, text: str, signature: str) -> bool:
     """Whether `signature` (hex) is that of `public_key` (hex) over the UTF-8 bytes of `text`.
 
-    Nobody but the signer can spell one in other bytes: R is hashed as it is spelled, and S has to be below L (section 5.1.7).
+    Only the signer can encode one in other bytes: R is hashed as it is spelled, and S has to be below L (section 5.1.7).
     pycryptodome refuses S above L, and takes L itself.
     """
     from Crypto.Signature import eddsa

@@ -1,4 +1,4 @@
-"""How deep a JSON text goes, found before a parser is let at it.
+"""The nesting depth of a JSON text, found before a parser reads it.
 
 Python's json goes down a level of the C stack per bracket. Its guard is the recursion limit, which a library may raise (py_ecc
 does when eth-account is imported): then deep input ends the process instead of raising RecursionError.

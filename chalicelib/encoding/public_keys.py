@@ -1,4 +1,4 @@
-"""Addresses of public keys, and EIP-55. Knows which network and chain spells addresses how; knows no private key."""
+"""Addresses of public keys, and EIP-55. Knows the spelling of each network and chain; knows no private key."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Chain = Literal["main", "testnet", "regtest"]
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How a chain writes addresses and keys: the human-readable part of segwit addresses, the version bytes of base58 ones and
-    of private keys (WIF). Of `p2sh` all are read and the first is written."""
+    """A chain's spelling of addresses and keys: the human-readable part of segwit addresses, the version bytes of base58 ones
+    and of private keys (WIF). Of `p2sh` all are read and the first is written."""
 
     segwit: str
     p2pkh: int
@@ -44,7 +44,7 @@ _SPELLINGS: dict[tuple[str, Chain], Spelling] = {
 
 
 def spelling(network: str, chain: Chain = "main") -> Spelling:
-    """How a UTXO network (slug or NetworkId) writes addresses on one of its chains. Raises LookupError for any other."""
+    """The spelling of a UTXO network (slug or NetworkId) on one of its chains. Raises LookupError for any other."""
     return _SPELLINGS[slug_of(network), chain]
 
 
@@ -116,5 +116,5 @@ _hash = _ripemd160()
 
 
 def hash160(data: bytes) -> bytes:
-    """RIPEMD-160 of SHA-256: the 20 bytes that stand for a public key or a script in bitcoin."""
+    """RIPEMD-160 of SHA-256: the 20-byte hash of a public key or a script in bitcoin."""
     return _hash(hashlib.sha256(data).digest())

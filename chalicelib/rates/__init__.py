@@ -1,2 +1,1 @@
-"""Who says what a coin is worth: providers behind `usecases.catalogue.rates.RateProvider`, over HTTP, and the fixed one of the
-sandbox."""
+"""Rate providers behind `usecases.catalogue.rates.RateProvider`: over HTTP, and the fixed one of the sandbox."""

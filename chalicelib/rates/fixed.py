@@ -21,7 +21,7 @@ class Fixed:
     name = "fixed"
 
     def quotes(self, wanted: Collection[Pair], now_ms: int) -> list[Quote]:
-        """Rates of now, whenever that is. Never raises."""
+        """Rates at the current time. Never raises."""
         return [
             Quote(coin, fiat, (Decimal(_USD[coin]) * Decimal(_PER_USD[fiat])).normalize(), now_ms)
             for coin, fiat in sorted(wanted)

@@ -32,7 +32,7 @@ class JsonGet:
         self._pool = urllib3.PoolManager(headers=sent, retries=False, timeout=timeout)
 
     def get(self, path: str, query: Mapping[str, str]) -> Any:
-        """The parsed answer, numbers with a point as Decimal. Raises Unavailable for everything else."""
+        """The parsed answer, numbers with a point as Decimal. Raises Unavailable for any other answer."""
         until = time.monotonic() + self._seconds
         try:
             response = self._pool.request(
