@@ -19,7 +19,7 @@ else:
     _Base = object
 
 
-class ForbiddenPlace(Exception):
+class ForbiddenNodeIp(Exception):
     """The node's IP address is forbidden. Nothing was sent."""
 
 
@@ -31,7 +31,7 @@ def pools(allowed: Callable[[str], bool]) -> dict[str, Any]:
             connected = super()._new_conn()
             if not allowed(str(connected.getpeername()[0])):
                 connected.close()
-                raise ForbiddenPlace
+                raise ForbiddenNodeIp
             return connected
 
     class Http(Looking, HTTPConnection):

@@ -46,7 +46,7 @@ class Seen:
     health: Health
 
 
-class SeveralReaders:
+class QuorumReader:
     """Implements `usecases.ports.ChainReader`, `Witness` and `Jury` over a reader for each node, in the order of preference.
 
     `draw` gives numbers from 0 to 1: which ranges are compared.

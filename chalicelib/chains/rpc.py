@@ -16,7 +16,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit, urlunsplit
 import orjson
 import urllib3
 
-from chalicelib.chains.node_ips import ForbiddenPlace, pools
+from chalicelib.chains.node_ips import ForbiddenNodeIp, pools
 from chalicelib.chains.rows import Rows, Thin, thinned
 from chalicelib.usecases.ports.failures import Unanswered, Unavailable
 
@@ -322,7 +322,7 @@ def posted(
     deadline, size = time.monotonic() + patience, 0
     try:
         response = pool.request("POST", url, body=data, redirect=False, preload_content=False)
-    except ForbiddenPlace:
+    except ForbiddenNodeIp:
         raise Unanswered("the node's name leads to an address where no node may be") from None
     pieces: list[bytes] = []
     keep = pieces.append if into is None else into

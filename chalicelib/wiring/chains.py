@@ -119,9 +119,9 @@ class ChainWiring:
         nodes = self._nodes.nodes(network, impatient)
         if len(nodes) == 1:
             return self.reader_over(network, nodes[0].transport)
-        from chalicelib.chains.quorum import Seen, SeveralReaders
+        from chalicelib.chains.quorum import QuorumReader, Seen
 
-        return SeveralReaders(network, [Seen(self.reader_over(network, node.transport), node.health) for node in nodes])
+        return QuorumReader(network, [Seen(self.reader_over(network, node.transport), node.health) for node in nodes])
 
     def reader_over(self, network: Network, transport: Any) -> ChainReader:
         """The reader of the network's family, over one node."""

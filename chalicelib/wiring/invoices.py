@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.invoices.checkout import Checkouts
     from chalicelib.usecases.invoices.expiries import InvoiceExpiries
     from chalicelib.usecases.invoices.invoices import Invoices
-    from chalicelib.usecases.invoices.settings import InvoiceSettingsBook
+    from chalicelib.usecases.invoices.settings import InvoiceSettingsService
     from chalicelib.wiring.parts import Parts
     from chalicelib.wiring.wallets import WalletWiring
 
@@ -33,10 +33,10 @@ class InvoiceWiring:
         return Checkouts(self._parts.store, self._parts.clock_of)
 
     @cached_property
-    def invoice_settings(self) -> InvoiceSettingsBook:
-        from chalicelib.usecases.invoices.settings import InvoiceSettingsBook
+    def invoice_settings(self) -> InvoiceSettingsService:
+        from chalicelib.usecases.invoices.settings import InvoiceSettingsService
 
-        return InvoiceSettingsBook(self._parts.store, self._parts.settings.default_expiry)
+        return InvoiceSettingsService(self._parts.store, self._parts.settings.default_expiry)
 
     @cached_property
     def invoice_expiries(self) -> InvoiceExpiries:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.ledger import Balance
     from chalicelib.store.access import Access
     from chalicelib.usecases.merchants.api_keys import ApiKeys
-    from chalicelib.usecases.merchants.settings import MerchantSettingsDesk
+    from chalicelib.usecases.merchants.settings import MerchantSettingsService
     from chalicelib.usecases.merchants.source_limits import SourceLimits
     from chalicelib.wiring.parts import Parts
 
@@ -39,10 +39,10 @@ class MerchantWiring:
         return ApiKeys(self._parts.store, self._parts.clock)
 
     @cached_property
-    def merchant_settings(self) -> MerchantSettingsDesk:
-        from chalicelib.usecases.merchants.settings import MerchantSettingsDesk
+    def merchant_settings(self) -> MerchantSettingsService:
+        from chalicelib.usecases.merchants.settings import MerchantSettingsService
 
-        return MerchantSettingsDesk(self._parts.store, self._parts.realm_clock)
+        return MerchantSettingsService(self._parts.store, self._parts.realm_clock)
 
     def balances(self, tenant: TenantId) -> list[Balance]:
         """Every balance that the merchant ever had."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.domain.ids import TenantId
-    from chalicelib.usecases.recovery.addresses import Pools, Restorer
-    from chalicelib.usecases.recovery.point_in_time import AfterRestore
+    from chalicelib.usecases.recovery.addresses import AddressRecovery, Pools
+    from chalicelib.usecases.recovery.point_in_time import PointInTimeRecovery
     from chalicelib.wiring.chains import ChainWiring
     from chalicelib.wiring.custody import CustodyWiring
     from chalicelib.wiring.deposits import DepositWiring
@@ -23,11 +23,11 @@ class RecoveryWiring:
     ) -> None:
         self._parts, self._chains, self._custody, self._wallets, self._deposits = parts, chains, custody, wallets, deposits
 
-    def restorer(self, network: Network, owner: TenantId) -> Restorer:
+    def restorer(self, network: Network, owner: TenantId) -> AddressRecovery:
         """The search for a network's addresses after a loss, for `owner`."""
-        from chalicelib.usecases.recovery.addresses import Restorer
+        from chalicelib.usecases.recovery.addresses import AddressRecovery
 
-        return Restorer(self._chains.context(network), self._custody.deriver, owner)
+        return AddressRecovery(self._chains.context(network), self._custody.deriver, owner)
 
     @cached_property
     def pools(self) -> Pools:
@@ -36,9 +36,9 @@ class RecoveryWiring:
 
         return Pools(self._parts.store, self._wallets.ceilings, pool_of)
 
-    def after_restore(self, network: Network) -> AfterRestore:
+    def after_restore(self, network: Network) -> PointInTimeRecovery:
         """For account networks."""
-        from chalicelib.usecases.recovery.point_in_time import AfterRestore
+        from chalicelib.usecases.recovery.point_in_time import PointInTimeRecovery
 
         payer, deposits = self._chains.payer(network), self._deposits.deposits(network.realm)
-        return AfterRestore(self._chains.context(network), payer, deposits)
+        return PointInTimeRecovery(self._chains.context(network), payer, deposits)

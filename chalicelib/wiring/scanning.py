@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.usecases.ports.queues import RangeQueue
-    from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
-    from chalicelib.usecases.scanning.mempool import Glimpses, Looks
+    from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
+    from chalicelib.usecases.scanning.mempool import Looks, MempoolScan
     from chalicelib.usecases.scanning.rescans import Rescanner, Rescans
     from chalicelib.usecases.scanning.scanner import Scanner
     from chalicelib.wiring.chains import ChainWiring
@@ -32,9 +32,9 @@ class ScanningWiring:
         """The queue that shares out a backlog; None for a simulated chain, which is read as fast as our own tables."""
         return None if network.simulated else self._parts.queues
 
-    def glimpses(self, network: Network) -> Glimpses | None:
+    def glimpses(self, network: Network) -> MempoolScan | None:
         """The reader of a network's mempool; None for a network whose payments are first seen in blocks."""
-        from chalicelib.usecases.scanning.mempool import Glimpses, Looks
+        from chalicelib.usecases.scanning.mempool import Looks, MempoolScan
         from chalicelib.usecases.wallets.utxos import pays_from_coins
 
         if not pays_from_coins(network):
@@ -42,7 +42,7 @@ class ScanningWiring:
         mempool = self._chains.mempool(network)
         looks = self.looks.setdefault(network.id, Looks())
         deposits = self._deposits.deposits(network.realm)
-        return Glimpses(self._chains.context(network), mempool, deposits, looks)
+        return MempoolScan(self._chains.context(network), mempool, deposits, looks)
 
     def rescanner(self, network: Network) -> Rescanner:
         from chalicelib.usecases.scanning.rescans import Rescanner
@@ -55,8 +55,8 @@ class ScanningWiring:
 
         return Rescans(self._parts.store, self._parts.clock)
 
-    def balance_booker(self, network: Network) -> BalanceBooker:
-        from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
+    def balance_booker(self, network: Network) -> InternalTransfers:
+        from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
 
         page = self._parts.settings.reconcile_page
-        return BalanceBooker(self._chains.context(network), self.scanner(network), page)
+        return InternalTransfers(self._chains.context(network), self.scanner(network), page)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.usecases.addresses.addresses import Addresses
-    from chalicelib.usecases.addresses.index_ceilings import Ceilings
-    from chalicelib.usecases.wallets.observed_balances import Observer
+    from chalicelib.usecases.addresses.index_ceilings import IndexCeilings
+    from chalicelib.usecases.wallets.observed_balances import BalanceObserver
     from chalicelib.usecases.wallets.service_wallets import Wallets
     from chalicelib.wiring.chains import ChainWiring
     from chalicelib.wiring.custody import CustodyWiring
@@ -35,15 +35,15 @@ class WalletWiring:
         return Addresses(parts.store, deriver, parts.rules, parts.realm_clock, pool_of, parts.settings.addresses_per_day)
 
     @cached_property
-    def ceilings(self) -> Ceilings:
+    def ceilings(self) -> IndexCeilings:
         from chalicelib.custody.derive import POOLS
         from chalicelib.store.ceilings import SsmCeilings
-        from chalicelib.usecases.addresses.index_ceilings import Ceilings
+        from chalicelib.usecases.addresses.index_ceilings import IndexCeilings
 
         parts = self._parts
-        return Ceilings(parts.store, SsmCeilings(parts.settings, lambda: parts.client("ssm")), POOLS)
+        return IndexCeilings(parts.store, SsmCeilings(parts.settings, lambda: parts.client("ssm")), POOLS)
 
-    def observer(self, network: Network) -> Observer:
-        from chalicelib.usecases.wallets.observed_balances import Observer
+    def observer(self, network: Network) -> BalanceObserver:
+        from chalicelib.usecases.wallets.observed_balances import BalanceObserver
 
-        return Observer(self._chains.context(network), self._chains.coin_payer)
+        return BalanceObserver(self._chains.context(network), self._chains.coin_payer)

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
+    from chalicelib.usecases.webhooks.due_sweep import DueSweep
     from chalicelib.usecases.webhooks.endpoints import Webhooks
-    from chalicelib.usecases.webhooks.leases import Turns
+    from chalicelib.usecases.webhooks.leases import Leases
     from chalicelib.usecases.webhooks.redelivery import Redelivery
     from chalicelib.usecases.webhooks.redelivery_run import RedeliveryRun
     from chalicelib.usecases.webhooks.relay import Relay
@@ -43,18 +43,18 @@ class WebhookWiring:
         return Relay(self._parts.store, self._parts.queues, self._parts.clock)
 
     @cached_property
-    def turns(self) -> Turns:
+    def turns(self) -> Leases:
         from chalicelib.delivery.safe_http import SafeHttpSender
         from chalicelib.delivery.secrets import KmsOpener
         from chalicelib.usecases.webhooks.deliveries import Deliveries
-        from chalicelib.usecases.webhooks.leases import Turns
+        from chalicelib.usecases.webhooks.leases import Leases
         from chalicelib.usecases.webhooks.notices import Notices
 
         parts = self._parts
         sender = SafeHttpSender(allow_private=parts.settings.webhooks_private)
         opener = KmsOpener(lambda: parts.client("kms"), parts.settings)
         deliveries = Deliveries(parts.store, parts.clock, sender, parts.queues, notices=Notices(parts.clock_of))
-        return Turns(parts.store, parts.queues, parts.clock, deliveries, opener)
+        return Leases(parts.store, parts.queues, parts.clock, deliveries, opener)
 
     @cached_property
     def redelivery_run(self) -> RedeliveryRun:
@@ -63,7 +63,7 @@ class WebhookWiring:
         return RedeliveryRun(self._parts.store, self._parts.queues, self._parts.clock)
 
     @cached_property
-    def delivery_sweep(self) -> DeliverySweep:
-        from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
+    def delivery_sweep(self) -> DueSweep:
+        from chalicelib.usecases.webhooks.due_sweep import DueSweep
 
-        return DeliverySweep(self._parts.store, self._parts.queues, self._parts.clock)
+        return DueSweep(self._parts.store, self._parts.queues, self._parts.clock)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chalicelib.usecases.withdrawals.approvals import Approvals
-    from chalicelib.usecases.withdrawals.batches import Expansion
+    from chalicelib.usecases.withdrawals.batches import BatchMaker
     from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets
     from chalicelib.usecases.withdrawals.payout_line import Line
-    from chalicelib.usecases.withdrawals.retry_idle import PayoutSweep
+    from chalicelib.usecases.withdrawals.retry_idle import IdleRetries
     from chalicelib.usecases.withdrawals.whitelist import Whitelist
     from chalicelib.usecases.withdrawals.withdrawals import Withdrawals
     from chalicelib.wiring.parts import Parts
@@ -29,10 +29,10 @@ class WithdrawalWiring:
         return Withdrawals(parts.store, parts.rules, parts.realm_clock, self.expansion, parts.rates, charged)
 
     @cached_property
-    def expansion(self) -> Expansion:
-        from chalicelib.usecases.withdrawals.batches import Expansion
+    def expansion(self) -> BatchMaker:
+        from chalicelib.usecases.withdrawals.batches import BatchMaker
 
-        return Expansion(self._parts.store, self._parts.realm_clock)
+        return BatchMaker(self._parts.store, self._parts.realm_clock)
 
     @cached_property
     def approvals(self) -> Approvals:
@@ -61,7 +61,7 @@ class WithdrawalWiring:
         return Line(self._parts.store, self._parts.realm_clock)
 
     @cached_property
-    def payout_sweep(self) -> PayoutSweep:
-        from chalicelib.usecases.withdrawals.retry_idle import PayoutSweep
+    def payout_sweep(self) -> IdleRetries:
+        from chalicelib.usecases.withdrawals.retry_idle import IdleRetries
 
-        return PayoutSweep(self._parts.store, self._parts.queues, self._parts.realm_clock)
+        return IdleRetries(self._parts.store, self._parts.queues, self._parts.realm_clock)

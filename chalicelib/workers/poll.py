@@ -32,7 +32,7 @@ from chalicelib.workers.deadlines import Deadline
 if TYPE_CHECKING:
     from chalicelib.usecases.payouts.bundle_settlement import BundleSettlement
     from chalicelib.usecases.payouts.settlement import Settlement
-    from chalicelib.usecases.scanning.mempool import Glimpses
+    from chalicelib.usecases.scanning.mempool import MempoolScan
     from chalicelib.usecases.treasury.consolidation.following import CoinMoveFollowing
     from chalicelib.usecases.treasury.moves.following import MoveFollowing
 
@@ -105,7 +105,7 @@ class Poll:
         self.network = network
         self._reached: list[Cursor] = []
         """Where the scan stands; empty where it failed."""
-        self._glimpses: Glimpses | None = None
+        self._glimpses: MempoolScan | None = None
         """Those of a network with a mempool, once this poll has scanned."""
 
     def credit(self, deadline: Deadline) -> None:

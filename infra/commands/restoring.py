@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chalicelib.domain.addresses.addresses import Xpub
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.domain.recovery.addresses import Restore
-    from chalicelib.usecases.recovery.addresses import Restorer
+    from chalicelib.usecases.recovery.addresses import AddressRecovery
     from chalicelib.wiring import Services
 
 GAP = 1_000
@@ -197,7 +197,7 @@ def _gap(network: Network) -> int:
     return GAP_IN_BLOCKS if network.family == "utxo" and not network.simulated else GAP
 
 
-def _searched(wired: Services, realm: Any, restorers: Sequence[Restorer], begun: Sequence[Restore]) -> list[Restore]:
+def _searched(wired: Services, realm: Any, restorers: Sequence[AddressRecovery], begun: Sequence[Restore]) -> list[Restore]:
     """Search every network to its end, which a higher index on another network of the same pool may put further off."""
     from chalicelib.custody.derive import pool_of
 

@@ -70,10 +70,10 @@ def coins(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Coins]:
     pool = Pool()
     wired, looks = services(), module.Looks()
 
-    def glimpses(network: Network) -> module.Glimpses | None:
+    def glimpses(network: Network) -> module.MempoolScan | None:
         if network.slug != "bitcoin":
             return None
-        return module.Glimpses(wired.context(network), pool, wired.deposits(network.realm), looks)
+        return module.MempoolScan(wired.context(network), pool, wired.deposits(network.realm), looks)
 
     monkeypatch.setattr(wired, "glimpses", glimpses)
     yield Coins(shop, bent_node(shop, monkeypatch), pool)

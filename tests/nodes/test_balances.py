@@ -22,7 +22,7 @@ from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation.audit import audit
-from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
+from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
 from chalicelib.usecases.scanning.scanner import Scanner
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
@@ -74,10 +74,10 @@ class Side:
 
     def balance_booker(
         self, tracing: Any = "off", *, reader: EvmReader | None = None, scanner: Any = None, page: int = 500
-    ) -> BalanceBooker:
+    ) -> InternalTransfers:
         wired, reader = services(), reader or self.reader(tracing)
         scanner = scanner or self.scanner(reader)
-        return BalanceBooker(
+        return InternalTransfers(
             NetworkContext(self.network(tracing), reader, wired.store, wired.rules, wired.clock_of("live")), scanner, page
         )
 

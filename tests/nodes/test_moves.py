@@ -17,7 +17,7 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.reconciliation.audit import audit
-from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
+from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
 from infra.local.nodes import mine
@@ -124,7 +124,7 @@ def test_what_comes_is_swept_and_what_comes_later_is_credited(shop: Shop, caplog
     assert audit(services().store) == []
 
 
-def replace_tracing(shop: Shop) -> BalanceBooker:
+def replace_tracing(shop: Shop) -> InternalTransfers:
     """The network's node traces no more; what compares balances then."""
     answer = shop.stack.call("PUT", "/v1/networks", shop.stack.keys["admin_live"], json={"network": "arbitrum", "tracing": "off"})
     assert answer.status == 200, answer.body

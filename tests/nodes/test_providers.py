@@ -17,7 +17,7 @@ from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health, Node, Providers
-from chalicelib.chains.quorum import Seen, SeveralReaders
+from chalicelib.chains.quorum import QuorumReader, Seen
 from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import Rate, Rates
@@ -27,7 +27,7 @@ from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.reconciliation.audit import audit
-from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
+from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
 from chalicelib.usecases.scanning.quorum import LargePayments
 from chalicelib.usecases.scanning.rescans import Rescanner
 from chalicelib.usecases.scanning.scanner import Scanner
@@ -77,7 +77,7 @@ class Shop:
         if len(readers) == 1:
             return readers[0]
         seen = [Seen(reader, Health(number)) for number, reader in enumerate(readers, start=1)]
-        return SeveralReaders(network, seen, lambda: 1.0 - compared)
+        return QuorumReader(network, seen, lambda: 1.0 - compared)
 
     def scanner(self, reader: ChainReader, network: Network | None = None) -> Scanner:
         network = network or self.network
@@ -420,9 +420,9 @@ def forwarded(shop: Shop, made: Any, ether: int) -> str:
     return send(shop.node.rpc, shop.relay, call_data("forward(address)", made["address"]), value=ether * ETHER, gas=200_000)
 
 
-def balance_booker(shop: Shop, reader: ChainReader, network: Network) -> BalanceBooker:
+def balance_booker(shop: Shop, reader: ChainReader, network: Network) -> InternalTransfers:
     wired = services()
-    return BalanceBooker(replace(wired.context(network), reader=reader), shop.scanner(reader, network))
+    return InternalTransfers(replace(wired.context(network), reader=reader), shop.scanner(reader, network))
 
 
 def reconciled(shop: Shop, reader: ChainReader, network: Network) -> int:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from chalicelib.chains.providers import Health
-from chalicelib.chains.quorum import Seen, SeveralReaders
+from chalicelib.chains.quorum import QuorumReader, Seen
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.failures import Unavailable
@@ -47,7 +47,7 @@ class Behind:
         patience = PATIENCE if self.proxy.fault.hang else 30.0
         transports = [wired.wiring.nodes.transport(network, url, patience), wired.wiring.nodes.transport(network, honest, 30.0)]
         seen = [Seen(wired.wiring.chains.reader_over(network, t), Health(number)) for number, t in enumerate(transports, start=1)]
-        reader = SeveralReaders(network, seen, lambda: 0.0)
+        reader = QuorumReader(network, seen, lambda: 0.0)
         return Scanner(NetworkContext(network, reader, wired.store, wired.rules, wired.clock_of("live")), wired.deposits("live"))
 
     def paid(self) -> Any:

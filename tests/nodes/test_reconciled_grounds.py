@@ -12,7 +12,7 @@ import pytest
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health
-from chalicelib.chains.quorum import Seen, SeveralReaders
+from chalicelib.chains.quorum import QuorumReader, Seen
 from chalicelib.chains.rpc import RpcError
 from chalicelib.custody.derived import derived_signer
 from chalicelib.custody.records import EncryptedSeed
@@ -172,7 +172,7 @@ def asked_together(merchant: Merchant, ground: TokenGround, address: str) -> Non
     with pytest.raises((RpcError, Garbled)):
         reader._together([*others, address], *block[:2], "0x" + "ee" * 20)
     assert reader.balances_at(others, *block[:2], "0x" + "ee" * 20) == [0] * 599, "there is no contract"
-    several = SeveralReaders(network, [Seen(reader, Health(1)), Seen(Liar(reader), Health(2))])  # type: ignore[arg-type]
+    several = QuorumReader(network, [Seen(reader, Health(1)), Seen(Liar(reader), Health(2))])  # type: ignore[arg-type]
     looks = LooksAtABlock(replace(services().context(network), reader=several))
     with pytest.raises(Unavailable, match="no two nodes"):
         looks.look([Place(address, "user", services().catalogue("live").native(merchant.slug).asset)])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.providers import Health
-from chalicelib.chains.quorum import Seen, SeveralReaders
+from chalicelib.chains.quorum import QuorumReader, Seen
 from chalicelib.domain.chain import Receipt
 from chalicelib.usecases.ports.failures import Unanswered
 from chalicelib.wiring import services
@@ -69,7 +69,7 @@ def behind(shop: Shop, patch: pytest.MonkeyPatch, count: int, agreement: int | N
     real, old = wired.reader(network), wired.reader
     nodes = Nodes(real, [Liar(real, Health(n)) for n in range(1, count + 1)])
     seen: list[Any] = [Seen(node, node.health) for node in nodes.all]  # type: ignore[arg-type]
-    reader: Any = SeveralReaders(network, seen) if count > 1 else nodes.liar
+    reader: Any = QuorumReader(network, seen) if count > 1 else nodes.liar
     patch.setattr(wired.wiring.chains, "reader", lambda asked: reader if asked.id == network.id else old(asked))
     judge = wired.verdicts
     patch.setattr(wired.wiring.transactions, "verdicts", lambda asked: judge(network if asked.id == network.id else asked))

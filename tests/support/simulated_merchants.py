@@ -17,9 +17,9 @@ from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.ports.changes import Emit, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
-from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
+from chalicelib.usecases.webhooks.due_sweep import DueSweep
 from chalicelib.usecases.webhooks.endpoints import Webhooks
-from chalicelib.usecases.webhooks.leases import Turns
+from chalicelib.usecases.webhooks.leases import Leases
 from chalicelib.usecases.webhooks.relay import Relay
 from tests.support.secrets import PlainSeals
 from tests.support.simulated import SimulatedStore, Simulation, Weather
@@ -100,8 +100,8 @@ class Merchants:
         store, queues, clock = self.store, self.bounded, self.simulation
         seals, weather = PlainSeals(), weather or Weather(seed)
         deliveries = Deliveries(store, clock, self, queues, self.random.random)
-        turns = Turns(store, queues, clock, deliveries, seals, self.simulation.together)
-        relay, sweep = Relay(store, queues, clock), DeliverySweep(store, queues, clock)
+        turns = Leases(store, queues, clock, deliveries, seals, self.simulation.together)
+        relay, sweep = Relay(store, queues, clock), DueSweep(store, queues, clock)
         self.webhooks = Webhooks(store, queues, clock, seals)
         self._schedule = (relay.sweep, sweep.run)
         functions = self.queues

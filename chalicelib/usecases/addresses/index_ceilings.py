@@ -28,7 +28,7 @@ from chalicelib.usecases.ports.store import Store
 log = logging.getLogger(__name__)
 
 
-class Ceilings:
+class IndexCeilings:
     """The ceilings of one deployment's pools. For housekeeping and the operator's commands: no request may raise one."""
 
     def __init__(self, store: Store, records: CeilingRecords, pools: Sequence[str]) -> None:

@@ -41,7 +41,7 @@ from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views, views_now
-from chalicelib.usecases.deposits.posting import DepositBook, is_late
+from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.deposits.recorded_before import Claim, not_booked_yet
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -49,7 +49,7 @@ from chalicelib.usecases.ports.changes import AtEpoch, Change, Close, Open, Post
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.screening.deposits import Judge, anew, same_payment
+from chalicelib.usecases.screening.deposits import DepositScreening, anew, same_payment
 from chalicelib.usecases.wallets.sweep_candidates import hint_for
 from chalicelib.usecases.wallets.utxos import confirmed, taken_back
 
@@ -85,8 +85,8 @@ class Scanned:
 class Deposits:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf = no_rates) -> None:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
-        self._judge = Judge(store, rules, clock, rates)
-        self._book = DepositBook(store, rules)
+        self._judge = DepositScreening(store, rules, clock, rates)
+        self._book = DepositPostings(store, rules)
 
     @property
     def rates(self) -> RatesOf:

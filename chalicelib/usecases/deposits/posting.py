@@ -24,7 +24,7 @@ from chalicelib.usecases.ports.store import Store
 log = logging.getLogger(__name__)
 
 
-class DepositBook:
+class DepositPostings:
     """Reads the records that a deposit's change rests on, and gives the changes that go with it."""
 
     def __init__(self, store: Store, rules: AddressRules) -> None:

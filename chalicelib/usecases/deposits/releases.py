@@ -29,7 +29,7 @@ from chalicelib.domain.versions import next_version
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import views_now
-from chalicelib.usecases.deposits.posting import DepositBook, is_late
+from chalicelib.usecases.deposits.posting import DepositPostings, is_late
 from chalicelib.usecases.invoices.status import changed, paid
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Post, Save
@@ -44,7 +44,7 @@ _MOST_NAMED = 20
 class Releases:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates_of: RatesOf) -> None:
         self._store, self._rules, self._clock, self._rates_of = store, rules, clock, rates_of
-        self._book = DepositBook(store, rules)
+        self._book = DepositPostings(store, rules)
 
     def named(self, realm: Realm, name: str) -> str:
         """The id of a merchant's deposit in `realm` by its transaction hash; an id is returned as it is.

@@ -19,7 +19,7 @@ from chalicelib.usecases.addresses.addresses import Addresses, widest
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views
-from chalicelib.usecases.invoices.settings import InvoiceSettingsBook
+from chalicelib.usecases.invoices.settings import InvoiceSettingsService
 from chalicelib.usecases.invoices.status import changed, set_by_hand
 from chalicelib.usecases.ports.changes import Also, Change, Conflict, Open, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
@@ -65,7 +65,7 @@ class Invoices:
         store: Store,
         addresses: Addresses,
         clock: Clock,
-        settings: InvoiceSettingsBook,
+        settings: InvoiceSettingsService,
         rates: RatesOf = no_rates,
         public_url: str | None = None,
     ) -> None:

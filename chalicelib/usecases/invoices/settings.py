@@ -20,7 +20,7 @@ KEPT_SECONDS = 30.0
 _MOST_KEPT = 2000
 
 
-class InvoiceSettingsBook:
+class InvoiceSettingsService:
     """Safe to share between threads."""
 
     def __init__(self, store: Store, default_expiry: int) -> None:

@@ -27,7 +27,7 @@ from chalicelib.usecases.ports.store import Store
 MOST_SIGNERS = 20
 
 
-class MerchantSettingsDesk:
+class MerchantSettingsService:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 

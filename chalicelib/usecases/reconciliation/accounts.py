@@ -24,7 +24,7 @@ from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import Balances, SolidBalances, Stakes, every_block
-from chalicelib.usecases.reconciliation.in_flight import Effects, OnTheWay, OpenWays, PlaceKey, effects, touching
+from chalicelib.usecases.reconciliation.in_flight import Effects, InFlight, InFlightWork, PlaceKey, effects, touching
 
 MOST_AHEAD = 200
 """Blocks behind the cursor that are read for a look. A network that is further behind is not compared now."""
@@ -58,7 +58,7 @@ class _Accounts:
 
     def __init__(self, context: NetworkContext) -> None:
         self._network, self._reader, self._store, self._rules = context.network, context.reader, context.store, context.rules
-        self._ways = OpenWays(context.network, context.store, context.rules)
+        self._ways = InFlightWork(context.network, context.store, context.rules)
 
     def form(self, contract: str | None) -> str | None:
         return None if contract is None else self._rules.storage_form(self._network.slug, contract)
@@ -111,12 +111,12 @@ class _Accounts:
                     sums[self._rules.storage_form(self._network.slug, deposit.address), deposit.asset, False] += deposit.amount
         return sums
 
-    def _effects(self, ways: Sequence[OnTheWay], places: Sequence[Place], upto: int | None) -> Effects:
+    def _effects(self, ways: Sequence[InFlight], places: Sequence[Place], upto: int | None) -> Effects:
         """Of what touches these places, as of the block `upto`; None: as of now."""
         there = touching(ways, {place.address for place in places})
         return effects(there, self._native(), lambda way: self._mined(way, upto))
 
-    def _mined(self, way: OnTheWay, upto: int | None) -> Receipt | None:
+    def _mined(self, way: InFlight, upto: int | None) -> Receipt | None:
         for txid in way.txids:
             receipt = self._reader.receipt(txid)
             if receipt is not None and (upto is None or receipt.block_number <= upto):
@@ -241,7 +241,7 @@ class LooksAtNow(_Accounts):
             return {key: wallet.pending for key, wallet in ledger.items()}
         return self._awaited(height) if any(wallet.pending for wallet in ledger.values()) else {}
 
-    def _ahead(self, cursor: Cursor, height: int, place: Place, ways: Sequence[OnTheWay]) -> int:
+    def _ahead(self, cursor: Cursor, height: int, place: Place, ways: Sequence[InFlight]) -> int:
         """What came to a place in blocks that are not scanned yet. What we sent there ourselves is told by its own receipt."""
         if self._network.status != "active":
             return 0  # It is not scanned: what has come since shows as more than the ledger has.

@@ -28,7 +28,7 @@ PlaceKey = tuple[str, AssetId, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class OnTheWay:
+class InFlight:
     """One signed transaction, in all its attempts, addresses in storage form. `recipient` is whom it pays; `ours`: another place of
     ours. `staked`: it locks the coins where they are, and the ledger moves only when it is settled."""
 
@@ -68,7 +68,7 @@ class Effects:
     leaving: dict[PlaceKey, int] = field(default_factory=lambda: defaultdict(int))
 
 
-def effects(ways: Sequence[OnTheWay], native: AssetId, mined: Callable[[OnTheWay], Receipt | None]) -> Effects:
+def effects(ways: Sequence[InFlight], native: AssetId, mined: Callable[[InFlight], Receipt | None]) -> Effects:
     """`mined` gives the receipt of what is in the chain at the block that is compared, of any of its attempts; else None."""
     found = Effects()
     for way in ways:
@@ -91,28 +91,28 @@ def effects(ways: Sequence[OnTheWay], native: AssetId, mined: Callable[[OnTheWay
     return found
 
 
-class OpenWays:
+class InFlightWork:
     """Reads the transactions in flight of one account network."""
 
     def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
         self._network, self._store, self._rules = network, store, rules
 
-    def read(self) -> list[OnTheWay]:
+    def read(self) -> list[InFlight]:
         """All transactions that are signed and not settled. Raises Unavailable."""
         return [*self._payments(), *self._moves(), *self._stakes()]
 
-    def _payments(self) -> list[OnTheWay]:
+    def _payments(self) -> list[InFlight]:
         orders = self._records("sent", lambda work: (PaymentOrder, {"id": order_of(*payout_parts(work))}))
         return [self._way(o, o.wallet, o.recipient, o.amount) for o in orders if o.state == "signed" and o.txids]
 
-    def _moves(self) -> list[OnTheWay]:
+    def _moves(self) -> list[InFlight]:
         moves = self._records("move", lambda work: (Move, {"network": self._network.id, "id": work.id}))
         return [self._way(move, move.source, move.recipient, move.units, ours=True) for move in moves if move.state == "signed"]
 
-    def _stakes(self) -> list[OnTheWay]:
+    def _stakes(self) -> list[InFlight]:
         stakes = self._records("stake", lambda work: (Stake, {"network": self._network.id, "id": work.id}))
         return [
-            OnTheWay(s.txids, self._form(s.wallet), self._form(s.wallet), s.asset, None, s.amount, staked=True)
+            InFlight(s.txids, self._form(s.wallet), self._form(s.wallet), s.asset, None, s.amount, staked=True)
             for s in stakes
             if s.status == "pending"
         ]
@@ -123,14 +123,14 @@ class OpenWays:
             found += self._store.get_many([key(work) for work in works])
         return [record for record in found if record is not None]
 
-    def _way(self, sent: Any, source: str, recipient: str, amount: int, ours: bool = False) -> OnTheWay:
+    def _way(self, sent: Any, source: str, recipient: str, amount: int, ours: bool = False) -> InFlight:
         contract = None if sent.contract is None else self._form(sent.contract)
-        return OnTheWay(sent.txids, self._form(source), self._form(recipient), sent.asset, contract, amount, ours)
+        return InFlight(sent.txids, self._form(source), self._form(recipient), sent.asset, contract, amount, ours)
 
     def _form(self, text: str) -> str:
         return self._rules.storage_form(self._network.slug, text)
 
 
-def touching(ways: Sequence[OnTheWay], addresses: Collection[str]) -> list[OnTheWay]:
+def touching(ways: Sequence[InFlight], addresses: Collection[str]) -> list[InFlight]:
     """The transactions that bring something to one of these addresses, or take it from there."""
     return [way for way in ways if any(address in addresses for address in way.addresses)]

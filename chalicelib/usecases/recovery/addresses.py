@@ -32,7 +32,7 @@ from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_parts, new_id
 from chalicelib.domain.recovery.addresses import INDEXES, Restore, Usage
 from chalicelib.domain.versions import next_version
-from chalicelib.usecases.addresses.index_ceilings import Ceilings
+from chalicelib.usecases.addresses.index_ceilings import IndexCeilings
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
@@ -51,7 +51,7 @@ LABEL = "restored"
 Slots = dict[str, tuple[int, str, str]]
 
 
-class Restorer:
+class AddressRecovery:
     """Searches one network. `owner` gets the addresses found."""
 
     def __init__(self, context: NetworkContext, deriver: Deriver, owner: TenantId) -> None:
@@ -241,7 +241,7 @@ class Restorer:
 class Pools:
     """The index pools, which are closed while addresses are restored."""
 
-    def __init__(self, store: Store, ceilings: Ceilings, pool_of: Callable[[str], str]) -> None:
+    def __init__(self, store: Store, ceilings: IndexCeilings, pool_of: Callable[[str], str]) -> None:
         self._store, self._ceilings, self._pool_of = store, ceilings, pool_of
 
     def close(self, realm: Realm, pools: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ from chalicelib.usecases.ports.changes import Change, Close, Open, Post, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.scanning.matching import Matcher
 from chalicelib.usecases.scanning.reorganisations import batch_blocks
-from chalicelib.usecases.scanning.sightings import Noting
+from chalicelib.usecases.scanning.sightings import SightingNotes
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.losses import Losses, has_nonces, sent_from
 from chalicelib.usecases.wallets.lookup import retired_wallets
@@ -56,7 +56,7 @@ _SENT = ("native", "log:")
 """Positions of what an address sent itself; what contracts send on is nobody's signature."""
 
 
-class AfterRestore:
+class PointInTimeRecovery:
     """Traces one account network. Nothing else may be at work on it: run it while `put_back` stands."""
 
     def __init__(self, context: NetworkContext, payer: ChainPayer, deposits: Deposits) -> None:
@@ -65,7 +65,7 @@ class AfterRestore:
         self._clock, self._payer, self._deposits = context.clock, payer, deposits
         self._matcher = Matcher(network, store, rules)
         self._claims = Claims(network, reader, store)
-        self._noting, self._losses = Noting(network, store, rules), Losses(network, reader, store)
+        self._noting, self._losses = SightingNotes(network, store, rules), Losses(network, reader, store)
         self._known: set[str] = set()
         self._nonces: dict[str, int | None] = {}
         self._payable: list[Withdrawal] = []

@@ -31,7 +31,7 @@ class Fallen(NamedTuple):
         return max(0, min([oldest, *(block.number for block in self.gone)]) - 1)
 
 
-class DeepForks:
+class DeepReorganisations:
     def __init__(self, network: Network, reader: ChainReader, store: Store) -> None:
         self._network, self._reader, self._store = network, reader, store
 

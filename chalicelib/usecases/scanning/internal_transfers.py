@@ -55,7 +55,7 @@ MOST_PENDING = 100
 """Where more deposits than this wait at or below the final block, addresses with something pending have to wait, too."""
 
 
-class BalanceBooker:
+class InternalTransfers:
     """`page`: how many rows of the table one step of the round reads; 0 for no round."""
 
     def __init__(self, context: NetworkContext, scanner: Scanner, page: int = 500) -> None:

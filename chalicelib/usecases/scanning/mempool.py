@@ -69,7 +69,7 @@ class Looks:
     """The transactions of open glimpses, by deposit."""
 
 
-class Glimpses:
+class MempoolScan:
     def __init__(self, context: NetworkContext, mempool: Mempool, deposits: Deposits, looks: Looks) -> None:
         self._network, self._store, self._clock = context.network, context.store, context.clock
         self._mempool, self._deposits, self._looks = mempool, deposits, looks

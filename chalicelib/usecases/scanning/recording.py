@@ -27,7 +27,7 @@ from chalicelib.usecases.scanning.block_lists import list_deposits
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.matching import Matcher, from_others
 from chalicelib.usecases.scanning.rewards import tell_rewards
-from chalicelib.usecases.scanning.sightings import Noting
+from chalicelib.usecases.scanning.sightings import SightingNotes
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Recorder:
         self._network, self._reader, self._store = context.network, context.reader, context.store
         self._deposits, self._leftovers = deposits, leftovers
         self._matcher = Matcher(context.network, context.store, context.rules)
-        self._noting = Noting(context.network, context.store, context.rules)
+        self._noting = SightingNotes(context.network, context.store, context.rules)
         self._claims = Claims(context.network, context.reader, context.store)
 
     def contracts(self) -> dict[str, Coin]:

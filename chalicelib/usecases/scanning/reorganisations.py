@@ -22,7 +22,7 @@ from chalicelib.usecases.deposits.deposits import Deposits
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.scanning.block_lists import deposits_of
-from chalicelib.usecases.scanning.deep_reorganisations import DeepForks, Fallen
+from chalicelib.usecases.scanning.deep_reorganisations import DeepReorganisations, Fallen
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def batch_blocks(network: Network) -> int:
     return min(BATCH_BLOCKS, 5) if network.family == "utxo" and not network.simulated else BATCH_BLOCKS
 
 
-class Forks:
+class Reorganisations:
     def __init__(self, context: NetworkContext, deposits: Deposits) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
         self._deposits, self._clock = deposits, context.clock
@@ -65,7 +65,7 @@ class Forks:
         if cursor.halted is None:
             raise ValueError(f"{self._network.id} is not halted")
         ensure_rows(self._store, self._network, self._clock)
-        fallen = DeepForks(self._network, self._reader, self._store).fallen()
+        fallen = DeepReorganisations(self._network, self._reader, self._store).fallen()
         fresh = self.standing_at(self._behind(cursor, fallen, from_block), self._reader.tip())
         for block in fallen.gone:
             log.warning("%s: block %d fell out, and what it held with it", self._network.id, block.number)

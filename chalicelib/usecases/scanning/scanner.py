@@ -38,7 +38,7 @@ from chalicelib.usecases.scanning.backlog import Backlog
 from chalicelib.usecases.scanning.leftovers import Leftovers
 from chalicelib.usecases.scanning.quorum import LargePayments
 from chalicelib.usecases.scanning.recording import Recorded, Recorder
-from chalicelib.usecases.scanning.reorganisations import Forks, batch_blocks
+from chalicelib.usecases.scanning.reorganisations import Reorganisations, batch_blocks
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Scanner:
         self._deposits = deposits
         self._leftovers = Leftovers(context.network, context.store, context.clock)
         self._recorder = Recorder(context, deposits, self._leftovers)
-        self._forks = Forks(context, deposits)
+        self._forks = Reorganisations(context, deposits)
         self._large = LargePayments(context, deposits.rates)
         self.backlog = Backlog(context, self._recorder, queue)
 
@@ -80,7 +80,10 @@ class Scanner:
         return self._cursor() or first
 
     def resume(self, from_block: int | None = None) -> Cursor:
-        """Take a halted network up again, see `Forks.resume`. Raises ValueError when it is not halted, Unavailable, Conflict."""
+        """Take a halted network up again, see `Reorganisations.resume`.
+
+        Raises ValueError when it is not halted, Unavailable, Conflict.
+        """
         return self._forks.resume(self.start(), from_block)
 
     def poll(self, more: Callable[[], bool]) -> Cursor:

@@ -39,7 +39,7 @@ from chalicelib.usecases.wallets.utxos import pays_from_coins
 _TOGETHER = 10
 
 
-class Noting:
+class SightingNotes:
     """Notes the sightings of one network. Every method raises Unavailable."""
 
     def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:

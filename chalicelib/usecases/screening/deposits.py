@@ -16,7 +16,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.grey_list import grey_listed
 
 
-class Judge:
+class DepositScreening:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock, rates: RatesOf) -> None:
         self._store, self._rules, self._clock, self._rates = store, rules, clock, rates
 

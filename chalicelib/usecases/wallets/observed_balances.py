@@ -20,7 +20,7 @@ MOST_COINS = 500
 """Of more coins (outputs) of a hot wallet the node is not asked: its balance is then not told."""
 
 
-class Observer:
+class BalanceObserver:
     """Reads the balances of one network. `coin_payer` is asked on UTXO networks, whose nodes know outputs and no addresses."""
 
     def __init__(self, context: NetworkContext, coin_payer: Callable[[Network], CoinPayer]) -> None:

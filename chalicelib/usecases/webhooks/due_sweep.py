@@ -54,7 +54,7 @@ ASK_MS = 6_000
 PAGE = 1_000
 
 
-class DeliverySweep:
+class DueSweep:
     def __init__(self, store: Store, queues: Queues, clock: Clock) -> None:
         self._store, self._queues, self._clock = store, queues, clock
 

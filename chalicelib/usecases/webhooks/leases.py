@@ -78,7 +78,7 @@ class _Look:
         return turn if self.endpoint is None else turn.forgiven(self.endpoint.fresh_at)
 
 
-class Turns:
+class Leases:
     """Takes leases. `together` runs the attempts of a batch."""
 
     def __init__(

@@ -26,7 +26,7 @@ SWEEP_AGE_MS = 15_000
 _ITEMS = 7  # ten in a transaction, less two for the outbox and one for the end of the obligation
 
 
-class Expansion:
+class BatchMaker:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 

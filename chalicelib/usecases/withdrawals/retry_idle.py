@@ -61,7 +61,7 @@ class Look(Generic[T]):
     place: str
 
 
-class PayoutSweep:
+class IdleRetries:
     """Finds payouts that no worker is on, and asks for them again. Needs no key."""
 
     def __init__(self, store: Store, queues: Queues, clock: Clock, watch: Callable[[], float] = time.monotonic) -> None:

@@ -23,7 +23,7 @@ from chalicelib.usecases.ports.changes import Also, Conflict, Open, Save, nothin
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Page, Store
-from chalicelib.usecases.withdrawals.batches import Expansion
+from chalicelib.usecases.withdrawals.batches import BatchMaker
 from chalicelib.usecases.withdrawals.rules import Output, Rules
 from chalicelib.usecases.withdrawals.steps import begun, given_back, moved, purse_of
 
@@ -36,7 +36,7 @@ class Withdrawals:
         store: Store,
         rules: AddressRules,
         clock: Clock,
-        expansion: Expansion,
+        expansion: BatchMaker,
         rates_of: RatesOf = no_rates,
         merchant_pays: bool = False,
     ) -> None:

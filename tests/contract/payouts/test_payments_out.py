@@ -147,7 +147,7 @@ def test_no_note_ends_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> No
     shop.chain().settle(first, "confirm")
     shop.wait(60)
     network, order = shop.realm_network(), shop.order(withdrawal)
-    monkeypatch.setattr("chalicelib.usecases.scanning.sightings.Noting.note", lambda *_: None)
+    monkeypatch.setattr("chalicelib.usecases.scanning.sightings.SightingNotes.note", lambda *_: None)
     begun = services().clock.now_ms()
     while shop.withdrawal(withdrawal)["status"] != "confirmed":
         asked(shop, slowness)

@@ -479,7 +479,7 @@ def test_a_process_that_starts_anew_begins_elsewhere(coins: Coins, monkeypatch: 
     coins.pool.held.update({f"{number:064x}": [] for number in range(100)})
     network, wired = coins.shop.realm_network(), services()
     for _ in range(60):
-        fresh = module.Glimpses(wired.context(network), coins.pool, wired.deposits(network.realm), module.Looks())
+        fresh = module.MempoolScan(wired.context(network), coins.pool, wired.deposits(network.realm), module.Looks())
         fresh.look(lambda: wired.scanner(network).advance(lambda: True))
         fresh.read(lambda: True, lambda: True)
         if len(set(coins.pool.asked)) == 100:

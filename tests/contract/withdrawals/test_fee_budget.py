@@ -23,7 +23,7 @@ from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.withdrawals import retry_idle as payout_sweep
 from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets, corrected, set_budget
-from chalicelib.usecases.withdrawals.retry_idle import PayoutSweep
+from chalicelib.usecases.withdrawals.retry_idle import IdleRetries
 from chalicelib.wiring import services
 from tests.support.shop import CONFIRMATIONS, PAYEE, Shop, open_shop
 from tests.support.stack import Stack
@@ -305,5 +305,5 @@ def test_one_merchant_whose_budget_is_used_up_keeps_no_other_from_being_asked_fo
     shop.wait(RETRY_MS // 1000)
     monkeypatch.setattr(payout_sweep, "ASKED_AT_ONCE", 2)
     wired, network = services(), shop.realm_network()
-    assert PayoutSweep(wired.store, cast(Any, Queue()), wired.clock_of("test")).sweep(network.id) == 2
+    assert IdleRetries(wired.store, cast(Any, Queue()), wired.clock_of("test")).sweep(network.id) == 2
     assert {command.body["id"] for command in asked} == {ids[0] for ids in waits.values()}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.chains.quorum import TOLERATED_SECONDS, SeveralReaders
+from chalicelib.chains.quorum import TOLERATED_SECONDS, QuorumReader
 from chalicelib.domain.catalogue.catalogue import Network, corrected, default_networks
 from chalicelib.usecases.scanning.scanner import STARTED_AGO
 
@@ -23,7 +23,7 @@ NETWORKS = default_networks("live")
 def test_what_is_counted_in_blocks_lasts_as_long_as_it_says(network: Network) -> None:
     real = REAL[network.slug]
     two: list[Any] = [None, None]
-    behind = SeveralReaders(network, two)._tolerated * real
+    behind = QuorumReader(network, two)._tolerated * real
     assert behind >= TOLERATED_SECONDS
     assert math.ceil(STARTED_AGO / network.block_time) * real >= STARTED_AGO
 

@@ -19,7 +19,7 @@ from chalicelib.chains.evm import reader as evm_reader
 from chalicelib.chains.evm.logs import LogReader
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.providers import Health, Heard
-from chalicelib.chains.quorum import Seen, SeveralReaders
+from chalicelib.chains.quorum import QuorumReader, Seen
 from chalicelib.chains.rows import Rows
 from chalicelib.chains.rpc import JsonRpc, TooMuchTogether
 from chalicelib.chains.tron import reader as tron_reader
@@ -34,7 +34,7 @@ from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader, every_block
 from chalicelib.usecases.recovery import addresses as restoring
-from chalicelib.usecases.recovery.addresses import Restorer
+from chalicelib.usecases.recovery.addresses import AddressRecovery
 from tests.support.heavy_coins import TRC20, TronBlocks, UtxoBlocks
 from tests.support.heavy_node import OURS, TOKEN, EvmBlocks, read_apart, served
 
@@ -127,15 +127,13 @@ def test_a_prefix_is_no_reason_to_ask_another_node_and_is_compared_whole(
     narrow(monkeypatch, 60)
     with served(blocks.told) as url, served(counted) as other:
         second = evm(other)
-        several = SeveralReaders(UNTRACED, [Seen(evm(url), Health(1)), Seen(second, Health(2))], lambda: 1.0)
+        several = QuorumReader(UNTRACED, [Seen(evm(url), Health(1)), Seen(second, Health(2))], lambda: 1.0)
         found = several.blocks(1, 20, {TOKEN})
         assert (len(found), asked) == (5, 0)
         monkeypatch.setattr(
             second, "blocks", lambda first, last, contracts: EvmReader.blocks(second, first, min(last, first + 1), contracts)
         )
-        agreed = SeveralReaders(
-            replace(UNTRACED, agreement_usd=1), [Seen(evm(url), Health(1)), Seen(second, Health(2))], lambda: 1.0
-        )
+        agreed = QuorumReader(replace(UNTRACED, agreement_usd=1), [Seen(evm(url), Health(1)), Seen(second, Health(2))], lambda: 1.0)
         assert agreed.blocks(1, 20, {TOKEN}) == found
     told = [record.message for record in caplog.records if "tells" in record.message]
     assert [line.split(",")[0] for line in told] == [f"ALARM {UNTRACED.id}: of block {block.number}" for block in found]
@@ -269,7 +267,7 @@ def test_a_search_through_blocks_goes_on_behind_a_prefix(monkeypatch: pytest.Mon
 
     reader: Any = Held()
     nothing: Any = None
-    search = Restorer(NetworkContext(NETWORKS["bitcoin"], reader, nothing, nothing, nothing), nothing, nothing)
+    search = AddressRecovery(NetworkContext(NETWORKS["bitcoin"], reader, nothing, nothing, nothing), nothing, nothing)
     monkeypatch.setattr(search, "_up_to", lambda end: ours)
     monkeypatch.setattr(search, "_keep", lambda hits, _: found.extend(hits) or len(hits))
     monkeypatch.setattr(restoring, "batch_blocks", lambda _: 50)

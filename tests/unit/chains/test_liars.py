@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.providers import Health
-from chalicelib.chains.quorum import Seen, SeveralReaders
+from chalicelib.chains.quorum import QuorumReader, Seen
 from chalicelib.chains.utxo.payer import UtxoPayer
 from chalicelib.usecases.ports.coins import Unspent
 from chalicelib.usecases.ports.failures import Unavailable
@@ -44,10 +44,10 @@ class Told:
         return [self.units]
 
 
-def readers(*units: int) -> SeveralReaders:
+def readers(*units: int) -> QuorumReader:
     network: Any = SimpleNamespace(id="live:ethereum", block_time=12, agreement_usd=None)
     told: Any = [Told(each) for each in units]
-    return SeveralReaders(network, [Seen(reader, Health(n)) for n, reader in enumerate(told, 1)])
+    return QuorumReader(network, [Seen(reader, Health(n)) for n, reader in enumerate(told, 1)])
 
 
 @pytest.mark.parametrize("nodes", [LIAR_FIRST, LIAR_SECOND])

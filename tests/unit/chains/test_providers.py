@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.providers import COOL_DOWN, MOST_COOL_DOWN, Health, Node, Providers
-from chalicelib.chains.quorum import Seen, SeveralReaders
+from chalicelib.chains.quorum import QuorumReader, Seen
 from chalicelib.chains.rpc import RpcError, TooMuch
 from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Block, Header, Transfer
@@ -194,9 +194,9 @@ class Chain:
         return 5
 
 
-def several(time: Time, *chains: Chain, compared: bool = False) -> SeveralReaders:
+def several(time: Time, *chains: Chain, compared: bool = False) -> QuorumReader:
     seen: list[Any] = [Seen(chain, Health(n, time)) for n, chain in enumerate(chains, start=1)]  # type: ignore[arg-type]
-    return SeveralReaders(NETWORK, seen, lambda: 0.0 if compared else 1.0)
+    return QuorumReader(NETWORK, seen, lambda: 0.0 if compared else 1.0)
 
 
 def test_a_poll_keeps_to_the_node_that_told_the_tip() -> None:

@@ -19,7 +19,7 @@ from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.claims import Claims
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.failures import Unavailable
-from chalicelib.usecases.recovery.point_in_time import AfterRestore
+from chalicelib.usecases.recovery.point_in_time import PointInTimeRecovery
 from tests.support.memory_store import MemoryStore
 
 NETWORKS = {network.slug: network for network in default_networks("live")}
@@ -181,7 +181,7 @@ def test_a_loss_that_is_read_again_in_another_block_is_the_same_loss(monkeypatch
         chain.holds = block(name)
         nothing: Any = None
         context = NetworkContext(ETHEREUM, chain, store, nothing, nothing)  # type: ignore[arg-type]
-        reading = AfterRestore(context, nothing, nothing)
+        reading = PointInTimeRecovery(context, nothing, nothing)
         monkeypatch.setattr(reading, "_wallets", dict)
         monkeypatch.setattr(reading, "_watched", lambda form: None)
         monkeypatch.setattr(reading, "_form", str)

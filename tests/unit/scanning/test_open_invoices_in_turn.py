@@ -15,7 +15,7 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.invoices.invoices import expiry_work
 from chalicelib.usecases.ports.changes import Open, Save
-from chalicelib.usecases.scanning.internal_transfers import BalanceBooker
+from chalicelib.usecases.scanning.internal_transfers import InternalTransfers
 from tests.support.memory_store import HandClock, MemoryStore
 from tests.support.webhooks import NOW
 
@@ -51,7 +51,7 @@ class World:
         self.store.commit([Save(Cursor(NETWORK.id, 1000, "0x1000", NOW, 1000, NOW, recent))])
         clock, scanner = HandClock(NOW), cast(Any, None)
         context = NetworkContext(NETWORK, cast(Any, self.node), cast(Any, self.store), Rules(), clock)
-        self.booker = BalanceBooker(context, scanner)
+        self.booker = InternalTransfers(context, scanner)
 
     def invoices(self, tenant: TenantId, count: int, expires_at: int) -> list[str]:
         """So many open ones; their addresses."""

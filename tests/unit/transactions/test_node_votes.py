@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.chains.providers import Health, Heard, electorate
-from chalicelib.chains.quorum import Seen, SeveralReaders
+from chalicelib.chains.quorum import QuorumReader, Seen
 from chalicelib.chains.rpc import NotServed, RpcError, TooMuch
 from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.domain.chain import Block, Transfer
@@ -38,11 +38,11 @@ class World:
     def now_ms(self) -> int:
         return self.now
 
-    def process(self) -> SeveralReaders:
+    def process(self) -> QuorumReader:
         """What a fresh function has: it remembers nothing."""
         healths = [Health(n + 1, self.seconds, name=f"node{n}") for n in range(2)]
         nodes = [Heard(Asked(self, n), health) for n, health in enumerate(healths)]
-        return SeveralReaders(NETWORK, [Seen(Reader(node), health) for node, health in zip(nodes, healths, strict=True)])  # type: ignore[arg-type]
+        return QuorumReader(NETWORK, [Seen(Reader(node), health) for node, health in zip(nodes, healths, strict=True)])  # type: ignore[arg-type]
 
     def seconds(self) -> float:
         return self.now / 1000
@@ -50,7 +50,7 @@ class World:
     def votes(self, reader: Any) -> NodeVotes:
         return NodeVotes(NETWORK, reader, self.store, self, 30)  # type: ignore[arg-type]
 
-    def poll(self, reader: SeveralReaders | None = None) -> SeveralReaders:
+    def poll(self, reader: QuorumReader | None = None) -> QuorumReader:
         reader = reader or self.process()
         self.votes(reader).look()
         return reader

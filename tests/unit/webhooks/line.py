@@ -12,9 +12,9 @@ from chalicelib.domain.webhooks.leases import Turn
 from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
-from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
+from chalicelib.usecases.webhooks.due_sweep import DueSweep
 from chalicelib.usecases.webhooks.endpoints import Webhooks
-from chalicelib.usecases.webhooks.leases import Turns
+from chalicelib.usecases.webhooks.leases import Leases
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, SHOP, an_endpoint, an_event
@@ -50,8 +50,8 @@ class Line:
         self.store, self.queues, self.clock = MemoryStore(), MemoryQueues(), HandClock(NOW)
         self.sender = Script(self.clock, list(answers) or [OK])
         deliveries = Deliveries(self.store, self.clock, self.sender, self.queues, lambda: 0.0)
-        self.turns = Turns(self.store, self.queues, self.clock, deliveries, PlainSeals(), lambda jobs: [job() for job in jobs])
-        self.sweep = DeliverySweep(self.store, self.queues, self.clock)
+        self.turns = Leases(self.store, self.queues, self.clock, deliveries, PlainSeals(), lambda jobs: [job() for job in jobs])
+        self.sweep = DueSweep(self.store, self.queues, self.clock)
         self.webhooks = Webhooks(self.store, self.queues, self.clock, PlainSeals())
         self.store.commit([Save(endpoint or an_endpoint(HOOK))])
         for number in range(count):

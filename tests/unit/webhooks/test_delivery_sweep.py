@@ -24,7 +24,7 @@ from chalicelib.domain.work import Work, held_order, time_order
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.store import EVERYWHERE, Page, Span
 from chalicelib.usecases.webhooks.deliveries import Answer
-from chalicelib.usecases.webhooks.due_sweep import KNOWN_MS, PAGE, DeliverySweep
+from chalicelib.usecases.webhooks.due_sweep import KNOWN_MS, PAGE, DueSweep
 from chalicelib.usecases.webhooks.endpoints import Webhooks
 from chalicelib.usecases.webhooks.notices import Notices
 from chalicelib.usecases.webhooks.redelivery import Redelivery
@@ -60,7 +60,7 @@ class Backlog:
     def __init__(self, pages: int) -> None:
         self.clock, self.queues = HandClock(NOW), MemoryQueues()
         self.store = Slow(self.clock, pages)
-        self.sweep = DeliverySweep(self.store, self.queues, self.clock)
+        self.sweep = DueSweep(self.store, self.queues, self.clock)
 
     def owe(self, name: str, due: int) -> None:
         """Another merchant's endpoint, and one delivery whose retry is due then and left to the schedule."""

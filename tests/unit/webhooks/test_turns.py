@@ -16,7 +16,7 @@ from chalicelib.usecases.base.message_chains import MOST, before, brought_by
 from chalicelib.usecases.ports.changes import Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
-from chalicelib.usecases.webhooks.leases import Turns, in_threads
+from chalicelib.usecases.webhooks.leases import Leases, in_threads
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, SHOP, an_endpoint, an_event
 from tests.unit.webhooks.line import BAD, HOOK, OK, Line
@@ -59,7 +59,7 @@ def test_a_wave_has_ten_at_most_and_they_are_sent_at_the_same_time() -> None:
         return [job() for job in jobs]
 
     deliveries = Deliveries(line.store, line.clock, line.sender, line.queues)
-    turns = Turns(line.store, line.queues, line.clock, deliveries, PlainSeals(), together)
+    turns = Leases(line.store, line.queues, line.clock, deliveries, PlainSeals(), together)
     assert turns.take(SHOP, HOOK) == "done"
     assert waves == [10, 5]  # as published
 
@@ -446,7 +446,7 @@ def test_where_kms_does_not_answer_nothing_is_sent_counted_or_taken() -> None:
     line = Line(1, endpoint=replace(an_endpoint(HOOK), sealed=True))
     deliveries = Deliveries(line.store, line.clock, line.sender, line.queues)
     with pytest.raises(Unavailable):
-        Turns(line.store, line.queues, line.clock, deliveries, Down()).take(SHOP, HOOK)
+        Leases(line.store, line.queues, line.clock, deliveries, Down()).take(SHOP, HOOK)
     assert line.sender.sent == [] and line.store.get(Turn, tenant=SHOP, endpoint_id=HOOK) is None
     assert line.deliveries("pending")[0].attempts == ()
 
@@ -473,7 +473,7 @@ def test_what_comes_between_a_look_and_its_wave_is_sent_although_it_found_a_mark
             return super().open(tenant, endpoint_id, sealed)
 
     deliveries = Deliveries(line.store, line.clock, line.sender, line.queues, lambda: 0.0)
-    turns = Turns(line.store, line.queues, line.clock, deliveries, Opening(), lambda jobs: [job() for job in jobs])
+    turns = Leases(line.store, line.queues, line.clock, deliveries, Opening(), lambda jobs: [job() for job in jobs])
     line.sender.meanwhile = lambda: line.take() == "taken"  # leaves the mark
     assert turns.take(SHOP, HOOK) == "done"
     assert "evt_late" in line.sender.sent and len(line.deliveries("delivered")) == WAVE + 2

@@ -19,8 +19,8 @@ from chalicelib.domain.work import OutboxRow
 from chalicelib.usecases.ports.changes import Delete, Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.webhooks.deliveries import Answer, Deliveries
-from chalicelib.usecases.webhooks.due_sweep import DeliverySweep
-from chalicelib.usecases.webhooks.leases import Turns
+from chalicelib.usecases.webhooks.due_sweep import DueSweep
+from chalicelib.usecases.webhooks.leases import Leases
 from tests.support.memory_store import Cuts, HandClock, MemoryQueues, MemoryStore
 from tests.support.secrets import PlainSeals
 from tests.support.webhooks import NOW, OTHER, SECRET, SHOP, an_endpoint, an_event, an_event_record
@@ -58,14 +58,14 @@ class World:
         self.id = delivery_for(self.event, self.endpoint, NOW).id
         self.jitter = jitter
         self.turns = self.turns_on(self.store)
-        self.sweep = DeliverySweep(self.store, self.queues, self.clock)
+        self.sweep = DueSweep(self.store, self.queues, self.clock)
         self.store.commit([Save(self.endpoint), Save(self.event)])
         self.add(delivery_for(self.event, self.endpoint, NOW))
 
-    def turns_on(self, store: Any, queues: Any = None, seals: Any = None) -> Turns:
+    def turns_on(self, store: Any, queues: Any = None, seals: Any = None) -> Leases:
         queues = queues or self.queues
         deliveries = Deliveries(store, self.clock, self.sender, queues, lambda: self.jitter)
-        return Turns(store, queues, self.clock, deliveries, seals or self.seals, lambda jobs: [job() for job in jobs])
+        return Leases(store, queues, self.clock, deliveries, seals or self.seals, lambda jobs: [job() for job in jobs])
 
     def add(self, delivery: Delivery) -> None:
         self.store.commit([Save(delivery), Open(delivery_work(delivery))])
@@ -479,7 +479,7 @@ def test_cut_at_any_call_everything_is_still_delivered(after: bool) -> None:
         cuts = Cuts(cut, after=after)
         store, queues, seals = cuts.around(world.store), cuts.around(world.queues), cuts.around(world.seals)
         faulty = world.turns_on(store, queues, seals)
-        sweep = DeliverySweep(store, queues, world.clock)
+        sweep = DueSweep(store, queues, world.clock)
         for _ in range(20):
             if not world.work():
                 break

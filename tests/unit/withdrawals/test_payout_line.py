@@ -33,7 +33,7 @@ from chalicelib.domain.work import Work
 from chalicelib.usecases.ports.changes import Close, Open, Save
 from chalicelib.usecases.withdrawals.open_payouts import MOST_ADDED_UP, needed_by_payouts
 from chalicelib.usecases.withdrawals.payout_line import FEW, MOST_TRIES, Line, in_turns
-from chalicelib.usecases.withdrawals.retry_idle import ASKED_AT_ONCE, SECONDS, PayoutSweep
+from chalicelib.usecases.withdrawals.retry_idle import ASKED_AT_ONCE, SECONDS, IdleRetries
 from chalicelib.usecases.withdrawals.steps import moved_in_line, payout_parts
 from tests.support.memory_store import HandClock, MemoryQueues, MemoryStore
 
@@ -82,7 +82,7 @@ class World:
         return None if work is None else self.signed(work)
 
     def sweep(self, watch: Callable[[], float] = lambda: 0.0) -> int:
-        return PayoutSweep(self.store, self.queues, self.clock, watch).sweep(NETWORK)  # type: ignore[arg-type]
+        return IdleRetries(self.store, self.queues, self.clock, watch).sweep(NETWORK)  # type: ignore[arg-type]
 
     def asked(self) -> Counter[str]:
         """How many messages were sent for each merchant since the last look."""
