@@ -187,7 +187,7 @@ class QuorumReader:
                     self._watched(seen, lambda reader: reader.tip())
 
     def testimonies(self, txid: str) -> Iterator[Receipt | None]:
-        """What each node says of a transaction that answers: money is given back on no single one's word.
+        """Each node's answer about a transaction: money is given back on no single one's word.
 
         One that has no vote is not asked again so soon after it did not answer: it would cost each transaction its timeout.
         """
@@ -314,8 +314,8 @@ class QuorumReader:
         return self._first(lambda reader: reader.first_logs(block, txids))  # type: ignore[attr-defined]
 
     def agreed(self, block: Block, transfers: Sequence[Transfer]) -> bool:
-        """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Never raises for a node's fault: whoever
-        does not answer, or has not got so far, does not count; one that contradicts is told in the log."""
+        """Whether two nodes have `block` in the chain and prove all of `transfers` in it. Never raises for a node's fault: a
+        node that does not answer, or has not got so far, does not count; a contradiction is logged."""
         agreeing = 0
         for seen in self._in_order():
             try:

@@ -314,7 +314,7 @@ def posted(
     patience: float,
     into: Callable[[bytes], None] | None = None,
 ) -> tuple[int, bytes]:
-    """Status and body of the answer to a POST. The socket's timeout is for each read: whoever sends a byte a second meets the
+    """Status and body of the answer to a POST. The socket's timeout is for each read: a peer that sends a byte a second meets the
     deadline after `patience` seconds. With `into` the body goes there piece by piece, and none is given back.
 
     Raises TooMuch for a body of more than `most` bytes, Unavailable, what `into` raises, and urllib3's errors.

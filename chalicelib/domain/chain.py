@@ -44,7 +44,7 @@ class Unmined(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What names a block and links it to the one before. `time` in milliseconds since 1970."""
+    """Number and hash of a block, and its link to the block before. `time` in milliseconds since 1970."""
 
     number: int
     hash: str

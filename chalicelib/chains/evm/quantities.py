@@ -17,7 +17,7 @@ _DATA = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 
 
 class Contradicted(Garbled):
-    """What a node says now contradicts what was told of the chain before, perhaps by another node."""
+    """A node's answer contradicts an earlier one about the chain, perhaps of another node."""
 
 
 def quantity(value: Any, what: str) -> int:

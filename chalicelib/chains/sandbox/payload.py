@@ -79,7 +79,7 @@ class Unsigned:
 
 @dataclass(frozen=True, slots=True)
 class SignedPayment:
-    """What is broadcast: the signed bytes and their signature."""
+    """A payment as it is broadcast: the signed bytes and their signature."""
 
     unsigned: str
     signature: Signature

@@ -1,6 +1,6 @@
 """Token contracts of a simulated network: made by developers, and those of the published catalogue, which are there from the start.
 
-A contract is a name in the table and nothing more: whoever deposits a token makes it out of nothing.
+A contract is a name in the table and nothing more: each deposit of a token makes its units out of nothing.
 """
 
 from __future__ import annotations

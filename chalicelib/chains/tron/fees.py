@@ -39,7 +39,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What an account has left today: bytes of its stake, free bytes, energy of its stake."""
+    """An account's remaining resources of today: bytes of its stake, free bytes, energy of its stake."""
 
     staked_bytes: int
     free_bytes: int

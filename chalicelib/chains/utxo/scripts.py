@@ -66,7 +66,7 @@ def key_hash_of(script: bytes, redeem: bytes = b"") -> tuple[Spendable, bytes]:
 
 
 def script_code(key_hash: bytes) -> bytes:
-    """What stands for the script in a digest (BIP-143: of P2WPKH; the legacy rules: of P2PKH), without its length."""
+    """The script code of a digest (BIP-143: of P2WPKH; the legacy rules: of P2PKH), without its length."""
     return _P2PKH[0] + key_hash + _P2PKH[1]
 
 

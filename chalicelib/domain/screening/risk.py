@@ -90,10 +90,10 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True)
 class PaymentHistory:
-    """What one merchant has paid of one coin: how often, the largest amount and the latest ones in units; payments and units to new
-    addresses within a day, as windows (`domain.withdrawals.limits`); and for each of the last days with payments its number since
-    1970, how many and how many units went to new addresses. What goes to addresses of this service comes back, and would make any
-    habit: it is in the windows alone."""
+    """One merchant's payments of one coin: how often, the largest amount and the latest ones in units; payments and units to
+    new addresses within a day, as windows (`domain.withdrawals.limits`); and for each of the last days with payments its number
+    since 1970, how many and how many units went to new addresses. Payments to addresses of this service come back, and would
+    make any habit: they are in the windows alone."""
 
     tenant: TenantId
     asset: AssetId

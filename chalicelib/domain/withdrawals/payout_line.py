@@ -7,7 +7,7 @@ Open work of the kind `payout` lies in the lane of its network. Its `order` is o
 * `work<merchant>@<time of creation>`: was begun, and did not go on. It is asked for by name: its nonce holds up all others.
 * digits alone: from before there was a line. The sweep puts it in.
 
-What was begun moves at most once, and to the last part: whoever reads the lane from its beginning to its end meets every payment
+A payout in flight moves at most once, and to the last part: a reader of the whole lane, from beginning to end, meets every payment
 that has a nonce, though others move meanwhile.
 
 Times are milliseconds since 1970. The id of such work tells what it takes, so that sums need no records.
