@@ -25,7 +25,7 @@ class SsmCeilings:
         self._settings, self._client = settings, client
 
     def read(self, names: Sequence[str]) -> dict[str, int]:
-        """The pool's recorded ceiling. Raises Unavailable."""
+        """Recorded ceilings by pool name; a pool without one is left out. Raises Unavailable."""
         by_parameter = {self._settings.ceiling_parameter(name): name for name in names}
         try:
             found = self._client().get_parameters(Names=list(by_parameter))["Parameters"]
