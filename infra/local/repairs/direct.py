@@ -1,4 +1,4 @@
-"""The way from a client to moto's DynamoDB, without HTTP between them: same checks, same answers, a tenth of the time.
+"""The way from a client to moto's DynamoDB and SQS, without HTTP between them: same checks, same answers, a tenth of the time.
 
 botocore writes a call as a signed HTTP request, moto reads that back, and both do the same with the answer: four fifths of the
 time of a test that uses the store. Here the operations on items go from the client's arguments to moto's handler, which checks
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
@@ -19,11 +20,13 @@ from typing import Any
 
 from botocore.client import BaseClient
 from botocore.model import Shape
+from moto.core.exceptions import ServiceException
 from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.core.utils import camelcase_to_underscores
 from moto.dynamodb.models import DynamoDBBackend, dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType, LimitedSizeDict
 from moto.dynamodb.responses import DynamoHandler
+from moto.sqs.responses import SQSResponse
 from werkzeug.exceptions import HTTPException
 
 from infra.local.repairs.dynamodb import LOCK
@@ -37,7 +40,7 @@ _OPERATIONS = {
     name: camelcase_to_underscores(name)
     for name in (
         "BatchGetItem", "BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "Scan", "TransactGetItems",
-        "TransactWriteItems", "UpdateItem",
+        "TransactWriteItems", "UpdateItem", "GetQueueUrl", "SendMessage",
     )
 }  # fmt: skip
 _PLAIN_TYPES = frozenset(("S", "N", "BOOL", "NULL"))
@@ -72,38 +75,70 @@ def repair_way() -> None:
         meta = self.meta
         if operation_name not in _OPERATIONS or meta.region_name not in _regions:
             return usual(self, operation_name, api_params)
-        if meta.service_model.service_name != "dynamodb" or not meta.endpoint_url.endswith(".amazonaws.com"):
+        if meta.service_model.service_name not in _HANDLERS or not meta.endpoint_url.endswith(".amazonaws.com"):
             return usual(self, operation_name, api_params)
         operation = meta.service_model.operation_model(operation_name)
         try:
             arguments = _reader(operation.input_shape)(api_params)
         except (_Unusual, KeyError):
             return usual(self, operation_name, api_params)
-        return _asked(self, operation, arguments)
+        handler = _HANDLERS[meta.service_model.service_name](meta.region_name, meta.endpoint_url, arguments)
+        if not handler.takes():
+            return usual(self, operation_name, api_params)
+        try:
+            return _asked(self, operation, handler)
+        except ServiceException:
+            return usual(self, operation_name, api_params)  # a refusal of SQS, before any effect: written as SQS writes it
 
     call.direct = True  # type: ignore[attr-defined]
     client._make_api_call = call
     _responses.dynamo_to_dict = _plain
 
 
-class _Handler(DynamoHandler):
+class _Items(DynamoHandler):
     """moto's handler, with what it otherwise reads off a request."""
 
-    def __init__(self, region: str, arguments: dict[str, Any]) -> None:
+    lock = LOCK
+
+    def __init__(self, region: str, _: str, arguments: dict[str, Any]) -> None:
         self.region = region
         self.body = self.params = arguments
+
+    def takes(self) -> bool:
+        return True
 
     @property
     def dynamodb_backend(self) -> DynamoDBBackend:
         return dynamodb_backends[DEFAULT_ACCOUNT_ID][self.region]
 
 
-def _asked(client: Any, operation: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+class _Messages(SQSResponse):
+    """The same for messages to a queue that is there: refusals of SQS are written otherwise, and take the usual way."""
+
+    lock = nullcontext()
+
+    def __init__(self, region: str, url: str, arguments: dict[str, Any]) -> None:
+        self.region, self.uri, self.path = region, url, "/"
+        self.params, self.uri_match = arguments, {}
+        self.automated_parameter_parsing = True
+        self.current_account = DEFAULT_ACCOUNT_ID
+
+    def takes(self) -> bool:
+        name = self.params.get("QueueName") or self.params.get("QueueUrl", "").rsplit("/", 1)[-1]
+        return name in self.sqs_backend.queues
+
+
+_HANDLERS: dict[str, Callable[[str, str, dict[str, Any]], Any]] = {"dynamodb": _Items, "sqs": _Messages}
+
+
+def _asked(client: Any, operation: Any, handler: Any) -> dict[str, Any]:
     """What `BaseClient._make_api_call` answers, or raises. The answer's own parts belong to the caller."""
     request = {"method": "POST", "url_path": "/", "url": client.meta.endpoint_url, "headers": {}, "body": b"", "query_string": ""}
     context: dict[str, Any] = {}
-    _, told = client.meta.events.emit_until_response(
-        f"before-call.dynamodb.{operation.name}",
+    events = client.meta.events
+    # The names of these events have no alias, and looking for one takes longer than telling.
+    _, told = getattr(events, "_emitter", events).emit_until_response(
+        f"before-call.{operation.service_model.service_id.hyphenize()}.{operation.name}",
         model=operation,
         params=request | {"context": context},
         request_signer=client._request_signer,
@@ -113,8 +148,7 @@ def _asked(client: Any, operation: Any, arguments: dict[str, Any]) -> dict[str, 
         http, parsed = told
         return _answered(client, operation, http.status_code, parsed)
     try:
-        with LOCK:
-            handler = _Handler(client.meta.region_name, arguments)
+        with handler.lock:
             result = getattr(handler, _OPERATIONS[operation.name])().result
     except HTTPException as error:
         return _answered(client, operation, error.code or HTTPStatus.BAD_REQUEST, _error(client, operation, error))

@@ -61,6 +61,7 @@ def repair_dynamodb() -> None:
     calls_one_at_a_time()
     rows_in_order()
     queries_cost_their_page()
+    scans_cost_their_page()
     items_and_answers_cost_their_size()
     updates_never_change_an_item_in_place()
     transactions_restore_only_what_they_touched()
@@ -156,6 +157,30 @@ def queries_cost_their_page() -> None:
         return results, len(page), last_key
 
     Table.query = query  # type: ignore[method-assign]
+
+
+def scans_cost_their_page() -> None:
+    """moto's scan weighs each item twice and copies each deeply. Items in a table are never changed, so neither is needed. Indexes,
+    segments and the old `ScanFilter` are left to moto.
+    """
+    original = Table.scan
+
+    @wraps(original)
+    def scan(
+        self: Table, filters: dict[str, Any], limit: int, exclusive_start_key: dict[str, Any], filter_expression: Any = None,
+        index_name: str | None = None, consistent_read: bool = False, projection: list[list[str]] | None = None, **part: Any,
+    ) -> tuple[list[Item], int, dict[str, Any] | None]:  # fmt: skip
+        start = exclusive_start_key
+        odd_start = start is not None and start.keys() != set(self.table_key_attrs)
+        if filters or index_name or odd_start or part.get("segments", (None, None)) != (None, None):
+            return original(self, filters, limit, start, filter_expression, index_name, consistent_read, projection, **part)
+        page, more = rows_of(self).scan(start, limit)
+        results = page if filter_expression is None else [item for item in page if filter_expression.expr(item)]
+        if projection:
+            results = [item.project(projection) for item in results]
+        return results, len(page), self._get_last_evaluated_key(page[-1], None) if more else None
+
+    Table.scan = scan  # type: ignore[method-assign, assignment]
 
 
 def _of_keys(item: Item, keys: list[str]) -> Item:

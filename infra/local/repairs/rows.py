@@ -41,6 +41,14 @@ def native(value: DynamoType) -> Any:
     return base64.b64decode(value.value) if value.is_binary() and isinstance(value.value, str) else value.cast_value
 
 
+def weight(item: Item) -> int:
+    """`item.size()` of an item that lies in a table: it is never changed there, so it is weighed once."""
+    known: int | None = item.__dict__.get("weight")
+    if known is None:
+        known = item.__dict__["weight"] = item.size()
+    return known
+
+
 def _first(key: Key) -> Any:
     return key[0]
 
@@ -237,13 +245,31 @@ class Rows(dict[DynamoType, Any]):
         size, keys = 0, self.keys_only(index)
         for place in range(low, high) if forward else range(high - 1, low - 1, -1):
             item = ordered.items[ordered.keys[place]]
-            size += item.size() if keys is None else sum(len(name) + item.attrs[name].size() for name in keys)
+            size += weight(item) if keys is None else sum(len(name) + item.attrs[name].size() for name in keys)
             if page and size > RESULT_SIZE_LIMIT:
                 return page, True
             page.append(item)
             if len(page) == limit:
                 return page, True
         return page, False
+
+    def scan(self, start: dict[str, Any] | None, limit: int | None) -> tuple[list[Item], bool]:
+        """One page of a scan behind `start`, and whether more follows: `limit` items, or 1 MB."""
+        items, first = self.all(), 0
+        if start is not None:
+            position = tuple(native(DynamoType(start[name])) for name in self.table.table_key_attrs)
+            first = bisect_right(items, position, key=lambda item: (native(item.hash_key), *self._range_of(item)))
+        page: list[Item] = []
+        size = 0
+        for item in itertools.islice(items, first, None):
+            if len(page) == limit or size + weight(item) > RESULT_SIZE_LIMIT:
+                return page, True
+            page.append(item)
+            size += weight(item)
+        return page, False
+
+    def _range_of(self, item: Item) -> tuple[Any, ...]:
+        return () if item.range_key is None else (native(item.range_key),)
 
     def keys_only(self, index: str | None) -> list[str] | None:
         """The attributes of an index that holds keys alone; what a query reads of it are these. None: it reads whole items."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from moto.core import responses, utils
 from moto.dynamodb.comparisons import ConditionExpressionParser
+from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 
 # Modules without types.
 _nodes: Any = import_module("moto.dynamodb.parsing.ast_nodes")
@@ -20,6 +21,7 @@ _expressions: Any = import_module("moto.dynamodb.parsing.expressions")
 _validators: Any = import_module("moto.dynamodb.parsing.validators")
 _sqs: Any = import_module("moto.sqs.models")
 
+_PLAIN = frozenset(("S", "N", "BOOL", "NULL"))
 _DONE = "_gateway_quick"
 
 
@@ -41,6 +43,7 @@ def repair_speed() -> None:
     ConditionExpressionParser._lex_condition_expression = remembered  # type: ignore[method-assign]
     setattr(responses, "method_names_from_class", lru_cache(maxsize=100)(utils.method_names_from_class))  # noqa: B010 - not exported there
     _quick_updates()
+    _quick_copies()
     _quick_messages()
 
 
@@ -65,6 +68,24 @@ def _quick_updates() -> None:
 
     traverser.nodes_to_be_processed = nodes_to_be_processed
     traverser.process = process
+
+
+def _quick_copies() -> None:
+    """moto copies an item value by value before each update. Texts, numbers and truths are only ever replaced."""
+    deeply = DynamoType.__deepcopy__
+
+    def deepcopy(self: DynamoType, memo: dict[int, Any]) -> DynamoType:
+        return self if self.type in _PLAIN else deeply(self, memo)
+
+    def copied(self: Item, memo: dict[int, Any]) -> Item:
+        twin = object.__new__(type(self))
+        twin.hash_key, twin.range_key, twin.attrs = self.hash_key, self.range_key, LimitedSizeDict()
+        for name, value in self.attrs.items():
+            dict.__setitem__(twin.attrs, name, value if value.type in _PLAIN else deeply(value, memo))
+        return twin
+
+    DynamoType.__deepcopy__ = deepcopy  # type: ignore[method-assign]
+    Item.__deepcopy__ = copied  # type: ignore[method-assign]
 
 
 def _copied(node: Any, parent: Any = None) -> Any:

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import boto3
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError, ParamValidationError
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.responses import DynamoHandler
+from moto.sqs.models import sqs_backends
 
 from infra.local.aws import REGION, LocalAws
 from infra.local.repairs import direct
@@ -154,6 +157,55 @@ def test_nothing_of_a_call_goes_over_http(aws: LocalAws, monkeypatch: pytest.Mon
     assert list(store.every_work()) == store.open_work("deposit", "lane") == [work]
     store.commit([Close(work)])
     assert list(store.every_work()) == []
+
+
+def test_messages_are_answered_and_refused_alike(aws: LocalAws) -> None:
+    client = boto3.client("sqs", region_name=REGION)
+    plain = client.create_queue(QueueName="plain")["QueueUrl"]
+    ordered = client.create_queue(QueueName="ordered.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    number = {"MessageAttributes": {"ahead": {"DataType": "Number", "StringValue": "3"}}}
+    raw = {"MessageAttributes": {"raw": {"DataType": "Binary", "BinaryValue": b"1"}}}
+    calls: tuple[Call, ...] = (
+        ("GetQueueUrl", {"QueueName": "plain"}),
+        (
+            "SendMessage",
+            {"QueueUrl": plain, "MessageBody": "a", "DelaySeconds": 3, "MessageGroupId": "g", **number},
+        ),
+        ("SendMessage", {"QueueUrl": ordered, "MessageBody": "b", "MessageGroupId": "g", "MessageDeduplicationId": "one"}),
+        ("SendMessage", {"QueueUrl": ordered, "MessageBody": "b"}),
+        ("SendMessage", {"QueueUrl": plain, "MessageBody": "c", "DelaySeconds": 901}),
+        (
+            "SendMessage",
+            {"QueueUrl": plain, "MessageBody": "d", **raw},
+        ),
+        ("SendMessage", {"QueueUrl": plain, "MessageBody": "x" * 2_000_000}),
+        ("SendMessage", {"QueueUrl": plain + "-none", "MessageBody": "e"}),
+        ("GetQueueUrl", {"QueueName": "none"}),
+        ("SendMessage", {"QueueUrl": plain}),
+    )
+
+    def told() -> list[Any]:
+        answers = [_outcome(partial(client._make_api_call, *call)) for call in calls]
+        for answer in answers:
+            if isinstance(answer, dict):  # each message has a number of its own
+                answer.pop("MessageId", None)
+                answer.pop("SequenceNumber", None)
+        return answers
+
+    def held() -> list[Any]:
+        queues = sqs_backends[DEFAULT_ACCOUNT_ID][REGION].queues
+        found = [(m.body, m.group_id, m.message_attributes) for name in ("plain", "ordered.fifo") for m in queues[name]._messages]
+        for name in ("plain", "ordered.fifo"):
+            queues[name]._messages.clear()
+        return found
+
+    directly, sent = told(), held()
+    direct.end()
+    usually, sent_usually = told(), held()
+    direct.begin(REGION)
+    assert directly == usually
+    assert sent == sent_usually
+    assert len(sent) == 3
 
 
 def test_an_answer_is_the_callers_own(aws: LocalAws) -> None:

@@ -155,6 +155,15 @@ def test_queries_find_what_a_plain_search_finds(client: Any, seed: int) -> None:
 
     scanned = client.scan(TableName=TABLE)["Items"]
     assert scanned == [row for _, row in sorted(plain.items())]
+    paged, start = [], {}
+    while True:
+        page = client.scan(TableName=TABLE, Limit=7, **start)
+        assert page["ScannedCount"] <= 7
+        paged += page["Items"]
+        if "LastEvaluatedKey" not in page:
+            break
+        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+    assert paged == scanned
 
 
 def test_a_condition_of_the_wrong_type_is_refused(client: Any) -> None:
