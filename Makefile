@@ -1,7 +1,7 @@
 # make run     the whole service on this machine; PORT=8001 for another port, NODES=1 with real nodes; Ctrl-C ends it, a second one at once
 # make test    everything that is checked: style, types, the direction of imports, every test
 # make sweep   the fault sweeps with nothing left out (half an hour)
-# make quick   the tests that need neither nodes nor much time
+# make quick   the unit tests that need neither nodes nor much time
 # make coverage   which branches of the domain and the use cases no test takes
 # Needs Python 3.11 or newer with venv; PYTHON=/path/to/python picks one.
 
@@ -36,8 +36,9 @@ sweep: $(STAMP)
 	SWEEP=full $(PYTEST) tests/faults tests/unit tests/nodes/test_treasury.py tests/nodes/test_hostile_load.py \
 		tests/contract/api/test_schemathesis.py tests/contract/payouts/test_renewed_payouts.py tests/contract/withdrawals/test_withdrawal_batches.py tests/contract/sandbox/test_sandbox_properties.py
 
+# Without the contract tests: thousands of them ask the whole service, which takes minutes.
 quick: $(STAMP)
-	$(PYTEST) -m "not slow and not nodes and not browser"
+	$(PYTEST) tests/unit -m "not slow and not nodes and not browser"
 
 # Branches of the domain and the use cases that no test takes; the workers are measured too (`tool.coverage` in pyproject.toml).
 coverage: $(STAMP)
