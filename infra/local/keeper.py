@@ -185,7 +185,7 @@ def alive(pid: int) -> bool:
     """Whether the process runs. A dead one stays visible until its shell, which waits for us, has taken note of it."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the second: it ended between opening the file and reading it
         return not Path("/proc").exists() and _exists(pid)
     return state != "Z"
 

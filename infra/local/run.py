@@ -32,15 +32,27 @@ class _Stop(BaseException):
 
 
 _stopped = threading.Event()
+_LONGEST = 12.0
+"""Seconds from a signal to the end of the process, whatever is still waited for: keepers end the nodes in any case."""
 
 
 def program() -> NoReturn:
     """Run until a signal, and end the process. Threads of handlers that are still at work are not waited for: they may be asking
     what answers late or never."""
+    threading.Thread(target=_end_in_any_case, name="end", daemon=True).start()
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _end_in_any_case() -> NoReturn:
+    from infra.local import runtime
+
+    _stopped.wait()
+    time.sleep(_LONGEST)
+    runtime.withdraw_own()
+    os._exit(0)
 
 
 def main() -> int:
@@ -109,7 +121,9 @@ def _run(stack: ExitStack, began: float) -> int:
     stack.callback(runtime.withdraw, port)
     runtime.publish(port, base_url, keys, urls)
     print(welcome(base_url, keys, urls, time.monotonic() - began_own), flush=True)
-    _stopped.wait()
+    # No wait on the event: a signal's handler that sets it would meet the lock that its own thread holds.
+    while not _stopped.is_set():
+        time.sleep(0.5)
     return 0
 
 

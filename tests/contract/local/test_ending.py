@@ -173,3 +173,16 @@ def test_a_second_ctrl_c_ends_it_at_once_and_its_nodes(run: Run, tmp_path: Path)
     assert (process.returncode, errors) == (128 + signal.SIGINT, "")
     assert list((tmp_path / "runtime").iterdir()) == []
     until(lambda: not any(alive(pid) for pid in nodes))
+
+
+def test_it_ends_in_any_case_and_its_nodes(run: Run, tmp_path: Path) -> None:
+    """One Ctrl-C, and something that is waited for never ends."""
+    process = run(STUCK.replace("run._run = stack", "run._run, run._LONGEST = stack, 1.0"), PORT="1")
+    assert process.stdout is not None
+    until(lambda: all((tmp_path / f"node-{name}").exists() for name in "ab"))
+    nodes = [int(pid) for pid in process.stdout.readline().split()]
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+    assert list((tmp_path / "runtime").iterdir()) == []
+    until(lambda: not any(alive(pid) for pid in nodes))
