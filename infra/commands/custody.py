@@ -42,8 +42,8 @@ def add(command: Command) -> None:
 def rotate(args: argparse.Namespace) -> int:
     """Put a new wallet in the place of one. Its key is made as WALLET_CUSTODY says, and shown to nobody; the old one is drained.
 
-    With --import the key is one that somebody has, and is read from the terminal or standard input. Nothing over HTTP does this:
-    what the old wallet has is moved to the new one.
+    With --import the key is one that somebody has, and is read from the terminal or standard input. Over HTTP this is done in the
+    sandbox alone. What the old wallet has is moved to the new one.
     """
     from chalicelib.domain.addresses.addresses import CUSTODY_SHOWN, ROLE_OF
     from chalicelib.domain.errors import ServiceError

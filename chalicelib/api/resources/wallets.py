@@ -88,7 +88,7 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
     all where the deployment says so. An answer under an `Idempotency-Key` is kept encrypted, and repeated to the same API
     key alone.
 
-    With a test key it takes the place of the network's wallet of that type, 50 times in 24 hours and network: what the old one
+    With a test key it takes the place of the network's wallet of that type, 50 times for each network: what the old one
     began is finished, and what it holds is moved to the new one (a cold wallet's by its owner). An address that was replaced is not
     used again. In the live realm the operator's command line alone replaces a wallet (`rotate`): no API key may decide where money
     goes.
