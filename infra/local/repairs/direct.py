@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
+from threading import RLock
 from typing import Any
 
 from botocore.client import BaseClient
@@ -47,6 +48,8 @@ _PLAIN_TYPES = frozenset(("S", "N", "BOOL", "NULL"))
 _regions: set[str] = set()
 """Where calls go this way: those of the running AWS; none while it is parked."""
 _readers: dict[str, Reader] = {}
+_unfinished: dict[str, Reader] = {}
+_MAKING = RLock()
 _answers: dict[str, frozenset[str]] = {}
 
 
@@ -200,11 +203,18 @@ def _plain(value: Any) -> Any:
 def _reader(shape: Shape) -> Reader:
     """What copies a value of `shape`, and raises _Unusual where botocore would refuse it or write it otherwise."""
     found = _readers.get(shape.name)
-    if found is None:
-        # Shapes contain each other: the name is taken before the parts are made.
-        _readers[shape.name] = partial(_read_later, shape.name)
-        found = _readers[shape.name] = _KINDS.get(shape.type_name, _never)(shape)
-    return found
+    return found or _made(shape)
+
+
+def _made(shape: Shape) -> Reader:
+    with _MAKING:
+        found = _readers.get(shape.name) or _unfinished.get(shape.name)
+        if found is None:
+            # Shapes contain each other: the name is taken before the parts are made, and no other thread sees it before they are.
+            _unfinished[shape.name] = partial(_read_later, shape.name)
+            found = _readers[shape.name] = _KINDS.get(shape.type_name, _never)(shape)
+            del _unfinished[shape.name]
+        return found
 
 
 def _read_later(name: str, value: Any) -> Any:

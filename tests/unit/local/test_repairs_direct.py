@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -253,3 +255,20 @@ def test_a_parked_aws_is_not_asked_directly(running_aws: LocalAws, monkeypatch: 
     with pytest.raises(ConnectionError, match="outside"):
         client.get_item(TableName=TABLE, Key=key("a"))
     assert handled == []
+
+
+def test_threads_that_call_first_at_once_meet_no_unfinished_check(aws: LocalAws) -> None:
+    """Shapes contain each other: a check that refers to itself must not be seen before it is there."""
+    shape = boto3.client("dynamodb", region_name=REGION).meta.service_model.operation_model("TransactWriteItems").input_shape
+    sent = {"TransactItems": [{"Put": {"TableName": TABLE, "Item": item("a", **NESTED)}}]}
+    known, interval = dict(direct._readers), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            for _ in range(50):
+                direct._readers.clear()
+                read = [threads.submit(lambda: direct._reader(shape)(sent)) for _ in range(4)]
+                assert [each.result() for each in read] == [sent] * 4
+    finally:
+        sys.setswitchinterval(interval)
+        direct._readers.update(known)
