@@ -53,6 +53,7 @@ HEAVY: dict[str, tuple[str, int, Callable[[], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEAVY)
 def test_what_is_held_at_once_fits_into_a_function(name: str) -> None:
     family, last, made = HEAVY[name]

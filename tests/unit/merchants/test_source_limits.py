@@ -6,6 +6,8 @@ import threading
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from chalicelib.usecases.merchants.access import SOURCES, source_number, source_of
 from chalicelib.usecases.merchants.source_limits import LIMIT, REMEMBERED_MS, SourceLimits
 
@@ -81,6 +83,7 @@ def test_the_key_unused_for_longest_is_forgotten() -> None:
     assert [limits.look_up(name, "192.0.2.1", NOON).counted for name in "abcd"] == [False, True, False, False]
 
 
+@pytest.mark.slow
 def test_a_flood_from_many_networks_takes_bounded_memory() -> None:
     """Ten times as many networks of /64 as are told apart, each with a keyless request and a key, a quarter of them valid."""
     limits = SourceLimits(most_sources=2_000, most_keys=500)
