@@ -21,6 +21,7 @@ from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Coin, Network, 
 from chalicelib.domain.ids import MerchantId, Realm, network_id, new_id
 from chalicelib.domain.merchants.merchants import PRESETS, Level, Merchant
 from chalicelib.settings import Settings
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.merchants.access import issue_key
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
@@ -138,10 +139,10 @@ def make_hot_wallets(wired: Services, kms: Any, realm: Realm, slugs: Sequence[st
     alias = wired.settings.key_alias(f"hot-{realm}")
     for slug in slugs:
         network = catalogue.networks[slug]
-        if wired.store.get(Wallet, network=network.id, role="hot") is None:
+        if wallet_of(wired.store, network.id, "hot") is None:
             chain = wired.settings.chain(network.id)
             _absent(wired, [Save(new_kms_wallet(kms, alias, network.id, "hot", wired.clock.now_ms(), chain))])
-        wallet = wired.store.get(Wallet, network=network.id, role="hot")
+        wallet = wallet_of(wired.store, network.id, "hot")
         if wallet is not None:
             watch(wired, network, wallet)
 

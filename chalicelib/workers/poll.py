@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.ids import NetworkId
 from chalicelib.usecases.base.clock import in_realm
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.wallets.lookup import quoted_for, retired_wallets
@@ -176,7 +176,7 @@ class Poll:
 
     def _quote_fees(self) -> None:
         wired = services()
-        hot = wired.store.get(Wallet, network=self.network.id, role="hot")
+        hot = wallet_of(wired.store, self.network.id, "hot")
         if hot is not None:
             wired.settlement(self.network).quote_fees(quoted_for(wired.store, hot))
 

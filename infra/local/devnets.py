@@ -12,8 +12,8 @@ from functools import partial
 from typing import Protocol
 
 from chalicelib.chains.addresses import Rules
-from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network, default_coins, default_networks
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
 from infra.local.nodes import (
@@ -184,7 +184,7 @@ class Devnets:
     def fund_hot_wallets(self) -> None:
         """Send every hot wallet coins from outside, by transfers that the scanner sees. Returns when all are confirmed,
         so that the first look at a network finds a wallet which can pay."""
-        wallets = {slug: services().store.get(Wallet, network=self._networks[slug].id, role="hot") for slug in self._networks}
+        wallets = {slug: wallet_of(services().store, self._networks[slug].id, "hot") for slug in self._networks}
         jobs = []
         for slug, wallet in wallets.items():
             if wallet is None:

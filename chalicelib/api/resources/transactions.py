@@ -10,7 +10,7 @@ from chalicelib.api.lists import Listing, ListQuery, amount, choice, coin, hash_
 from chalicelib.api.lists.common import assets_of_coin, assets_of_network, in_coin_units, slug_of
 from chalicelib.api.lists.fields import Condition
 from chalicelib.api.routes import endpoint
-from chalicelib.domain.addresses.addresses import SERVICE_ROLES, RetiredWallet, Wallet
+from chalicelib.domain.addresses.addresses import SERVICE_ROLES, RetiredWallet, wallet_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
@@ -163,7 +163,7 @@ def _of_wallet(ctx: Ctx, address: str) -> bool:
     networks = list(ctx.catalogue.networks.values())
     spelled = {network.id: _spelled(ctx, network, address) for network in networks}
     wanted: list[tuple[type[Any], dict[str, str]]] = [
-        (Wallet, {"network": network.id, "role": role}) for network in networks for role in SERVICE_ROLES
+        wallet_key(network.id, role) for network in networks for role in SERVICE_ROLES
     ]
     wanted += [(RetiredWallet, {"network": network, "address": text}) for network, text in spelled.items() if text is not None]
     found = ctx.services.store.get_many(wanted)

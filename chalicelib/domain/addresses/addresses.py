@@ -190,3 +190,8 @@ def payees_place(network: Network) -> NetworkId:
 def watched_key(network: Network, storage_form: str) -> tuple[type[Any], dict[str, str]]:
     """Type and key of an address's `Watched`, for a read of the store."""
     return Watched, {"realm": network.realm, "family": family_key(network), "address": storage_form}
+
+
+def wallet_key(network: NetworkId, role: Role) -> tuple[type[Any], dict[str, str]]:
+    """Type and key of the `Wallet` that has a role, for a batch read of the store."""
+    return Wallet, {"network": network, "role": role}

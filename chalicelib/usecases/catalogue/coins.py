@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import SERVICE_ROLES, Wallet
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network, TokenContract, native_name
 from chalicelib.domain.catalogue.coin_settings import merged
 from chalicelib.domain.catalogue.native_faces import known_face
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import NetworkId, Realm, network_parts
+from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Also, Change, Conflict, Save, nothing_more
@@ -93,7 +93,7 @@ class Coins:
     def _stock(self, coin: Coin) -> None:
         """Some of a simulated coin for its hot wallet. The coin is there already: without it payouts wait, and nothing is lost."""
         try:
-            hot = self._store.get(Wallet, network=coin.network, role="hot")
+            hot = wallet_of(self._store, coin.network, "hot")
             if hot is not None:
                 self._stocked(coin, hot.address)
         except Unavailable as error:
@@ -193,8 +193,7 @@ class Coins:
 
     def _holders(self, network: Network) -> list[str]:
         """Our own wallets: they have native coins to pay fees with."""
-        found = self._store.get_many([(Wallet, {"network": network.id, "role": role}) for role in SERVICE_ROLES])
-        return [wallet.address for wallet in found if wallet is not None]
+        return [wallet.address for wallet in wallets_of(self._store, network.id) if wallet is not None]
 
 
 def facts_problem(facts: TokenFacts) -> str | None:

@@ -34,6 +34,7 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.fees import bears_fee
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceUse, PaymentOrder, Withdrawal, ended
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import rests_on, stopped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
@@ -153,7 +154,7 @@ class Payouts:
         return wallet
 
     def _wallet(self, network: Network) -> Wallet | None:
-        return self._store.get(Wallet, network=network.id, role="hot")
+        return wallet_of(self._store, network.id, "hot")
 
     def _coin(self, withdrawal: Withdrawal) -> Coin:
         network, slug = asset_parts(withdrawal.asset)

@@ -28,6 +28,7 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import FINAL, PaymentOrder, Withdrawal
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import stopped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.payouts.account_payouts import Outcome
@@ -84,7 +85,7 @@ class BundlePayouts:
             return "done"
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
         if withdrawal.status == "pending" or (order is not None and order.unbundled):
-            hot = self._store.get(Wallet, network=network.id, role="hot")
+            hot = wallet_of(self._store, network.id, "hot")
             full = self._gathering.gather(network, hot, withdrawal)
             if full is not None and hot is not None:
                 self._finish(network, hot, full)

@@ -19,6 +19,7 @@ from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.ledger import JournalEntry, WalletBalance
 from chalicelib.domain.money import Amount, format_units
 from chalicelib.domain.reconciliation import Place, Unread
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Beside, Post
 from chalicelib.usecases.ports.failures import Unavailable
@@ -84,7 +85,7 @@ class ColdAdjusting:
 
     def _wallet(self, address: str | None) -> Wallet:
         if address is None:
-            wallet = self._store.get(Wallet, network=self._network.id, role="cold")
+            wallet = wallet_of(self._store, self._network.id, "cold")
         else:
             wallet = wallet_at(self._store, self._network.id, self._rules.normalize(self._network.slug, address))
         if wallet is None or wallet.role != "cold":

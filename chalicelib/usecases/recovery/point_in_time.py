@@ -35,6 +35,7 @@ from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.deposits.claims import Claims
@@ -172,7 +173,7 @@ class PointInTimeRecovery:
         """Service wallets by the storage form of their address, and whether each is in place."""
         found = {self._form(old.address) or "": (old.wallet, False) for old in retired_wallets(self._store, self._network.id)}
         for role in SERVICE_ROLES:
-            wallet = self._store.get(Wallet, network=self._network.id, role=role)
+            wallet = wallet_of(self._store, self._network.id, role)
             if wallet is not None:
                 found[self._form(wallet.address) or ""] = (wallet, True)
         return found

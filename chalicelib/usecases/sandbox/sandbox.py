@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.errors import BusinessRule, InvalidAddress, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts, tenant_parts
 from chalicelib.domain.money import MAX_DIGITS, format_units
 from chalicelib.domain.withdrawals.withdrawals import FINAL, Withdrawal
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.failures import Refused, Unavailable
 from chalicelib.usecases.ports.store import Store
@@ -203,7 +203,7 @@ class Sandbox:
         """Give every hot wallet coins from outside, once, deep enough in the chain to be counted at the next poll."""
         catalogue = self._store.catalogue("test")
         for network in catalogue.networks.values():
-            wallet = self._store.get(Wallet, network=network.id, role="hot")
+            wallet = wallet_of(self._store, network.id, "hot")
             if wallet is None or not network.simulated:
                 continue
             for coin in catalogue.coins_of(network.slug):

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import SERVICE_ROLES, Wallet
+from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block
 from chalicelib.domain.transactions.sightings import Seen, Sighting, input_subject, nonce_subject, txid_subject
@@ -28,6 +28,7 @@ from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.work import WorkKind
+from chalicelib.usecases.base.current_wallets import wallets_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -112,8 +113,7 @@ class SightingNotes:
         """Every wallet that has, or had, a key here. Current ones first: one that is replaced between the two reads is in the
         second."""
         network = self._network.id
-        keys = [(Wallet, {"network": network, "role": role}) for role in SERVICE_ROLES]
-        current: list[Wallet | None] = self._store.get_many(keys)
+        current = wallets_of(self._store, network)
         retired = [old.wallet for old in retired_wallets(self._store, network)]
         return [wallet for wallet in (*current, *retired) if wallet is not None and wallet.role != "cold"]
 

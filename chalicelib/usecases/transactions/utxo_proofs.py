@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from chalicelib.domain.addresses.addresses import RetiredWallet, Role, Wallet
+from chalicelib.domain.addresses.addresses import RetiredWallet, Role
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.domain.withdrawals.bundles import Bundle
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Still
 from chalicelib.usecases.ports.coins import CoinPayer, Unspent
@@ -91,7 +92,7 @@ def begun_for(store: Store, move: CoinMove) -> list[Still] | None:
     role: Role = "cold" if move.kind == "cold" else "hot"
     if move.recipient == move.wallet:
         return None
-    wallet = store.get(Wallet, network=move.network, role=role)
+    wallet = wallet_of(store, move.network, role)
     if wallet is not None and wallet.address == move.recipient:
         return [Still(wallet)]
     retired = store.get(RetiredWallet, network=move.network, address=move.recipient)

@@ -20,6 +20,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
 from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
 from chalicelib.domain.withdrawals.payout_line import Taken
+from chalicelib.usecases.base.current_wallets import wallets_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -62,8 +63,7 @@ class Distributor:
         coins = [c for c in coins if distributes(c)]
         if not coins:
             return
-        wanted = [(Wallet, {"network": self._network.id, "role": role}) for role in _ROLES]
-        wallets: dict[Role, Wallet | None] = dict(zip(_ROLES, self._store.get_many(wanted), strict=True))
+        wallets = dict(zip(_ROLES, wallets_of(self._store, self._network.id, _ROLES), strict=True))
         hot = wallets["hot"]
         if hot is None:
             return

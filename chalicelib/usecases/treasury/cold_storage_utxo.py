@@ -27,6 +27,7 @@ from chalicelib.domain.treasury.consolidations import (
     coin_move_work,
 )
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS, HeldCoins
+from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -77,7 +78,7 @@ class ColdCoins:
         coin = self._store.catalogue(network.realm).native(network.slug)
         if "hotCeiling" not in coin.settings and PERCENTAGE not in coin.settings:
             return None
-        hot, cold = self._store.get_many([(Wallet, {"network": network.id, "role": role}) for role in ("hot", "cold")])
+        hot, cold = wallets_of(self._store, network.id, ("hot", "cold"))
         if hot is None or cold is None:
             return None
         # Read first: whoever takes a coin of it, or names a bundle that gathers, makes what is decided here a conflict.
@@ -109,7 +110,7 @@ class ColdCoins:
     def _drain(self, wallet: Wallet) -> CoinMove | None:
         network = self._network
         coin = self._store.catalogue(network.realm).native(network.slug)
-        hot = self._store.get(Wallet, network=network.id, role="hot")
+        hot = wallet_of(self._store, network.id, "hot")
         held = coins_of(self._store, network, wallet.address)
         if hot is None or hot.address == wallet.address or held.gathering is not None or self._under_way(wallet.address):
             return None
@@ -128,7 +129,7 @@ class ColdCoins:
     def worth(self, wallet: Wallet) -> bool:
         """Whether the coins of the replaced `wallet` are worth their fee now; also where the node does not know them as they are
         booked. Raises Unavailable."""
-        hot = self._store.get(Wallet, network=self._network.id, role="hot")
+        hot = wallet_of(self._store, self._network.id, "hot")
         held = coins_of(self._store, self._network, wallet.address)
         coins = self._known(wallet, held)
         if hot is None or not coins:

@@ -15,6 +15,7 @@ from chalicelib.domain.catalogue.coin_settings import NoFreshRate, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
@@ -35,7 +36,7 @@ class HotFloor:
         """Raises Unavailable, Conflict. Asks for nothing where no coin of the network ever had a floor."""
         network = self._network
         coins = [c for c in self._store.catalogue(network.realm).coins_of(network.slug) if "hotFloor" in c.settings]
-        hot = self._store.get(Wallet, network=network.id, role="hot") if coins else None
+        hot = wallet_of(self._store, network.id, "hot") if coins else None
         if hot is None:
             return
         place = self._rules.storage_form(network.slug, hot.address)

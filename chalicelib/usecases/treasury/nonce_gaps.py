@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.addresses.addresses import Address, Wallet, Watched, watched_key
+from chalicelib.domain.addresses.addresses import Address, Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, MoveKind, move_command, move_id, move_work
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer, Payment
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -81,7 +82,7 @@ class NonceFilling:
         place = {"network": network.id, "address": self._rules.storage_form(network.slug, address), "asset": self._native}
         found = self._store.get(WalletBalance, **place) if spare else None
         short = topup_units(cost, max(0, 0 if found is None else found.units))
-        hot = self._store.get(Wallet, network=network.id, role="hot")
+        hot = wallet_of(self._store, network.id, "hot")
         if not short:
             return
         if hot is None:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from chalicelib.domain.addresses.addresses import SERVICE_ROLES, OnChain, RetiredWallet, Wallet
+from chalicelib.domain.addresses.addresses import OnChain, RetiredWallet, Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
@@ -28,6 +28,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
 from chalicelib.domain.withdrawals.bundles import Bundle, bundle_work
+from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
@@ -222,14 +223,13 @@ class Drains:
 
     def _using(self, moves: list[Move]) -> list[Wallet]:
         used = {address for move in moves for address in (move.source, move.recipient)}
-        keys = [(Wallet, {"network": self._network.id, "role": role}) for role in SERVICE_ROLES]
-        found: list[Wallet | None] = self._store.get_many(keys) if moves else []
+        found = wallets_of(self._store, self._network.id) if moves else []
         return [wallet for wallet in found if wallet is not None and wallet.address in used]
 
     def _target(self, old: RetiredWallet) -> Wallet | None:
         """The wallet in its place; of a collector that the network has no more, the hot one."""
-        found = self._store.get(Wallet, network=self._network.id, role=old.role)
-        return found or self._store.get(Wallet, network=self._network.id, role="hot")
+        found = wallet_of(self._store, self._network.id, old.role)
+        return found or wallet_of(self._store, self._network.id, "hot")
 
     def _remains(self, old: RetiredWallet) -> tuple[OnChain, ...]:
         """What is not worth moving."""
@@ -299,7 +299,7 @@ class Drains:
 
     def _topup(self, old: RetiredWallet, native: Coin, units: int, costs: Costs) -> list[Move]:
         """Native coins from the hot wallet, for the fee of a token that shall leave; nothing while that has too few."""
-        hot, fees = self._store.get(Wallet, network=self._network.id, role="hot"), self._fees()
+        hot, fees = wallet_of(self._store, self._network.id, "hot"), self._fees()
         if hot is None:
             return []
         taken = fees.spoken_for(hot, native)

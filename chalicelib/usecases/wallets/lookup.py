@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from chalicelib.domain.addresses.addresses import SERVICE_ROLES, SERVICE_TYPE, Address, RetiredWallet, Wallet
+from chalicelib.domain.addresses.addresses import SERVICE_TYPE, Address, RetiredWallet, Wallet
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId
+from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.store import Store
 
@@ -17,8 +18,7 @@ def wallet_at(store: Store, network: NetworkId, address: str) -> Wallet | None:
     An order in flight is signed with the wallet that it names, never with the one that has its role by now. Current ones are
     read first: one that is replaced between the two reads is found by the second. Raises Unavailable.
     """
-    current: list[Wallet | None] = store.get_many([(Wallet, {"network": network, "role": role}) for role in SERVICE_ROLES])
-    for wallet in current:
+    for wallet in wallets_of(store, network):
         if wallet is not None and wallet.address == address:
             return wallet
     retired = store.get(RetiredWallet, network=network, address=address)
@@ -57,7 +57,7 @@ def guard_archived(store: Store, address: Address) -> None:
     """Raises BusinessRule for a service wallet that is current, or retired and not drained: it has to stay in the lists."""
     if address.type == "user":
         return
-    present = store.get(Wallet, network=address.network, role=address.type)
+    present = wallet_of(store, address.network, address.type)
     if present is not None and present.address == address.address:
         raise BusinessRule("address", f"is the {SERVICE_TYPE[address.type]} wallet: replace it first")
     retired = store.get(RetiredWallet, network=address.network, address=address.address)

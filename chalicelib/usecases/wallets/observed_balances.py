@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from chalicelib.domain.addresses.addresses import SERVICE_ROLES, Observed, OnChain, Role, Wallet
+from chalicelib.domain.addresses.addresses import Observed, OnChain, Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.usecases.base.current_wallets import wallets_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.coins import CoinPayer
@@ -37,8 +38,7 @@ class BalanceObserver:
         now = self._clock.now_ms()
         if before is not None and now - before.at < EVERY_SECONDS * 1000:
             return
-        registered: list[Wallet | None] = self._store.get_many([(Wallet, self._key(role)) for role in SERVICE_ROLES])
-        wallets = [wallet for wallet in registered if wallet is not None]
+        wallets = [wallet for wallet in wallets_of(self._store, self._network.id) if wallet is not None]
         coins = [
             coin for coin in self._store.catalogue(self._network.realm).coins_of(self._network.slug) if coin.status == "ACTIVE"
         ]
@@ -50,9 +50,6 @@ class BalanceObserver:
                     found.append(OnChain(wallet.address, coin.asset, units))
         version = 1 if before is None else before.version + 1
         self._store.commit([Save(Observed(self._network.id, now, tuple(found), version))])
-
-    def _key(self, role: Role) -> dict[str, str]:
-        return {"network": self._network.id, "role": role}
 
     def _units(self, wallet: Wallet, coin: Coin) -> int | None:
         if not pays_from_coins(self._network):

@@ -33,6 +33,7 @@ from chalicelib.domain.ids import AssetId, TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import untouched
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Holdings
@@ -183,7 +184,7 @@ class Wallets:
 
     def _present(self, network: Network, role: Role, replace: Replacing) -> Wallet | None:
         """The wallet that is to be replaced, where one is. Raises BusinessRule where `replace` does not fit what is there."""
-        there = self._store.get(Wallet, network=network.id, role=role)
+        there = wallet_of(self._store, network.id, role)
         if there is None and replace == "must":
             raise BusinessRule("replace", f"{network.slug} has no {SERVICE_TYPE[role]} wallet that could be replaced")
         if there is None or replace == "must":
@@ -213,7 +214,7 @@ class Wallets:
         used = {old.address for old in retired}
         for number in count(1 + sum(1 for old in retired if old.role == role)):
             wallet = self._keys.make(network.id, role, number, now)
-            present = self._store.get(Wallet, network=network.id, role=role)
+            present = wallet_of(self._store, network.id, role)
             if wallet.address not in used and (present is None or present.address != wallet.address):
                 return wallet
         raise AssertionError("unreachable")
@@ -272,7 +273,7 @@ class Wallets:
         known = self._known.get((network.id, role))
         if known is not None and now - known[0] < REMEMBERED_SECONDS:
             return known[1]
-        wallet = self._store.get(Wallet, network=network.id, role=role)
+        wallet = wallet_of(self._store, network.id, role)
         if wallet is not None:
             self._known[network.id, role] = (now, wallet)
         return wallet

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.domain.addresses.addresses import Wallet, Watched, watched_key
+from chalicelib.domain.addresses.addresses import Wallet, Watched, wallet_key, watched_key
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.catalogue.coin_settings import in_usd, limit_units
 from chalicelib.domain.catalogue.rates import STALE_MS, Rates, RatesOf
@@ -207,7 +207,7 @@ class Rules:
             (Spent, {"tenant": tenant, "asset": coin.asset}),
             (FeeQuote, {"network": coin.network}),
             (MerchantSettings, {"tenant": tenant}),
-            (Wallet, {"network": coin.network, "role": "hot"}),
+            wallet_key(coin.network, "hot"),
         ]
         fixed = len(wanted)
         wanted += [(WhitelistEntry, {"tenant": tenant, "id": entry_id(tenant, coin.network, a)}) for a in addresses]

@@ -34,6 +34,7 @@ from chalicelib.domain.treasury.collections import (
 from chalicelib.domain.treasury.energy_loans import TO_ACTIVATE
 from chalicelib.domain.treasury.moves import Move, move_id
 from chalicelib.domain.work import Command
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -271,7 +272,7 @@ class CollectSteps:
         return collector or self._wallet("hot")
 
     def _wallet(self, role: Role) -> Wallet | None:
-        return self._store.get(Wallet, network=self._network.id, role=role)
+        return wallet_of(self._store, self._network.id, role)
 
     def _coin(self, collection: Collection) -> Coin:
         return self._store.catalogue(self._network.realm).coins[self._network.slug, collection.coin]

@@ -12,6 +12,7 @@ from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.money import Amount
 from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin, by_place
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Save
@@ -40,7 +41,7 @@ def queue_of(store: Store, network: NetworkId) -> ConsolidationQueue:
 
 def recipient_of(store: Store, move: CoinMove) -> Wallet | None:
     """The service wallet that a move goes to, where it is the one that is registered now; else None. Raises Unavailable."""
-    wallet = store.get(Wallet, network=move.network, role="cold" if move.kind == "cold" else "hot")
+    wallet = wallet_of(store, move.network, "cold" if move.kind == "cold" else "hot")
     return wallet if wallet is not None and wallet.address == move.recipient != move.wallet else None
 
 

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from chalicelib.domain.addresses.addresses import Address, Wallet
+from chalicelib.domain.addresses.addresses import Address
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, collects, limit_units
 from chalicelib.domain.catalogue.rates import RatesOf
@@ -32,6 +32,7 @@ from chalicelib.domain.treasury.consolidations import (
     coin_move_work,
 )
 from chalicelib.domain.treasury.hot_utxos import MOST_INPUTS
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
@@ -88,7 +89,7 @@ class CoinMovePlanning:
 
     def _look(self, coin: Coin, scanned: Scanned) -> CoinMove | None:
         queue = queue_of(self._store, self._network.id)
-        hot = self._store.get(Wallet, network=self._network.id, role="hot")
+        hot = wallet_of(self._store, self._network.id, "hot")
         if queue.move is not None or hot is None:
             return None
         if self._clock.now_ms() - queue.looked_at < LOOK_MS and not self._shown.pressed(queue):

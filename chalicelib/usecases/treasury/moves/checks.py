@@ -14,6 +14,7 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import MOST_SUM
 from chalicelib.domain.treasury.moves import LOANS, Move, MoveKind
 from chalicelib.domain.withdrawals.withdrawals import NonceUse
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.accounts import Explained
@@ -72,7 +73,7 @@ class MoveChecks:
         if move.kind == "filler":
             return [] if wanted == self._form(network, move.source) else None
         for role in TO[move.kind]:
-            wallet = self._store.get(Wallet, network=network.id, role=role)
+            wallet = wallet_of(self._store, network.id, role)
             if wallet is not None and self._form(network, wallet.address) == wanted:
                 self._demand_open(wallet)
                 return [Still(wallet)]

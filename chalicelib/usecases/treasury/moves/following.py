@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.collections import topup_units
 from chalicelib.domain.treasury.moves import Move, MoveKind, move_command, move_id
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
@@ -205,7 +205,7 @@ class MoveFollowing:
             return None  # whoever signs says why
         else:
             return None
-        native, hot = move.asset, self._store.get(Wallet, network=self._network.id, role="hot")
+        native, hot = move.asset, wallet_of(self._store, self._network.id, "hot")
         wanted = [(Move, {"network": move.network, "id": move_id(move.id, "topup", n)}) for n in range(1, MOST_TOPUPS + 1)]
         before = [found for found in self._store.get_many(wanted) if found is not None]
         now = self._payer.cost(Payment(move.source, move.recipient, None, 1, move.nonce or 0)).fee

@@ -20,6 +20,7 @@ from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.treasury.stakes import Resource, Stake, stake_command, stake_work
+from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import stopped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
@@ -70,7 +71,7 @@ class Staking:
         least = 10**coin.decimals
         if amount < least:
             raise BusinessRule("amount", f"{network.slug} stakes 1 {coin.symbol} at least")
-        wallet = self._store.get(Wallet, network=network.id, role="hot")
+        wallet = wallet_of(self._store, network.id, "hot")
         if wallet is None:
             raise BusinessRule("network", f"{network.slug} has no hot wallet yet")
         free = self._held(network, coin, wallet) - self._ordered(network)
