@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from chalicelib.usecases.reconciliation.utxo import CoinWitness
     from chalicelib.wiring.nodes import NodeWiring
     from chalicelib.wiring.parts import Parts
+    from chalicelib.wiring.second_readers import SecondReaders
     from chalicelib.wiring.simulated import SimulatedWiring
 
 
@@ -32,6 +34,12 @@ class ChainWiring:
 
         parts = self._parts
         return NetworkContext(network, self.reader(network), parts.store, parts.rules, parts.clock_of(network.realm))
+
+    @cached_property
+    def second_readers(self) -> SecondReaders:
+        from chalicelib.wiring.second_readers import SecondReaders
+
+        return SecondReaders()
 
     def reader(self, network: Network) -> ChainReader:
         """The reader that scans a network: over its node, or the simulated chain."""

@@ -128,5 +128,5 @@ class MoveWiring:
 
         parts, chains, outgoing = self._parts, self._chains, self._transactions
         renewals, every_node = outgoing.renewals, outgoing.hearings.every_node
-        clock = parts.realm_clock
-        return MoveSigning(parts.store, parts.rules, clock, chains.payer, chains.reader, renewals, every_node, **keys)
+        clock, second_of = parts.realm_clock, chains.second_readers.accounts
+        return MoveSigning(parts.store, parts.rules, clock, chains.payer, chains.reader, renewals, every_node, second_of, **keys)

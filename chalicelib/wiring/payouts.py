@@ -52,6 +52,7 @@ class PayoutWiring:
             parts.rates,
             self._withdrawals.fee_budgets,
             outgoing.hearings.every_node,
+            chains.second_readers.accounts,
         )
 
     @cached_property

@@ -18,7 +18,7 @@ What happens after the broadcast is decided by `settlement`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, Protocol
 
@@ -47,7 +47,8 @@ from chalicelib.usecases.ports.changes import Close, Open, Post, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.signing import Signer
+from chalicelib.usecases.ports.second_reader import Order, SecondReader
+from chalicelib.usecases.ports.signing import Signed, Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import Risk
 from chalicelib.usecases.transactions.errors import OrderMismatch
@@ -56,6 +57,7 @@ from chalicelib.usecases.transactions.first_nonce import counter_of
 from chalicelib.usecases.transactions.losses import replaceable, sent_from
 from chalicelib.usecases.transactions.rivals import outbid
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
+from chalicelib.usecases.transactions.two_readers import sign_read_twice
 from chalicelib.usecases.wallets.lookup import wallet_at
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP, FeeBudgets
@@ -94,9 +96,10 @@ class Payouts:
         rates_of: RatesOf,
         budgets: FeeBudgets,
         every_node: EveryNode,
+        second_of: Callable[[Network], SecondReader[Order] | None],
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
-        self._budgets, self._every_node = budgets, every_node
+        self._budgets, self._every_node, self._second_of = budgets, every_node, second_of
         self._payer_of, self._reader_of = payer_of, reader_of
         self._checks, self._fees = PayoutChecks(store, rules, clock, risk, rates_of), PayoutFees(store, rates_of)
         self._replacements = ReplacementFees(store, self._fees, renewals)
@@ -307,7 +310,6 @@ class Payouts:
         current = self._store.get(Withdrawal, tenant=withdrawal.tenant, id=withdrawal.id)
         if current is None or current.status != "processing":
             raise Unavailable("the withdrawal moved on while it was being signed")
-        payer = self._payer_of(network)
         try:
             does = self._approve(network, wallet, current, order)
         except OrderMismatch as mismatch:
@@ -316,7 +318,7 @@ class Payouts:
                 self._store.commit([Save(replace(order, unsigned="", version=order.version + 1))])
             raise
         rests = rests_on(self._store, network.realm)
-        signed = payer.assemble(order.unsigned, self._signer.sign(wallet, payer.digest(order.unsigned)))
+        signed = self._signed(network, wallet, current, order, does)
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, current)
         done = replace(
@@ -366,7 +368,7 @@ class Payouts:
         if allowed is None:
             return None
         rests = rests_on(self._store, network.realm)
-        signed = payer.assemble(wanted.unsigned, self._signer.sign(wallet, payer.digest(wanted.unsigned)))
+        signed = self._signed(network, wallet, before, wanted, does)
         now = news.at
         done = replace(
             wanted, raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, renew=False, version=order.version + 1,
@@ -379,6 +381,20 @@ class Payouts:
         self._store.commit([Save(done), Save(after), *rests, *reserved, *counted.changes, *news.emit()])
         log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, order.txid)
         return after
+
+    def _signed(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder, does: Explained) -> Signed:
+        """Sign with the wallet's key what both readers read as the approved withdrawal, with the order's nonce and fees (money
+        rule 15). Raises ReadersDiffer, Unavailable."""
+        payer, payment = self._payer_of(network), self._payment(wallet, withdrawal, order.nonce)
+        ordered = Order(
+            "payment", payment.sender, payment.recipient, payment.contract, payment.amount, payment.nonce, does.fee, order.unsigned
+        )
+
+        def sign(digests: Sequence[bytes]) -> Signed:
+            return payer.assemble(order.unsigned, self._signer.sign(wallet, digests[0]))
+
+        digests = [payer.digest(order.unsigned)]
+        return sign_read_twice(network, f"order {order.id}", self._second_of(network), ordered, digests, sign)
 
     def _approve(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder, gas: int = 0) -> Explained:
         """What the bytes do. Raises OrderMismatch unless that is exactly what was approved (money rule 7).

@@ -12,3 +12,8 @@ class OrderMismatch(Exception):
     def __init__(self, words: str, *, bytes_only: bool = False) -> None:
         super().__init__(words)
         self.bytes_only = bytes_only
+
+
+class ReadersDiffer(OrderMismatch):
+    """Our code and the library of the network's family read an order, or the bytes signed for it, differently. Nothing is signed,
+    or what was signed is dropped; an operator has to look (money rule 15)."""

@@ -17,7 +17,7 @@ waits. What becomes of the bytes is decided by `move_following`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
@@ -36,6 +36,7 @@ from chalicelib.usecases.ports.changes import Change, Close, Post, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.second_reader import Order, OrderKind, SecondReader
 from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
@@ -44,6 +45,7 @@ from chalicelib.usecases.transactions.first_nonce import NonceUnsure, counter_of
 from chalicelib.usecases.transactions.losses import replaceable, sent_from
 from chalicelib.usecases.transactions.rivals import settled
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
+from chalicelib.usecases.transactions.two_readers import sign_read_twice
 from chalicelib.usecases.treasury.moves.building import MoveBytes
 from chalicelib.usecases.treasury.moves.checks import MoveChecks, MoveMismatch
 from chalicelib.usecases.treasury.moves.cures import MoveCures
@@ -54,6 +56,7 @@ log = logging.getLogger(__name__)
 MOST_REFUSALS = 5
 """A move that was refused so often before anything was signed is dropped."""
 _PAYS: tuple[Role, ...] = ("hot", "collector")
+_LOANS: dict[MoveKind, OrderKind] = {"delegation": "delegation", "undelegation": "undelegation"}
 
 
 class MoveSigning:
@@ -68,13 +71,14 @@ class MoveSigning:
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
         every_node: EveryNode,
+        second_of: Callable[[Network], SecondReader[Order] | None],
         wallets: Signer | None = None,
         deposits: DepositKeys | None = None,
         loans_of: Callable[[Network, MoveKind], ChainPayer] | None = None,
     ) -> None:
         self._store, self._rules, self._clock = store, rules, clock
         self._payer_of, self._reader_of, self._renewals = payer_of, reader_of, renewals
-        self._every_node = every_node
+        self._every_node, self._second_of = every_node, second_of
         self._wallets, self._deposits, self._loans_of = wallets, deposits, loans_of
         self._checks = MoveChecks(store, rules)
         self._cures, self._bytes = MoveCures(store, rules, clock), MoveBytes(store, rules, reader_of)
@@ -195,7 +199,7 @@ class MoveSigning:
         except MoveMismatch as mismatch:
             self._cures.apply(network, move, self._payer(network, move), mismatch)
             raise
-        signed = self._sign(network, move)
+        signed = self._sign(network, move, does)
         now = self._clock.now_ms()
         done = replace(
             move, state="signed", raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, updated_at=now,
@@ -237,7 +241,7 @@ class MoveSigning:
         if not self._renewals.affordable(before, does.fee):
             log.warning("ALARM %s: move %s is stuck, and a replacement would cost %d", network.id, before.id, does.fee)
             return None
-        signed = self._sign(network, wanted)
+        signed = self._sign(network, wanted, does)
         now = self._clock.now_ms()
         done = replace(
             wanted, raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, updated_at=now, renew=False,
@@ -254,11 +258,17 @@ class MoveSigning:
             raise self._checks.undecodable(network, move, str(error)) from error
         return does, self._checks.demand(network, move, does)
 
-    def _sign(self, network: Network, move: Move) -> Signed:
-        """With the key of the source and no other. Raises OrderMismatch, Unavailable."""
-        payer = self._payer(network, move)
-        unsigned = move.unsigned or ""
-        return payer.assemble(unsigned, self._signature(network, move, payer.digest(unsigned)))
+    def _sign(self, network: Network, move: Move, does: Explained) -> Signed:
+        """Sign with the key of the source, and no other, what both readers read as the move, with the nonce that was allotted and
+        the fees of its bytes (money rule 15). Raises OrderMismatch, Unavailable."""
+        payer, unsigned = self._payer(network, move), move.unsigned or ""
+        kind = _LOANS.get(move.kind, "payment")
+        order = Order(kind, move.source, move.recipient, move.contract, move.amount, move.nonce, does.fee, unsigned)
+
+        def sign(digests: Sequence[bytes]) -> Signed:
+            return payer.assemble(unsigned, self._signature(network, move, digests[0]))
+
+        return sign_read_twice(network, f"move {move.id}", self._second_of(network), order, [payer.digest(unsigned)], sign)
 
     def _signature(self, network: Network, move: Move, digest: bytes) -> Signature:
         if move.path is not None and self._deposits is not None:

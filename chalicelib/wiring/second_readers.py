@@ -1,0 +1,18 @@
+"""Which second reader each network has (money rule 15). Only the functions that sign ask; their libraries are imported at first
+use, since they are heavy and nothing else needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from chalicelib.domain.catalogue.catalogue import Network
+    from chalicelib.usecases.ports.second_reader import Order, SecondReader
+
+
+class SecondReaders:
+    def accounts(self, network: Network) -> SecondReader[Order] | None:
+        """That of a network of accounts. None for a simulated one, which moves no money."""
+        if network.simulated:
+            return None
+        return None
