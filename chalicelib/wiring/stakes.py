@@ -48,15 +48,25 @@ class StakeWiring:
 
         parts, clock = self._parts, self._parts.clock_of(network.realm)
         reader, node = self._chains.reader(network), self._chains.staking_node(network)
-        return StakeFollowing(network, reader, node, parts.store, parts.rules, clock, self._transactions.verdicts(network))
+        renewals, verdicts = self._transactions.renewals, self._transactions.verdicts(network)
+        return StakeFollowing(network, reader, node, parts.store, parts.rules, clock, renewals, verdicts)
 
     @cached_property
     def stake_signing(self) -> StakeSigning:
         from chalicelib.usecases.treasury.tron.stake_signing import StakeSigning
 
         parts, chains, signer = self._parts, self._chains, self._custody.signer
-        every_node = self._transactions.hearings.every_node
-        return StakeSigning(parts.store, parts.rules, parts.realm_clock, signer, chains.staking_node, chains.reader, every_node)
+        outgoing = self._transactions
+        return StakeSigning(
+            parts.store,
+            parts.rules,
+            parts.realm_clock,
+            signer,
+            chains.staking_node,
+            chains.reader,
+            outgoing.renewals,
+            outgoing.hearings.every_node,
+        )
 
     def loans(self, network: Network) -> Loans | None:
         """The loans of the hot wallet's energy; None for a network that has none."""

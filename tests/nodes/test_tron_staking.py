@@ -13,7 +13,7 @@ from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.money import Amount
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
-from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
+from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Post, Save
 from chalicelib.usecases.ports.signing import Signature
@@ -247,11 +247,59 @@ def test_nothing_but_the_ordered_stake_is_signed(shop: Shop, caplog: pytest.LogC
         with pytest.raises(Exception, match=stake.id):
             services().stake_signing.sign(TRON, stake.id)
     assert signed == []
-    assert caplog.text.count("ALARM") == 3
+    assert caplog.text.count("ALARM") == 4
     assert node.explain(stake.unsigned).txid == stake.hash
     services().store.commit([Save(replace(stake, version=version + 1))])
     services().stake_signing._signer = services().signer
     shop.run()
+    shop.confirm()
+    assert shop.frozen("ENERGY") - frozen == 10 * TRX
+
+
+def test_an_altered_stake_is_not_replaced(shop: Shop, caplog: pytest.LogCaptureFixture):
+    """What replaces a stake rests on what was signed, not on what its record says of it; and it is replaced 24 times at most."""
+    frozen = shop.frozen("ENERGY")
+    shop.node.call("dev/drop", count=1)
+    made = shop.stake("10")
+    assert shop.stack.drain(only=("relay", "payout")).settled
+    shop.expire()
+    stake = next(stake for stake in services().store.every(Stake) if stake.txid == made["transactionId"])
+    assert stake.unsigned is not None and stake.raw is not None
+    more = replace(decode(bytes.fromhex(stake.unsigned)), amount=11 * TRX)
+    forged = replace(stake, unsigned=more.encode().hex(), hash=more.txid)
+    altered = {
+        "amount": replace(stake, amount=11 * TRX),
+        "resource": replace(stake, resource="BANDWIDTH"),
+        "wallet": replace(stake, wallet=stranger()),
+        "nothing signed": replace(stake, raw="00"),
+        "id": replace(stake, hash="77" * 32),
+        "bytes": forged,
+        "bytes and amount": replace(forged, amount=11 * TRX),
+    }
+    signer, signed = services().signer, list[bytes]()
+
+    class Counting:
+        def sign(self, wallet: Wallet, digest: bytes) -> Signature:
+            signed.append(digest)
+            return signer.sign(wallet, digest)
+
+    services().stake_signing._signer = Counting()  # type: ignore[assignment]
+    version = stake.version
+    for name, record in altered.items():
+        services().store.commit([Save(replace(record, renew=True, version=(version := version + 1)))])
+        caplog.clear()
+        with in_realm("live"), pytest.raises(OrderMismatch, match=stake.id):
+            services().stake_signing.sign(TRON, stake.id)
+        assert signed == [] and "ALARM" in caplog.text and "differs from what was signed" in caplog.text, name
+    often = tuple(Attempt(stake.raw, stake.txid, 0, n) for n in range(24))
+    services().store.commit([Save(replace(stake, renew=True, earlier=often, version=(version := version + 1)))])
+    with in_realm("live"):
+        services().stake_signing.sign(TRON, stake.id)
+    assert signed == [] and "was replaced 24 times" in caplog.text
+    services().store.commit([Save(replace(stake, version=version + 1))])
+    shop.run()
+    assert len(signed) == 1
+    services().stake_signing._signer = signer
     shop.confirm()
     assert shop.frozen("ENERGY") - frozen == 10 * TRX
 

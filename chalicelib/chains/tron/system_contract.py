@@ -18,6 +18,7 @@ from chalicelib.chains.tron.sending import Sending
 from chalicelib.chains.tron.values import hex_address, row, whole
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.sightings import Lifetime
+from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.failures import InsufficientFunds
 from chalicelib.usecases.ports.signing import Signature, Signed
 
@@ -46,6 +47,10 @@ class SystemContract(ABC):
         """The signed transaction. Raises ValueError as `explain` does, and unless the wallet's key signed."""
         self.explain(unsigned)
         return transactions.assemble(bytes.fromhex(unsigned), signature)
+
+    def opened(self, raw: str) -> Opened:
+        """As `ChainPayer.opened`."""
+        return transactions.opened(raw)
 
     def broadcast(self, raw: str) -> None:
         """As `ChainPayer.broadcast`."""

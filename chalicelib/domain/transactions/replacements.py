@@ -41,6 +41,13 @@ class Signed(Protocol):
     def usurped(self) -> Usurped | None: ...
 
 
+class Replaced(Protocol):
+    """What may have been replaced: a stake as well."""
+
+    @property
+    def earlier(self) -> tuple[Attempt, ...]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class RenewalRules:
     """The bounds of replacement. `least_seconds` is the shortest time after which a payment counts as stuck, `most` how often it
@@ -65,7 +72,7 @@ class RenewalRules:
         longer: int = first * 3**replaced // 2**replaced
         return min(8 * first, longer)
 
-    def exhausted(self, order: Signed, expires: bool) -> bool:
+    def exhausted(self, order: Replaced, expires: bool) -> bool:
         """Whether it has been replaced as often as it may be. `expires`: its attempts have no nonce and expire."""
         return len(order.earlier) >= (self.most_expired if expires else self.most)
 
@@ -74,6 +81,9 @@ class RenewalRules:
         return replaced >= min(self.most, MOST_TOGETHER)
 
     def affordable(self, order: Signed, fee: int) -> bool:
-        """Whether a replacement of `order` may cost `fee`, in units of the native coin. The first attempt's fee is the measure."""
-        first = order.earlier[0].fee if order.earlier else order.fee
+        """Whether a replacement of `order` may cost `fee`, in units of the native coin, by the fees on record."""
+        return self.within(order.earlier[0].fee if order.earlier else order.fee, fee)
+
+    def within(self, first: int, fee: int) -> bool:
+        """Whether a replacement may cost `fee` where the first attempt cost `first`, which is the measure."""
         return not first or fee <= first * self.times

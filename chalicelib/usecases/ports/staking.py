@@ -7,6 +7,7 @@ from typing import Protocol
 
 from chalicelib.domain.transactions.sightings import Lifetime
 from chalicelib.domain.treasury.stakes import Resource
+from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.signing import Signature, Signed
 
 
@@ -37,6 +38,10 @@ class StakingNode(Protocol):
 
     def assemble(self, unsigned: str, signature: Signature) -> Signed:
         """The signed transaction and its id. Raises ValueError unless the wallet's key signed."""
+        ...
+
+    def opened(self, raw: str) -> Opened:
+        """As `ChainPayer.opened`."""
         ...
 
     def broadcast(self, raw: str) -> None:

@@ -6,13 +6,21 @@ altered; the signature of the wallet's own key can not have been (money rules 5 
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.usecases.ports.accounts import ChainPayer
+from chalicelib.usecases.ports.accounts import Opened
 from chalicelib.usecases.ports.addresses import AddressRules
 
 
+class Opens(Protocol):
+    """As `ChainPayer` and `StakingNode`."""
+
+    def opened(self, raw: str) -> Opened: ...
+
+
 def unlike_signed(
-    payer: ChainPayer, rules: AddressRules, network: Network, raw: str, txid: str, unsigned: str, signer: str
+    payer: Opens, rules: AddressRules, network: Network, raw: str, txid: str, unsigned: str, signer: str
 ) -> list[str]:
     """In what a record of signed bytes is not what its `raw` is; nothing where `signer` signed exactly `unsigned`, under `txid`."""
     try:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.stakes import Stake, stake_command
 from chalicelib.usecases.base.kill_switch import stopped
@@ -44,9 +45,10 @@ class StakeFollowing:
         store: Store,
         rules: AddressRules,
         clock: Clock,
+        renewals: RenewalRules,
         verdicts: Verdicts,
     ) -> None:
-        self._network, self._reader, self._node = network, reader, node
+        self._network, self._reader, self._node, self._renewals = network, reader, node, renewals
         self._store, self._rules, self._clock, self._verdicts = store, rules, clock, verdicts
         self._losses, self._gaps = Losses(network, reader, store), NoteGaps(network, store)
         self._given_ups = GivenUps(network, store, self._losses, verdicts)
@@ -81,7 +83,7 @@ class StakeFollowing:
         if stake.raw is None or stake.unsigned is None:
             self._ask(stake)
         elif stake.renew or self._lost(stake, ours, scanned):
-            self._ask(replace(stake, renew=True))
+            self._ask_again(stake)
         else:
             try:
                 self._node.broadcast(stake.raw)
@@ -97,6 +99,12 @@ class StakeFollowing:
         if not lost:
             self._gaps.close(self._losses.gap(ours, scanned), scanned, self._clock.now_ms())
         return lost
+
+    def _ask_again(self, stake: Stake) -> None:
+        if self._renewals.exhausted(stake, expires=True):
+            log.error("ALARM %s: %s was replaced %d times and is in no block", self._network.id, stake.id, len(stake.earlier))
+            return
+        self._ask(replace(stake, renew=True))
 
     def _ask(self, wanted: Stake) -> None:
         """Ask the function that signs for its signature, or for another one in place of what has expired."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.stakes import Stake, stake_work
 from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.base.kill_switch import rests_on, stopped
@@ -28,6 +29,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.expiry_votes import EveryNode
 from chalicelib.usecases.transactions.losses import replaceable, stake_sent
+from chalicelib.usecases.transactions.signed_bytes import unlike_signed
 from chalicelib.usecases.wallets.lookup import wallet_at
 
 log = logging.getLogger(__name__)
@@ -44,10 +46,11 @@ class StakeSigning:
         signer: Signer,
         node_of: Callable[[Network], StakingNode],
         reader_of: Callable[[Network], ChainReader],
+        renewals: RenewalRules,
         every_node: EveryNode,
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
-        self._node_of, self._reader_of, self._every_node = node_of, reader_of, every_node
+        self._node_of, self._reader_of, self._renewals, self._every_node = node_of, reader_of, renewals, every_node
 
     def sign(self, network: NetworkId, stake_id: str) -> None:
         """Bring a stake as far as its broadcast. Safe to call at any time, twice, at once.
@@ -81,9 +84,16 @@ class StakeSigning:
     def _renewed(self, network: Network, node: StakingNode, before: Stake) -> Stake | None:
         """With new bytes in place of those that have expired; None where they need none, or the chain would refuse them."""
         reader = self._reader_of(network)
-        # This alone keeps both from being mined: asked again here, right before the signature.
         if before.unsigned is None or before.raw is None:
             return None
+        unlike = unlike_signed(node, self._rules, network, before.raw, before.txid, before.unsigned, before.wallet)
+        if unlike := [*unlike, *_unlike_order(node, before)]:
+            log.error("ALARM %s: stake %s differs from what was signed in %s", network.id, before.id, ", ".join(unlike))
+            raise OrderMismatch(f"stake {before.id} differs from what was signed in {', '.join(unlike)}")
+        if self._renewals.exhausted(before, expires=True):
+            log.error("ALARM %s: %s was replaced %d times and is in no block", network.id, before.id, len(before.earlier))
+            return None
+        # This alone keeps both from being mined: asked again here, right before the signature.
         every_node = self._every_node(network, self._store.catalogue(network.realm).native(network.slug).asset, before.amount)
         if not node.renewable(before.unsigned, before.txid, every_node):
             return None
@@ -108,18 +118,7 @@ class StakeSigning:
         wallet = wallet_at(self._store, network.id, stake.wallet)  # it may have been replaced since
         if wallet is None or stake.unsigned is None:
             raise Unavailable(f"the wallet of a stake of {network.id} is gone while it is under way")
-        try:
-            does = node.explain(stake.unsigned)
-        except ValueError as error:
-            raise OrderMismatch(f"stake {stake.id} is no plain stake: {error}") from error
-        facts = {
-            "wallet": (does.owner, wallet.address),
-            "order": (stake.wallet, wallet.address),
-            "amount": (does.amount, stake.amount),
-            "resource": (does.resource, stake.resource),
-            "transaction": (does.txid, stake.hash),
-        }
-        wrong = [name for name, (found, ordered) in facts.items() if found != ordered]
+        wrong = _unlike_order(node, stake)
         if wrong:
             log.error("ALARM %s: stake %s differs from what was ordered in %s", network.id, stake.id, ", ".join(wrong))
             raise OrderMismatch(f"stake {stake.id} differs from the order in {', '.join(wrong)}")
@@ -128,3 +127,18 @@ class StakeSigning:
         done = replace(stake, raw=signed.raw, touched_at=self._clock.now_ms(), version=stake.version + 1)
         self._store.commit([Save(done), *rests])
         return done
+
+
+def _unlike_order(node: StakingNode, stake: Stake) -> list[str]:
+    """In what the newest unsigned bytes of a stake are not what its record orders."""
+    try:
+        does = node.explain(stake.unsigned or "")
+    except ValueError as error:
+        return [f"being no plain stake ({error})"]
+    facts = {
+        "wallet": (does.owner, stake.wallet),
+        "amount": (does.amount, stake.amount),
+        "resource": (does.resource, stake.resource),
+        "transaction": (does.txid, stake.hash),
+    }
+    return [name for name, (found, ordered) in facts.items() if found != ordered]
