@@ -21,6 +21,7 @@ from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Coin, Network, 
 from chalicelib.domain.ids import MerchantId, Realm, network_id, new_id
 from chalicelib.domain.merchants.merchants import PRESETS, Level, Merchant
 from chalicelib.settings import Settings
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.merchants.access import issue_key
@@ -149,7 +150,7 @@ def make_hot_wallets(wired: Services, kms: Any, realm: Realm, slugs: Sequence[st
 
 def watch(wired: Services, network: Network, wallet: Wallet) -> None:
     """Let the scanner know a service wallet. EVM networks share addresses, so one row names all networks where it is ours."""
-    place = wired.rules.storage_form(network.slug, wallet.address)
+    place = form_of(wired.rules, network, wallet.address)
     kind, key = watched_key(network, place)
     known = wired.store.get(kind, **key)
     if known is None:

@@ -40,7 +40,7 @@ class ReconciliationWiring:
         """Raises LookupError for a network that this deployment has no node of."""
         from chalicelib.usecases.reconciliation.run import ReconciliationRun
 
-        return ReconciliationRun(network, self.comparison(network), self._parts.store, self._parts.clock)
+        return ReconciliationRun(self._chains.context(network), self.comparison(network), self._parts.clock)
 
     def cold_adjusting(self, network: Network) -> ColdAdjusting:
         """Raises LookupError as above."""

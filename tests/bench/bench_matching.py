@@ -25,6 +25,7 @@ from botocore.awsrequest import AWSResponse
 from chalicelib.domain.addresses.addresses import Watched, family_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block, Transfer
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.scanning.matching import Matcher
 from infra.local.aws import start_aws
 from infra.local.repairs import direct
@@ -88,6 +89,8 @@ def measure(name: str, network: Network, transfers: list[Transfer]) -> bool:
     from chalicelib.wiring import services
 
     store = services().store
+    nothing: Any = None
+    context = NetworkContext(network, nothing, store, services().rules, nothing)
     ours = {f"ours-{number}": number for number in range(OURS)}
     moved = [transfer._replace(recipient=address) for transfer, address in zip(transfers, ours, strict=False)] + transfers[OURS:]
 
@@ -107,7 +110,7 @@ def measure(name: str, network: Network, transfers: list[Transfer]) -> bool:
             for _ in range(ROUNDS):
                 table.calls = table.keys = 0
                 began, other = time.thread_time(), table.seconds
-                matched = Matcher(network, store, services().rules).ours(moved)
+                matched = Matcher(context).ours(moved)
                 best = min(best, time.thread_time() - began - (table.seconds - other))
             assert len(matched) == OURS, matched
             shown.append((table.calls, table.keys))

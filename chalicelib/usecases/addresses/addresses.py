@@ -16,6 +16,7 @@ from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, new_id, tenant_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.usecases.addresses.daily_limit import DailyAddresses
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Holdings, coins_on
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -109,7 +110,7 @@ class Addresses:
         watched = Watched(
             realm=network.realm,
             family=family_key(network),
-            address=self._rules.storage_form(network.slug, text),
+            address=form_of(self._rules, network, text),
             role="user",
             networks=networks,
             tenant=tenant,
@@ -155,7 +156,7 @@ class Addresses:
         keys: _Keys = []
         for slug, network in catalogue.networks.items():
             try:
-                place = self._rules.storage_form(slug, self._rules.normalize(network.id, text))
+                place = form_of(self._rules, network, self._rules.normalize(network.id, text))
             except ValueError:
                 continue
             watched.add((family_key(network), place))
@@ -180,7 +181,8 @@ class Addresses:
     def _balances_of(self, address: Address) -> _Keys:
         """The keys of its balances: of the coins that there are today."""
         catalogue = self._store.catalogue(tenant_parts(address.tenant)[1])
-        places = {catalogue.networks[slug].id: self._rules.storage_form(slug, address.address) for slug in address.networks}
+        networks = [catalogue.networks[slug] for slug in address.networks]
+        places = {network.id: form_of(self._rules, network, address.address) for network in networks}
         return [_balance_key(coin.network, places[coin.network], coin) for coin in coins_on(catalogue, address)]
 
     def holdings_of(self, addresses: Sequence[Address]) -> list[Holdings]:

@@ -17,6 +17,7 @@ from chalicelib.domain.catalogue.coin_settings import merged
 from chalicelib.domain.catalogue.native_faces import known_face
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import NetworkId, Realm, network_parts
+from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
 from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -77,7 +78,7 @@ class Coins:
         made = replace(made, name=name or made.name, settings=merged(made.decimals, {}, settings))
         changes: list[Change] = [Save(made)]
         if made.contract is not None:
-            form = self._rules.storage_form(network.slug, made.contract)
+            form = form_of(self._rules, network, made.contract)
             changes.append(Save(TokenContract(network.id, form, made.slug)))
         try:
             self._store.commit([*changes, *also(made)])
@@ -145,10 +146,10 @@ class Coins:
 
     def _token(self, catalogue: Catalogue, network: Network, slug: str | None, contract: str) -> Coin:
         spelled = self._contract(network, contract)
-        form = self._rules.storage_form(network.slug, spelled)
-        for coin in catalogue.coins_of(network.slug):
-            if coin.contract is not None and self._rules.storage_form(network.slug, coin.contract) == form:
-                raise BusinessRule("contractAddress", f"this contract is registered on {network.slug}: it is {coin.slug}")
+        tokens = tokens_by_form(self._rules, network, catalogue.coins_of(network.slug))
+        coin = tokens.get(form_of(self._rules, network, spelled))
+        if coin is not None:
+            raise BusinessRule("contractAddress", f"this contract is registered on {network.slug}: it is {coin.slug}")
         facts = self._facts(network, spelled)
         chosen = slug or _slug_of(facts.symbol, spelled)
         if chosen == network.symbol.lower():
@@ -162,7 +163,7 @@ class Coins:
             spelled = self._rules.normalize(network.id, contract)
         except ValueError as reason:
             raise InvalidParameter.one("contractAddress", contract[:100], f"is no address of {network.slug}: {reason}") from reason
-        known = known_face(network.slug, self._rules.storage_form(network.slug, spelled))
+        known = known_face(network.slug, form_of(self._rules, network, spelled))
         if known is not None:
             raise _native_face(network, f"{known} says")
         return spelled

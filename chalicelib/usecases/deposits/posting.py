@@ -15,6 +15,7 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry, WalletBalance
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.webhooks.events import balance_object
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -80,7 +81,7 @@ class DepositPostings:
 
     def place(self, network: Network, deposit: Deposit) -> str:
         """The wallet address where the deposit's coins lie."""
-        return ledger.wallet(network.id, self._rules.storage_form(network.slug, deposit.address))
+        return ledger.wallet(network.id, form_of(self._rules, network, deposit.address))
 
     def owner(self, deposit: Deposit) -> str:
         """The account that owns the deposit's coins."""
@@ -107,7 +108,7 @@ class DepositPostings:
         return wallet.units, wallet.pending
 
     def _at(self, network: Network, deposit: Deposit) -> tuple[NetworkId, str, AssetId]:
-        return network.id, self._rules.storage_form(network.slug, deposit.address), deposit.asset
+        return network.id, form_of(self._rules, network, deposit.address), deposit.asset
 
 
 def is_late(deposit: Deposit, invoice: Invoice | None) -> bool:

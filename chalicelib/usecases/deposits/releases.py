@@ -26,6 +26,7 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import views_now
@@ -144,7 +145,7 @@ class Releases:
 
     def _invoice_of(self, network: Network, deposit: Deposit) -> str | None:
         """The invoice of its address, for which it did not count."""
-        (watched,) = self._store.get_many([watched_key(network, self._rules.storage_form(network.slug, deposit.address))])
+        (watched,) = self._store.get_many([watched_key(network, form_of(self._rules, network, deposit.address))])
         return None if watched is None or watched.tenant != deposit.tenant else watched.invoice_id
 
 

@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 from chalicelib.domain.chain import Cursor, Receipt
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.reconciliation import Place, Seen, Unread
 from chalicelib.domain.treasury.stakes import Stake
@@ -57,11 +56,11 @@ class _Accounts:
     unspent: Sequence[str] = ()
 
     def __init__(self, context: NetworkContext) -> None:
-        self._network, self._reader, self._store, self._rules = context.network, context.reader, context.store, context.rules
-        self._ways = InFlightWork(context.network, context.store, context.rules)
+        self._context, self._network, self._reader, self._store = context, context.network, context.reader, context.store
+        self._ways = InFlightWork(context)
 
     def form(self, contract: str | None) -> str | None:
-        return None if contract is None else self._rules.storage_form(self._network.slug, contract)
+        return self._context.contract_form(contract)
 
     def _cursor(self) -> Cursor:
         cursor = self._store.get(Cursor, network=self._network.id)
@@ -70,9 +69,6 @@ class _Accounts:
         if cursor.halted is not None or cursor.rewind_to is not None:
             raise Unavailable(f"{self._network.id} follows a reorganisation, or is halted")
         return cursor
-
-    def _native(self) -> AssetId:
-        return self._store.catalogue(self._network.realm).native(self._network.slug).asset
 
     def _ledger(self, places: Sequence[Place]) -> dict[PlaceKey, WalletBalance]:
         """What the ledger has there. Staked coins have no balance of their own: they are the sum of the stakes that are final."""
@@ -97,7 +93,7 @@ class _Accounts:
             page = self._store.page(Stake, limit=1000, after=after, network=self._network.id)
             for stake in page.items:
                 if stake.status == "confirmed":
-                    sums[self._rules.storage_form(self._network.slug, stake.wallet)] += stake.amount
+                    sums[self._context.form(stake.wallet)] += stake.amount
             after = page.next
             if after is None:
                 return sums
@@ -108,13 +104,13 @@ class _Accounts:
         for works in pages_of(self._store, "deposit", self._network.id, upto=f"{number:015d}"):
             for deposit in self._store.get_many([(Deposit, {"id": work.id}) for work in works]):
                 if deposit is not None and deposit.awaited:
-                    sums[self._rules.storage_form(self._network.slug, deposit.address), deposit.asset, False] += deposit.amount
+                    sums[self._context.form(deposit.address), deposit.asset, False] += deposit.amount
         return sums
 
     def _effects(self, ways: Sequence[InFlight], places: Sequence[Place], upto: int | None) -> Effects:
         """Of what touches these places, as of the block `upto`; None: as of now."""
         there = touching(ways, {place.address for place in places})
-        return effects(there, self._native(), lambda way: self._mined(way, upto))
+        return effects(there, self._context.native().asset, lambda way: self._mined(way, upto))
 
     def _mined(self, way: InFlight, upto: int | None) -> Receipt | None:
         for txid in way.txids:

@@ -54,7 +54,7 @@ class ColdAdjusting:
 
     def __init__(self, context: NetworkContext, looks: Callable[[], Looks]) -> None:
         self._network, self._reader, self._looks = context.network, context.reader, looks
-        self._store, self._rules, self._clock = context.store, context.rules, context.clock
+        self._context, self._store, self._clock = context, context.store, context.clock
 
     def book(self, coin: Coin, amount: int, reference: str, reason: str, address: str | None = None) -> Adjusted:
         """Record that the transaction `reference` took `amount` units of `coin` from the cold wallet, or from a retired one.
@@ -64,7 +64,7 @@ class ColdAdjusting:
         wallet, txid = self._wallet(address), reference.strip().lower()
         if amount <= 0 or not _TXID.fullmatch(txid):
             raise NotBooked("an amount above zero and the id of a transaction are needed")
-        place = self._rules.storage_form(self._network.slug, wallet.address)
+        place = self._context.form(wallet.address)
         entry = ledger.cold_spent(
             self._clock.now_ms(), self._network.realm, self._network.id, place, Amount(coin.asset, amount), txid, reason
         )
@@ -87,7 +87,7 @@ class ColdAdjusting:
         if address is None:
             wallet = wallet_of(self._store, self._network.id, "cold")
         else:
-            wallet = wallet_at(self._store, self._network.id, self._rules.normalize(self._network.slug, address))
+            wallet = wallet_at(self._store, self._network.id, self._context.rules.normalize(self._network.slug, address))
         if wallet is None or wallet.role != "cold":
             raise NotBooked(f"{self._network.slug} has no such cold wallet")
         return wallet
@@ -111,7 +111,7 @@ class ColdAdjusting:
                 return None
             if taken or coin.contract is not None:
                 raise NotBooked(f"{txid} took {self._text(coin, taken)} from there, by the chain")
-        (seen,) = self._looks().look([Place(place, "cold", coin.asset, self._form(coin.contract))])
+        (seen,) = self._looks().look([Place(place, "cold", coin.asset, self._context.contract_form(coin.contract))])
         if isinstance(seen, Unread):
             raise Unavailable(f"{place} can not be compared: {seen.why}")
         if amount > -seen.difference:
@@ -128,7 +128,7 @@ class ColdAdjusting:
     def _taken(self, coin: Coin, place: str, receipt: Receipt) -> int:
         """Units of the coin that left the place by a transaction, with the fee where the wallet's own key sent native coins."""
         if coin.contract is not None:
-            contract = self._form(coin.contract)
+            contract = self._context.contract_form(coin.contract)
             logged = zip(receipt.moved, receipt.amounts, strict=True)
             return sum(units for (token, sender, _), units in logged if (token, sender) == (contract, place)) * receipt.success
         (block,) = self._reader.blocks(receipt.block_number, receipt.block_number, ())
@@ -136,9 +136,6 @@ class ColdAdjusting:
         sent = self._reader.proven(block, sent) if sent else []
         own = any(transfer.position.startswith(_SENT_BY_ITSELF) for transfer in sent)
         return sum(transfer.amount for transfer in sent) + ((receipt.fee or 0) if own else 0)
-
-    def _form(self, contract: str | None) -> str | None:
-        return None if contract is None else self._rules.storage_form(self._network.slug, contract)
 
     def _text(self, coin: Coin, units: int) -> str:
         return f"{format_units(units, coin.decimals)} {coin.slug}"

@@ -11,16 +11,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.domain.work import Work, WorkKind
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
-from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.withdrawals.steps import order_of, payout_parts
 
 PlaceKey = tuple[str, AssetId, bool]
@@ -94,8 +92,9 @@ def effects(ways: Sequence[InFlight], native: AssetId, mined: Callable[[InFlight
 class InFlightWork:
     """Reads the transactions in flight of one account network."""
 
-    def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
-        self._network, self._store, self._rules = network, store, rules
+    def __init__(self, context: NetworkContext) -> None:
+        self._network, self._store = context.network, context.store
+        self._form, self._contract_form = context.form, context.contract_form
 
     def read(self) -> list[InFlight]:
         """All transactions that are signed and not settled. Raises Unavailable."""
@@ -124,11 +123,8 @@ class InFlightWork:
         return [record for record in found if record is not None]
 
     def _way(self, sent: Any, source: str, recipient: str, amount: int, ours: bool = False) -> InFlight:
-        contract = None if sent.contract is None else self._form(sent.contract)
-        return InFlight(sent.txids, self._form(source), self._form(recipient), sent.asset, contract, amount, ours)
-
-    def _form(self, text: str) -> str:
-        return self._rules.storage_form(self._network.slug, text)
+        ends = self._form(source), self._form(recipient)
+        return InFlight(sent.txids, *ends, sent.asset, self._contract_form(sent.contract), amount, ours)
 
 
 def touching(ways: Sequence[InFlight], addresses: Collection[str]) -> list[InFlight]:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Literal
 
 from chalicelib.domain.addresses.addresses import Watched, family_key
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.coin_settings import collects
 from chalicelib.domain.ids import AssetId, TenantId, new_id, tenant_id
 from chalicelib.domain.ledger import Balance, WalletBalance
@@ -31,10 +30,11 @@ from chalicelib.domain.reconciliation import (
     Unread,
     owed_by,
 )
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Halted, Unavailable
-from chalicelib.usecases.ports.store import Span, Store
+from chalicelib.usecases.ports.store import Span
 from chalicelib.usecases.reconciliation.accounts import Looks
 from chalicelib.usecases.reconciliation.reports import parts_of
 from chalicelib.usecases.wallets.sweep_candidates import hint, open_hint
@@ -56,8 +56,9 @@ _MERCHANTS = 500
 class ReconciliationRun:
     """`page` is how many rows of the table one step reads. `clock` is the machine's: runs are the operator's, not the realm's."""
 
-    def __init__(self, network: Network, looks: Looks, store: Store, clock: Clock, page: int = 500) -> None:
-        self._network, self._looks, self._store, self._clock, self._page = network, looks, store, clock, page
+    def __init__(self, context: NetworkContext, looks: Looks, clock: Clock, page: int = 500) -> None:
+        self._context, self._network, self._store = context, context.network, context.store
+        self._looks, self._clock, self._page = looks, clock, page
         self._since: tuple[str, Mapping[tuple[str, AssetId, bool], int]] = ("", {})
 
     def begin(self) -> bool:
@@ -206,7 +207,7 @@ class ReconciliationRun:
             known = self._store.get_many(keys) if keys else []
             places = [p for p, wallet in zip(places, known, strict=True) if wallet is not None or p.role != "user"]
         if network.family == "tron":
-            native = self._store.catalogue(network.realm).native(network.slug).asset
+            native = self._context.native().asset
             places += [Place(w.address, w.role, native, None, True) for w in addresses if w.role == "hot"]
         return places
 

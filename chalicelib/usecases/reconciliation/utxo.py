@@ -60,7 +60,7 @@ class LooksAtCoins:
 
     def __init__(self, context: NetworkContext, witness: CoinWitness) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
-        self._rules, self._witness = context.rules, witness
+        self._context, self._witness = context, witness
         self.unspent: Sequence[str] = ()
 
     def block(self) -> int:
@@ -108,7 +108,7 @@ class LooksAtCoins:
 
     def _coins(self, place: Place) -> list[str] | None:
         """The outpoints of what the ledger counts at a place, if they are not spent; None where they are too many."""
-        address = self._rules.normalize(self._network.id, place.address)
+        address = self._context.rules.normalize(self._network.id, place.address)
         if place.role == "hot":
             held = self._store.get(HeldCoins, network=self._network.id, wallet=address)
             coins = () if held is None else tuple(coin for coin in held.coins if not coin.gone)
@@ -152,7 +152,7 @@ class LooksAtCoins:
         """What payments make of it."""
         way = _Way()
         for bundle in self._open_bundles():
-            home = self._rules.storage_form(self._network.slug, bundle.wallet)
+            home = self._context.form(bundle.wallet)
             mined = next((built for built in bundle.signed if built.txid and self._reader.receipt(built.txid)), None)
             if mined is not None and mined.change is not None and bundle.state != "settled":
                 way.change[home].append(f"{mined.txid}:{mined.change.removeprefix('out:')}")
@@ -175,7 +175,7 @@ class LooksAtCoins:
                     continue
                 mined = next((made for made in move.signed if made.txid and self._reader.receipt(made.txid)), None)
                 for number, coin in enumerate(move.inputs[: move.booked]):
-                    home = self._rules.storage_form(self._network.slug, coin.address)
+                    home = self._context.form(coin.address)
                     way.in_flight[home] += coin.amount
                     if mined is None:
                         way.more[home] += coin.amount

@@ -55,8 +55,8 @@ class AddressRecovery:
     """Searches one network. `owner` gets the addresses found."""
 
     def __init__(self, context: NetworkContext, deriver: Deriver, owner: TenantId) -> None:
-        self._network, self._reader, self._store = context.network, context.reader, context.store
-        self._rules, self._clock, self._deriver, self._owner = context.rules, context.clock, deriver, owner
+        self._context, self._network, self._reader, self._store = context, context.network, context.reader, context.store
+        self._clock, self._deriver, self._owner = context.clock, deriver, owner
         self._derived: dict[str, tuple[int, str, str]] = {}
         self._reach = 0
 
@@ -229,13 +229,12 @@ class AddressRecovery:
         found: Slots = {}
         for index in range(first, end):
             text, path = self._deriver.derive(self._network.realm, self._network.slug, index)
-            found[self._rules.storage_form(self._network.slug, text)] = index, text, path
+            found[self._context.form(text)] = index, text, path
         return found
 
     def _contracts(self) -> Collection[str]:
         """Every token of the network that was ever in the catalogue."""
-        coins = self._store.catalogue(self._network.realm).coins_of(self._network.slug)
-        return [self._rules.storage_form(self._network.slug, coin.contract) for coin in coins if coin.contract is not None]
+        return list(self._context.tokens())
 
 
 class Pools:

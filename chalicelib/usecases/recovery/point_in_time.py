@@ -61,12 +61,12 @@ class PointInTimeRecovery:
     """Traces one account network. Nothing else may be at work on it: run it while `put_back` stands."""
 
     def __init__(self, context: NetworkContext, payer: ChainPayer, deposits: Deposits) -> None:
-        network, reader, store, rules = context.network, context.reader, context.store, context.rules
-        self._network, self._reader, self._store, self._rules = network, reader, store, rules
+        network, reader, store = context.network, context.reader, context.store
+        self._context, self._network, self._reader, self._store = context, network, reader, store
         self._clock, self._payer, self._deposits = context.clock, payer, deposits
-        self._matcher = Matcher(network, store, rules)
+        self._matcher = Matcher(context)
         self._claims = Claims(network, reader, store)
-        self._noting, self._losses = SightingNotes(network, store, rules), Losses(network, reader, store)
+        self._noting, self._losses = SightingNotes(context), Losses(network, reader, store)
         self._known: set[str] = set()
         self._nonces: dict[str, int | None] = {}
         self._payable: list[Withdrawal] = []
@@ -164,18 +164,16 @@ class PointInTimeRecovery:
         ]
 
     def _coin(self, t: Transfer) -> Coin:
-        return self._matcher.native() if t.contract is None else self._matcher.contracts()[t.contract]
-
-    def _form(self, address: str | None) -> str | None:
-        return None if address is None else self._rules.storage_form(self._network.slug, address)
+        return self._context.native() if t.contract is None else self._matcher.contracts()[t.contract]
 
     def _wallets(self) -> dict[str, tuple[Wallet, bool]]:
         """Service wallets by the storage form of their address, and whether each is in place."""
-        found = {self._form(old.address) or "": (old.wallet, False) for old in retired_wallets(self._store, self._network.id)}
+        form = self._context.form
+        found = {form(old.address): (old.wallet, False) for old in retired_wallets(self._store, self._network.id)}
         for role in SERVICE_ROLES:
             wallet = wallet_of(self._store, self._network.id, role)
             if wallet is not None:
-                found[self._form(wallet.address) or ""] = (wallet, True)
+                found[form(wallet.address)] = (wallet, True)
         return found
 
     # Withdrawals.
@@ -185,13 +183,13 @@ class PointInTimeRecovery:
         asset = self._coin(t).asset
         fits: list[tuple[int, int, Withdrawal]] = []
         for read in self._payable:
-            if (read.asset, read.amount) != (asset, t.amount) or self._form(read.to_address) != t.recipient:
+            if (read.asset, read.amount) != (asset, t.amount) or self._context.form(read.to_address) != t.recipient:
                 continue
             found = self._store.get(Withdrawal, tenant=read.tenant, id=read.id)
             if found is None or found.status in FINAL:
                 continue
             order = self._store.get(PaymentOrder, id=order_id(found))
-            if found.from_address is not None and self._form(found.from_address) != t.sender:
+            if found.from_address is not None and self._context.form(found.from_address) != t.sender:
                 continue
             if order is not None and not self._may_be(t.txid, order.txids, order.wallet, order.nonce):
                 continue
@@ -215,7 +213,7 @@ class PointInTimeRecovery:
         done = replace(next_version(order), raw="", txid=txid, state="signed", fee=fee, signed_at=news.at)
         sent = replace(found, status="broadcasting", txid=txid, fee=fee, updated_at=news.at)
         after = stepped(news, views, found, sent)
-        place = ledger.wallet(self._network.id, self._form(order.wallet) or "")
+        place = ledger.wallet(self._network.id, self._context.form(order.wallet))
         entry = ledger.payment_signed(order.id, news.at, place, Amount(order.asset, order.amount))
         works = (Close(payout_work(found)), Open(sent_work(found)))
         self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])
@@ -258,7 +256,7 @@ class PointInTimeRecovery:
         return nonce, [Save(replace(next_version(counter), next=nonce + 1, foreign=foreign))]
 
     def _counter(self, address: str) -> NonceCounter:
-        source = self._rules.normalize(self._network.slug, address)
+        source = self._context.rules.normalize(self._network.slug, address)
         found = self._store.get(NonceCounter, network=self._network.id, wallet=source)
         return found or NonceCounter(self._network.id, source, 0, version=0)
 
@@ -266,9 +264,9 @@ class PointInTimeRecovery:
 
     def _planned(self, t: Transfer) -> Move | None:
         """The open move that `t` is of."""
-        ends = (t.sender, t.recipient, t.contract)
+        ends, context = (t.sender, t.recipient, t.contract), self._context
         for read in self._movable:
-            if (self._form(read.source), self._form(read.recipient), self._form(read.contract)) != ends:
+            if (context.form(read.source), context.form(read.recipient), context.contract_form(read.contract)) != ends:
                 continue
             move = self._store.get(Move, network=read.network, id=read.id)
             if move is None or move.at_rest or not (move.bare or move.amount == t.amount):
@@ -285,7 +283,7 @@ class PointInTimeRecovery:
             return False
         if any(self._reader.receipt(each) is not None for each in txids):
             return False
-        ours = sent_from(self._network, self._rules, self._payer, [(each, "") for each in txids], wallet, nonce or 0)
+        ours = sent_from(self._network, self._context.rules, self._payer, [(each, "") for each in txids], wallet, nonce or 0)
         tip = self._reader.tip()
         return self._losses.mined(ours, Scanned(tip, tip, {})) is None
 
@@ -302,7 +300,7 @@ class PointInTimeRecovery:
         if kind is None or (source.role == "user" and not path):
             return None
         owner, now = f"after restore {self._network.id} {t.txid}", self._clock.now_ms()
-        spelled = (self._rules.normalize(self._network.slug, form) for form in (t.sender, t.recipient))
+        spelled = (self._context.rules.normalize(self._network.slug, form) for form in (t.sender, t.recipient))
         return Move(
             move_id(owner, kind, 1), self._network.id, kind, self._coin(t).asset, self._coin(t).contract, next(spelled), path,
             next(spelled), t.amount, owner, now, now, version=0,
@@ -364,7 +362,7 @@ class PointInTimeRecovery:
         """Record stray transactions as the operator's loss, where no reorganisation reaches them; their number. Raises
         Unavailable."""
         booked, paid = 0, set()
-        native = self._matcher.native().asset
+        native = self._context.native().asset
         for stray in trace.strays:
             first = stray.txid not in paid
             paid.add(stray.txid)

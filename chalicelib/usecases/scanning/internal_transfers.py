@@ -59,8 +59,8 @@ class InternalTransfers:
     """`page`: how many rows of the table one step of the round reads; 0 for no round."""
 
     def __init__(self, context: NetworkContext, scanner: Scanner, page: int = 500) -> None:
-        self._network, self._reader, self._store = context.network, context.reader, context.store
-        self._rules, self._clock, self._scanner, self._page = context.rules, context.clock, scanner, page
+        self._context, self._network, self._reader, self._store = context, context.network, context.reader, context.store
+        self._clock, self._scanner, self._page = context.clock, scanner, page
 
     def work(self, more: Callable[[], bool]) -> int:
         """Compare the next addresses with open invoices; the number of differences recorded. Raises Unavailable, Conflict.
@@ -72,8 +72,7 @@ class InternalTransfers:
         place = self._store.get(Reconciled, network=self._network.id)
         before = place or Reconciled(self._network.id, version=0)
         invoices, after = next_looks(self._store, self._network.id, before)
-        form = self._rules.storage_form
-        booked = self._leniently([form(self._network.slug, invoice.address) for invoice in invoices])
+        booked = self._leniently([self._context.form(invoice.address) for invoice in invoices])
         if booked is None:
             return 0
         if place is None or after != before:
@@ -204,7 +203,7 @@ class InternalTransfers:
         sums: dict[str, int] = defaultdict(int)
         for deposit in self._store.get_many(wanted) if wanted else []:
             if deposit is not None and deposit.awaited and deposit.asset == self._native():
-                sums[self._rules.storage_form(self._network.slug, deposit.address)] += deposit.amount
+                sums[self._context.form(deposit.address)] += deposit.amount
         return sums
 
     def _unmoved(self, wallet: WalletBalance, cursor: Cursor) -> bool:
@@ -225,17 +224,17 @@ class InternalTransfers:
             (Move, {"network": network.id, "id": work.id.split("|", 1)[0]}) for work in open_
         ]
         moves: list[Move | None] = self._store.get_many(wanted) if wanted else []
-        form = self._rules.storage_form
-        return {form(network.slug, end) for move in moves if move is not None for end in (move.source, move.recipient)}
+        form = self._context.form
+        return {form(end) for move in moves if move is not None for end in (move.source, move.recipient)}
 
     def _allotted(self, address: str) -> int:
         """How many transactions of ours left an address, or will."""
-        source = self._rules.normalize(self._network.slug, address)
+        source = self._context.rules.normalize(self._network.slug, address)
         counter = self._store.get(NonceCounter, network=self._network.id, wallet=source)
         return 0 if counter is None else counter.next
 
     def _native(self) -> AssetId:
-        return self._store.catalogue(self._network.realm).native(self._network.slug).asset
+        return self._context.native().asset
 
     def _book(self, known: WalletBalance, amount: int, number: int, cursor: Cursor) -> int:
         """How many were booked. Raises Conflict where the ledger has moved since it was read, Unavailable."""

@@ -18,7 +18,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.scanning.internal_transfers import POSITION
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION
-from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -32,8 +32,8 @@ _told: set[AssetId] = set()
 
 
 class Matcher:
-    def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
-        self._network, self._store, self._rules = network, store, rules
+    def __init__(self, context: NetworkContext) -> None:
+        self._context, self._network, self._store = context, context.network, context.store
 
     def contracts(self) -> dict[str, Coin]:
         """The network's tokens by the storage form of their contracts.
@@ -41,24 +41,15 @@ class Matcher:
         Without known faces of the network's own coin (`domain.catalogue.native_faces`), which were registered before they were
         refused: what they log is the native payment once more.
         """
-        catalogue = self._store.catalogue(self._network.realm)
-        found = {
-            self._rules.storage_form(self._network.slug, coin.contract): coin
-            for coin in catalogue.coins_of(self._network.slug)
-            if coin.contract is not None
-        }
-        return {contract: coin for contract, coin in found.items() if not self._face(contract, coin)}
+        return {contract: coin for contract, coin in self._context.tokens().items() if not self._face(contract, coin)}
 
     def _face(self, contract: str, coin: Coin) -> bool:
         known = known_face(self._network.slug, contract)
         if known is not None and coin.asset not in _told:
             _told.add(coin.asset)
-            own = self.native().slug
+            own = self._context.native().slug
             log.error("ALARM %s: %s is %s itself, says %s: nothing of it is credited", self._network.id, coin.slug, own, known)
         return known is not None
-
-    def native(self) -> Coin:
-        return self._store.catalogue(self._network.realm).native(self._network.slug)
 
     def ours(self, transfers: Iterable[Transfer | Reward], returned: bool = False) -> dict[str, Watched]:
         """The watched addresses among all recipients, by batch reads: the cost does not depend on the number of watched addresses.

@@ -71,9 +71,9 @@ class Looks:
 
 class MempoolScan:
     def __init__(self, context: NetworkContext, mempool: Mempool, deposits: Deposits, looks: Looks) -> None:
-        self._network, self._store, self._clock = context.network, context.store, context.clock
+        self._context, self._network, self._store, self._clock = context, context.network, context.store, context.clock
         self._mempool, self._deposits, self._looks = mempool, deposits, looks
-        self._matcher = Matcher(context.network, context.store, context.rules)
+        self._matcher = Matcher(context)
         self._seen: tuple[frozenset[str], Cursor] | None = None
 
     def look(self, scan: Callable[[], Cursor]) -> Cursor:
@@ -142,7 +142,7 @@ class MempoolScan:
                     # The rest of it is told first by the next poll.
                     self._looks.unread = [*txids, *_without(self._looks.unread, txids)]
                     return
-                coin = self._matcher.native() if transfer.contract is None else contracts[transfer.contract]
+                coin = self._context.native() if transfer.contract is None else contracts[transfer.contract]
                 waits = _settled(found[transfer.txid], waiting)
                 each.take(f"{transfer.txid} {transfer.position}", partial(self._glimpse, coin, transfer, payee, waits, tip))
         self._looks.unread = _without(self._looks.unread, txids)

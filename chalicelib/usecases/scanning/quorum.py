@@ -36,8 +36,8 @@ def worth_more(limit: int | None, coin: Coin | None, units: int, rates: Rates, n
 
 class LargePayments:
     def __init__(self, context: NetworkContext, rates: RatesOf) -> None:
-        self._network, self._reader, self._store = context.network, context.reader, context.store
-        self._rules, self._rates, self._clock = context.rules, rates, context.clock
+        self._context, self._network, self._reader, self._store = context, context.network, context.reader, context.store
+        self._rates, self._clock = rates, context.clock
         self._audited_blocks: set[str] = set()
 
     def may_credit(self, deposit: Deposit) -> bool:
@@ -73,7 +73,7 @@ class LargePayments:
         number, hash_ = deposit.block
         if hash_ in self._audited_blocks or not isinstance(self._reader, Auditor):
             return True
-        matcher = Matcher(self._network, self._store, self._rules)
+        matcher = Matcher(self._context)
         block = Block(number, hash_, "", deposit.block_time, [])
         try:
             there = self._reader.audited(block, matcher.contracts().keys())
@@ -93,14 +93,12 @@ class LargePayments:
         if coin is None or not isinstance(self._reader, Witness):
             log.error("ALARM %s: %s waits for a second node, which nobody has configured", self._network.id, deposit.id)
             return False
-        form = self._rules.storage_form
-        slug = self._network.slug
         transfer = Transfer(
             txid=deposit.txid,
             position=deposit.position,
-            contract=None if coin.contract is None else form(slug, coin.contract),
+            contract=self._context.contract_form(coin.contract),
             sender=self._form(deposit.sender),
-            recipient=form(slug, deposit.address),
+            recipient=self._context.form(deposit.address),
             amount=deposit.amount,
         )
         block = Block(*deposit.block, "", deposit.block_time, [transfer])
@@ -115,6 +113,6 @@ class LargePayments:
     def _form(self, sender: str) -> str:
         """A sender may be what nobody can pay to, and is kept as the chain has it then."""
         try:
-            return self._rules.storage_form(self._network.slug, sender)
+            return self._context.form(sender)
         except ValueError:
             return sender

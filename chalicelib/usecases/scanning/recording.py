@@ -59,8 +59,7 @@ class Recorder:
     def __init__(self, context: NetworkContext, deposits: Deposits, leftovers: Leftovers) -> None:
         self._network, self._reader, self._store = context.network, context.reader, context.store
         self._deposits, self._leftovers = deposits, leftovers
-        self._matcher = Matcher(context.network, context.store, context.rules)
-        self._noting = SightingNotes(context.network, context.store, context.rules)
+        self._context, self._matcher, self._noting = context, Matcher(context), SightingNotes(context)
         self._claims = Claims(context.network, context.reader, context.store)
 
     def contracts(self) -> dict[str, Coin]:
@@ -88,7 +87,7 @@ class Recorder:
         """
         self._noting.note(blocks)
         watched = self._matcher.ours(_received(blocks), returned=True)
-        contracts, native = self._matcher.contracts(), self._matcher.native()
+        contracts, native = self._matcher.contracts(), self._context.native()
         known = _Known(watched, contracts, native)
         crowded: list[Block] = []
         begun = 0

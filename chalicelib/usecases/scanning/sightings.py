@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any
 
 from chalicelib.domain.addresses.addresses import Wallet
-from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block
 from chalicelib.domain.transactions.sightings import Seen, Sighting, input_subject, nonce_subject, txid_subject
 from chalicelib.domain.treasury.consolidations import CoinMove
@@ -29,11 +28,10 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.work import WorkKind
 from chalicelib.usecases.base.current_wallets import wallets_of
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.wallets.lookup import retired_wallets
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
@@ -43,8 +41,8 @@ _TOGETHER = 10
 class SightingNotes:
     """Notes the sightings of one network. Every method raises Unavailable."""
 
-    def __init__(self, network: Network, store: Store, rules: AddressRules) -> None:
-        self._network, self._store, self._rules = network, store, rules
+    def __init__(self, context: NetworkContext) -> None:
+        self._context, self._network, self._store = context, context.network, context.store
 
     def note(self, blocks: Sequence[Block]) -> None:
         """Store the sightings in `blocks`, which were read before. Safe to repeat."""
@@ -94,7 +92,7 @@ class SightingNotes:
         for move in self._open(Move, ("move", "moved", "move", "givenup")):
             if move.txid is not None:
                 addresses.add(move.source)
-        return {self._rules.storage_form(self._network.slug, address) for address in addresses}
+        return {self._context.form(address) for address in addresses}
 
     def _coins(self) -> set[str]:
         wallets = [wallet for wallet in self._wallets() if wallet.role == "hot"]

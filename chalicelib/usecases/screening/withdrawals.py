@@ -19,6 +19,7 @@ from chalicelib.domain.screening.risk import Assessment, Case, Payees, PaymentHi
 from chalicelib.domain.withdrawals.limits import DAY_MS
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
+from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.readers import ChainReader, Contracts
@@ -62,7 +63,7 @@ class Risk:
         """The risks of beginning a withdrawal `now`. Raises Unavailable."""
         tenant, address = withdrawal.tenant, withdrawal.to_address
         mark, everywhere = mark_of(address), payees_place(network)
-        place = self._addresses.storage_form(network.slug, address)
+        place = form_of(self._addresses, network, address)
         history, entry, watched, payees, *earlier = self._store.get_many(
             [
                 (PaymentHistory, {"tenant": tenant, "asset": withdrawal.asset}),
@@ -175,8 +176,4 @@ def _never(watched: Watched | None, network: Network) -> str | None:
 
 def token_contracts(catalogue: Catalogue, network: Network, addresses: AddressRules) -> frozenset[str]:
     """The contracts of a network's registered tokens, in storage form: a payment to one is lost."""
-    return frozenset(
-        addresses.storage_form(network.slug, coin.contract)
-        for coin in catalogue.coins_of(network.slug)
-        if coin.contract is not None
-    )
+    return frozenset(tokens_by_form(addresses, network, catalogue.coins_of(network.slug)))

@@ -22,6 +22,7 @@ from chalicelib.domain.ids import Realm, TenantId, derived_id, network_parts
 from chalicelib.domain.scanning.rescans import Rescan, rescan_work
 from chalicelib.domain.stray_payments import StrayPayment, StrayStatus, stray_work
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Also, AtEpoch, Change, Open, Save, Still, nothing_more
@@ -134,12 +135,11 @@ class StrayPayments:
     def coin(self, stray: StrayPayment) -> Coin | None:
         """The coin of a stray payment; None for an unregistered token."""
         realm, slug = network_parts(stray.network)
-        catalogue, form = self._store.catalogue(realm), self._rules.storage_form
+        catalogue = self._store.catalogue(realm)
         if stray.contract is None:
             return catalogue.native(slug)
-        wanted = form(slug, stray.contract)
-        tokens = ((coin, coin.contract) for coin in catalogue.coins_of(slug))
-        return next((coin for coin, contract in tokens if contract is not None and form(slug, contract) == wanted), None)
+        network = catalogue.networks[slug]
+        return tokens_by_form(self._rules, network, catalogue.coins_of(slug)).get(form_of(self._rules, network, stray.contract))
 
     def credit(self, realm: Realm, id: str, by: str, also: Also = nothing_more) -> StrayPayment:
         """Credit a stray payment by the ordinary scan: watch its address on its network, and look at its block again. `by` is
@@ -207,7 +207,7 @@ class StrayPayments:
             raise BusinessRule(
                 "id", f"the token {before.contract} is not registered on {network.slug}: POST /v1/coins registers it, then again"
             )
-        form = self._rules.storage_form(network.slug, before.address)
+        form = form_of(self._rules, network, before.address)
         deposit, watched = self._store.get_many([(Deposit, {"id": before.id}), watched_key(network, form)])
         if deposit is not None and deposit.status != "orphaned":
             if before.status != "recorded":

@@ -33,6 +33,7 @@ from chalicelib.domain.ids import AssetId, TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import untouched
 from chalicelib.usecases.base.retries import until_settled
@@ -151,7 +152,7 @@ class Wallets:
                 wallet, put_away = self._keys.put_away(network.id, role, private_key, now)
             except ValueError as reason:
                 raise InvalidParameter.one("privateKey", "(not shown)", str(reason)) from None
-            if address is not None and self._place(network, address) != self._form(network, wallet.address):
+            if address is not None and self._place(network, address) != form_of(self._rules, network, wallet.address):
                 raise InvalidParameter.one("address", address[:128], "is not the address of this privateKey")
             secrets.append(Save(put_away))
         record = None if listed is None else listed.record(network, role, wallet.address, now)
@@ -230,16 +231,13 @@ class Wallets:
     def _place(self, network: Network, address: str) -> str:
         """Its storage form. Raises InvalidParameter."""
         try:
-            return self._form(network, self._rules.normalize(network.id, address))
+            return form_of(self._rules, network, self._rules.normalize(network.id, address))
         except ValueError as reason:
             raise InvalidParameter.one("address", address[:128], str(reason)) from None
 
-    def _form(self, network: Network, address: str) -> str:
-        return self._rules.storage_form(network.slug, address)
-
     def _watched(self, network: Network, wallet: Wallet, address_id: str | None) -> Watched:
         """What the scanner has to know. EVM networks share addresses, so one row may name several networks, of one role."""
-        place = self._form(network, wallet.address)
+        place = form_of(self._rules, network, wallet.address)
         known: Watched | None = self._store.get(Watched, **watched_key(network, place)[1])
         if known is None:
             return Watched(network.realm, family_key(network), place, wallet.role, (network.slug,), address_id=address_id)
@@ -255,7 +253,7 @@ class Wallets:
         wallet = self._wallet(network, role)
         if wallet is None:
             raise NotFound(f"No {SERVICE_TYPE[role]} wallet is registered on {network.slug}", {"network": network.slug})
-        place = self._form(network, wallet.address)
+        place = form_of(self._rules, network, wallet.address)
         wanted: list[tuple[type[Any], dict[str, str]]] = [(Observed, {"network": network.id})]
         wanted += [(WalletBalance, {"network": network.id, "address": place, "asset": coin.asset}) for coin in coins]
         if waits:

@@ -11,6 +11,7 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId, asset_parts
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.work import Command, Work
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Conflict, Open
 from chalicelib.usecases.ports.store import Store
@@ -38,7 +39,7 @@ def hint_for(rules: AddressRules, network: Network, coin: Coin | None, deposit: 
     collected."""
     if coin is None or deposit.tenant is None or deposit.below_minimum or deposit.set_aside or not collects(coin):
         return None
-    id = deposit.id if pays_from_coins(network) else place_id(rules.storage_form(network.slug, deposit.address), coin.slug)
+    id = deposit.id if pays_from_coins(network) else place_id(form_of(rules, network, deposit.address), coin.slug)
     return Command("collectable", network.id, {"id": id})
 
 

@@ -25,6 +25,7 @@ from chalicelib.domain.withdrawals.fees import SAME_COIN, Charge, in_coin, rate_
 from chalicelib.domain.withdrawals.limits import DAY_MS, MONTH_MS, MOST_OWN, Paid, PayeeSpent, Spent, used, window_of, with_payments
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id, limit_of
 from chalicelib.domain.withdrawals.withdrawals import Priority, fee_at
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import is_service, token_contracts, unwatched, unwatched_words
@@ -214,13 +215,13 @@ class Rules:
         wanted += [
             (
                 GreyListEntry,
-                {"realm": network.realm, "network": network.slug, "address": self._addresses.storage_form(network.slug, a)},
+                {"realm": network.realm, "network": network.slug, "address": form_of(self._addresses, network, a)},
             )
             for a in addresses
         ]
         # One call, as long as all of it fits into one: of many addresses, few have limits, and these are read afterwards.
         together = fixed + 4 * len(addresses) <= 100
-        wanted += [watched_key(network, self._addresses.storage_form(network.slug, a)) for a in addresses]
+        wanted += [watched_key(network, form_of(self._addresses, network, a)) for a in addresses]
         own = [(PayeeSpent, {"tenant": tenant, "asset": coin.asset, "address": a}) for a in addresses]
         found = self._store.get_many([*wanted, *own] if together else wanted)
         balance, spent, quote, settings, hot = found[:fixed]
@@ -277,7 +278,6 @@ class Rules:
     def _check_destinations(self, facts: Facts, outputs: Sequence[Output]) -> None:
         """Nobody is paid at a wallet of the service itself, nor where it would be lost: at a token's contract, and at an address of
         ours that nobody watches on this network."""
-        slug = self.network.slug
         contracts = token_contracts(self._catalogue, self.network, self._addresses)
         for output in outputs:
             ours = facts.ours.get(output.to_address)
@@ -285,7 +285,7 @@ class Rules:
                 raise BusinessRule(output.address_field, "is a wallet of the service itself")
             if ours is not None and unwatched(ours, self.network):
                 raise BusinessRule(output.address_field, unwatched_words(self.network))
-            if self._addresses.storage_form(slug, output.to_address) in contracts:
+            if form_of(self._addresses, self.network, output.to_address) in contracts:
                 raise BusinessRule(output.address_field, "is the contract of a token: what is sent there is lost")
 
     def _check_whitelist(self, facts: Facts, outputs: Sequence[Output], now: int) -> None:

@@ -19,6 +19,7 @@ from chalicelib.domain.withdrawals.limits import Paid, PayeeSpent, Spent, withou
 from chalicelib.domain.withdrawals.payout_line import RETRY_MS, aside_order, payout_work
 from chalicelib.domain.withdrawals.withdrawals import FeeWait, PaymentOrder, Withdrawal, may_follow
 from chalicelib.domain.work import Command, Work, time_order
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views, views_now
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -224,7 +225,7 @@ def bounced(
     news = News(now)
     catalogue, views = catalogue_views(store, before, rates_of, now)
     purse = purse_of(store, before)
-    place = ledger.wallet(network.id, rules.storage_form(network.slug, order.wallet))
+    place = ledger.wallet(network.id, form_of(rules, network, order.wallet))
     amount, no_fee = Amount(before.asset, before.amount), Amount(catalogue.native(network.slug).asset, 0)
     payment = ledger.SignedPayment(before.id, order.id, order.round, before.tenant, network.realm, place, amount)
     entry = ledger.withdrawal_bounced(payment, now, no_fee, before.charge, 0)
