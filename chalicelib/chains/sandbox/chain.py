@@ -6,7 +6,6 @@ import hashlib
 import secrets
 from dataclasses import replace
 
-from chalicelib.chains.addresses import Rules
 from chalicelib.chains.sandbox import session
 from chalicelib.chains.sandbox.branch import MAX_DEPTH, View
 from chalicelib.chains.sandbox.ledger import NATIVE, NONCE, STAKED, Tx, TxState
@@ -39,11 +38,10 @@ class SandboxChain:
         self.reads = Reads(network, table, clock, ahead)
         self._step = round(block_seconds * 1000)
         self._mempool = Mempool(self.reads, self._step)
-        self._rules = Rules()
 
     def form(self, address: str) -> str:
         """An address or contract as it is stored and compared."""
-        return self._rules.storage_form(self.network.slug, address)
+        return self.reads.form(address)
 
     def open(self) -> None:
         """Start the clock's mining, or give it its new pace. A new pace costs a block; nothing to do costs one read."""

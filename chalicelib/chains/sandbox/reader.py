@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from chalicelib.chains.addresses import Rules
 from chalicelib.chains.sandbox.branch import View
 from chalicelib.chains.sandbox.ledger import NATIVE, STAKED, transfers
 from chalicelib.chains.sandbox.reads import Ahead, Mined, Reads, not_ahead
@@ -25,7 +24,6 @@ class SandboxReader:
     def __init__(self, network: Network, table: SandboxTable, clock: Clock, ahead: Ahead = not_ahead) -> None:
         self._reads = Reads(network, table, clock, ahead)
         self._network = network
-        self._rules = Rules()
 
     def tip(self) -> int:
         """Number of the newest block. One read."""
@@ -91,15 +89,14 @@ class SandboxReader:
 
     def balance(self, address: str, contract: str | None = None) -> int:
         """Units of the native coin, or of the token `contract`, at the newest block. One read."""
-        form = self._rules.storage_form
-        key = NATIVE if contract is None else form(self._network.slug, contract)
-        return self._reads.value_now(form(self._network.slug, address), key)
+        form = self._reads.form
+        return self._reads.value_now(form(address), NATIVE if contract is None else form(contract))
 
     def usage(self, addresses: Sequence[str], contracts: Collection[str]) -> list[Usage]:
         """The use of each address by the newest block: for a restore. Two reads for a hundred. Raises Unavailable."""
-        form = self._rules.storage_form
-        keys = [NATIVE, *(form(self._network.slug, contract) for contract in contracts)]
-        places = [form(self._network.slug, address) for address in addresses]
+        form = self._reads.form
+        keys = [NATIVE, *(form(contract) for contract in contracts)]
+        places = [form(address) for address in addresses]
         found: list[Usage] = []
         for start in range(0, len(places), _TOGETHER):
             for view, account in self._reads.accounts_now(places[start : start + _TOGETHER]):
@@ -109,7 +106,7 @@ class SandboxReader:
 
     def staked(self, address: str) -> int:
         """Units of the native coin that are locked at the newest block. One read."""
-        return self._reads.value_now(self._rules.storage_form(self._network.slug, address), STAKED)
+        return self._reads.value_now(self._reads.form(address), STAKED)
 
     def has_code(self, address: str) -> bool:
         """Whether it is a token's contract: one of the catalogue's, or one that a developer made. One read."""

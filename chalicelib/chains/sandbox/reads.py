@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.chains.addresses import Rules
 from chalicelib.chains.sandbox.branch import Head, Stretch, View, block_hash
 from chalicelib.chains.sandbox.ledger import Account, Tx, TxState
 from chalicelib.chains.sandbox.table import Item, Key, Put, SandboxTable
 from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.ports.clock import Clock
 
 DONE_MS = 24 * 3_600_000
@@ -60,6 +62,10 @@ class Reads:
             raise ValueError(f"{network.id} is not a simulated network of the test realm")
         self.network, self.table, self.clock, self._ahead = network, table, clock, ahead
         self.head_key: Key = (f"head#{network.id}", "-")
+
+    def form(self, address: str) -> str:
+        """An address or contract as it is stored and compared."""
+        return form_of(Rules(), self.network, address)
 
     def tx_key(self, txid: str) -> Key:
         return f"tx#{self.network.id}#{txid}", "-"

@@ -15,8 +15,9 @@ from chalicelib.chains.sandbox.branch import View
 from chalicelib.chains.sandbox.reads import Reads
 from chalicelib.chains.sandbox.session import Write
 from chalicelib.chains.sandbox.table import Key, Put, SandboxTable
-from chalicelib.domain.catalogue.catalogue import Network, default_coins
+from chalicelib.domain.catalogue.catalogue import Coin, Network, default_coins
 from chalicelib.encoding.public_keys import address_of
+from chalicelib.usecases.base.address_forms import tokens_by_form
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
 
@@ -27,7 +28,6 @@ class SandboxTokens:
     def __init__(self, network: Network, table: SandboxTable, clock: Clock) -> None:
         self._reads = Reads(network, table, clock)
         self._network = network
-        self._rules = Rules()
 
     def make(self, facts: TokenFacts, token: str | None = None) -> str:
         """A new contract; its address in the public spelling. The same `token` means the same contract. Raises Unavailable."""
@@ -44,12 +44,9 @@ class SandboxTokens:
 
     def facts(self, contract: str) -> TokenFacts:
         """Symbol, name and decimals of `contract`. Raises NoToken, Unavailable."""
-        form = self._rules.storage_form(self._network.slug, contract)
-        for coin in default_coins("test"):
-            if coin.network != self._network.id or coin.contract is None:
-                continue
-            if self._rules.storage_form(self._network.slug, coin.contract) == form:
-                return TokenFacts(coin.symbol, coin.name, coin.decimals)
+        coin = _published(self._network).get(self._reads.form(contract))
+        if coin is not None:
+            return TokenFacts(coin.symbol, coin.name, coin.decimals)
         item = self._reads.table.get(self._key(contract))
         if item is None:
             raise NoToken("there is no contract at this address; POST /v1/sandbox/tokens makes one")
@@ -60,13 +57,19 @@ class SandboxTokens:
         return False
 
     def _key(self, contract: str) -> Key:
-        return f"token#{self._network.id}#{self._rules.storage_form(self._network.slug, contract)}", "-"
+        return _key(self._network, self._reads.form(contract))
 
 
 def is_contract(reads: Reads, network: Network, address: str) -> bool:
     """Whether a token's contract lies at `address`. Raises Unavailable."""
-    form = Rules().storage_form(network.slug, address)
-    published = (c.contract for c in default_coins("test") if c.network == network.id and c.contract is not None)
-    if form in {Rules().storage_form(network.slug, contract) for contract in published}:
-        return True
-    return reads.table.get((f"token#{network.id}#{form}", "-")) is not None
+    form = reads.form(address)
+    return form in _published(network) or reads.table.get(_key(network, form)) is not None
+
+
+def _published(network: Network) -> dict[str, Coin]:
+    """The tokens of the published catalogue, by the storage form of their contracts."""
+    return tokens_by_form(Rules(), network, [coin for coin in default_coins("test") if coin.network == network.id])
+
+
+def _key(network: Network, form: str) -> Key:
+    return f"token#{network.id}#{form}", "-"
