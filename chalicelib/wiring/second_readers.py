@@ -15,4 +15,8 @@ class SecondReaders:
         """That of a network of accounts. None for a simulated one, which moves no money."""
         if network.simulated:
             return None
+        if network.family == "tron":
+            from chalicelib.chains.tron.second_reader import TronSecondReader
+
+            return TronSecondReader()
         return None

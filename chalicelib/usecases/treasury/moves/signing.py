@@ -28,6 +28,7 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, move_work
+from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, NonceUse
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
@@ -263,7 +264,8 @@ class MoveSigning:
         the fees of its bytes (money rule 15). Raises OrderMismatch, Unavailable."""
         payer, unsigned = self._payer(network, move), move.unsigned or ""
         kind = _LOANS.get(move.kind, "payment")
-        order = Order(kind, move.source, move.recipient, move.contract, move.amount, move.nonce, does.fee, unsigned)
+        lent: Resource | None = None if kind == "payment" else "ENERGY"
+        order = Order(kind, move.source, move.recipient, move.contract, move.amount, move.nonce, does.fee, unsigned, lent)
 
         def sign(digests: Sequence[bytes]) -> Signed:
             return payer.assemble(unsigned, self._signature(network, move, digests[0]))
