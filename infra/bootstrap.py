@@ -20,6 +20,7 @@ from chalicelib.domain.addresses.addresses import Wallet, Watched, Xpub, family_
 from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER, Coin, Network, corrected, default_coins, default_networks
 from chalicelib.domain.ids import MerchantId, Realm, network_id, new_id
 from chalicelib.domain.merchants.merchants import PRESETS, Level, Merchant
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.settings import Settings
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of
@@ -128,10 +129,10 @@ def restore_seed(wired: Services, kms: Any, seed: bytearray) -> None:
     if all(stored is not None and stored.xpub == x.xpub for x in xpubs for stored in [known[x.realm, x.pool]]):
         return
     sealed = seal_seed(kms, wired.settings, seed, now)
-    wired.store.commit([Save(sealed if before is None else replace(sealed, version=before.version + 1))])
+    wired.store.commit([Save(replace(sealed, version=version_after(before)))])
     for xpub in xpubs:
         stored = known[xpub.realm, xpub.pool]
-        wired.store.commit([Save(xpub if stored is None else replace(xpub, version=stored.version + 1))])
+        wired.store.commit([Save(replace(xpub, version=version_after(stored)))])
 
 
 def make_hot_wallets(wired: Services, kms: Any, realm: Realm, slugs: Sequence[str]) -> None:
@@ -157,7 +158,7 @@ def watch(wired: Services, network: Network, wallet: Wallet) -> None:
         row = Watched(network.realm, family_key(network), place, wallet.role, (network.slug,))
         _absent(wired, [Save(row)])
     elif network.slug not in known.networks:
-        wired.store.commit([Save(replace(known, networks=(*known.networks, network.slug), version=known.version + 1))])
+        wired.store.commit([Save(replace(next_version(known), networks=(*known.networks, network.slug)))])
 
 
 def make_merchant(wired: Services, name: str) -> MerchantId:

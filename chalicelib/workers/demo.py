@@ -15,6 +15,7 @@ from dataclasses import replace
 from chalicelib.domain.catalogue.catalogue import Coin, Network, default_coins, default_networks
 from chalicelib.domain.demo import SHOP
 from chalicelib.domain.ids import tenant_id
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.invoices.invoices import Wishes
 from chalicelib.usecases.ports.changes import Change, Delete, Save
@@ -62,7 +63,7 @@ def restore_catalogue(wired: Services) -> None:
             before = catalogue.coins.get((record.network.split(":")[1], record.slug))
         same = before is not None and replace(record, version=before.version) == before
         if not same:
-            changes.append(Save(replace(record, version=1 if before is None else before.version + 1)))
+            changes.append(Save(replace(record, version=version_after(before))))
     known = {(coin.network, coin.slug) for coin in wanted if isinstance(coin, Coin)}
     changes += [
         Delete(Coin, {"network": coin.network, "slug": coin.slug})

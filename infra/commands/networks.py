@@ -8,6 +8,7 @@ from typing import Any
 
 from chalicelib.domain.catalogue.catalogue import NETWORK_ORDER
 from chalicelib.domain.ids import REALMS
+from chalicelib.domain.versions import version_after
 from infra.commands.common import CanNot, Command, height, network_of, scanner_of, services
 
 
@@ -52,7 +53,7 @@ def network(args: argparse.Namespace) -> int:
     if args.status == "active" and not (args.rpc_url or before.rpc_url):
         raise CanNot("an active network needs --rpc-url")
     try:
-        after = replace(wired.networks.changed(before, wanted), version=before.version + 1)
+        after = replace(wired.networks.changed(before, wanted), version=version_after(before))
     except BusinessRule as error:
         raise CanNot(str(error)) from error
     if after.status == "active":

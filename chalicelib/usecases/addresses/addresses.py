@@ -15,6 +15,7 @@ from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, new_id, tenant_parts
 from chalicelib.domain.ledger import WalletBalance
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.addresses.daily_limit import DailyAddresses
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.retries import until_settled
@@ -214,7 +215,7 @@ class Addresses:
             if after.archived and not before.archived:
                 guard_archived(self._store, before)
             if after != before:
-                after = replace(after, version=before.version + 1)
+                after = replace(after, version=version_after(before))
                 self._store.commit([Save(after)])
             return after, holdings
 

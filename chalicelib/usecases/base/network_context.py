@@ -32,7 +32,11 @@ class NetworkContext:
 
     def tokens(self) -> dict[str, Coin]:
         """The network's tokens by the storage form of their contracts."""
-        return tokens_by_form(self.rules, self.network, self.store.catalogue(self.network.realm).coins_of(self.network.slug))
+        return tokens_by_form(self.rules, self.network, self.coins())
+
+    def coins(self) -> list[Coin]:
+        """The network's coins."""
+        return self.store.catalogue(self.network.realm).coins_of(self.network.slug)
 
     def native(self) -> Coin:
         """The network's native coin."""

@@ -17,6 +17,7 @@ from chalicelib.domain.catalogue.coin_settings import merged
 from chalicelib.domain.catalogue.native_faces import known_face
 from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import NetworkId, Realm, network_parts
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
 from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.retries import until_settled
@@ -118,7 +119,7 @@ class Coins:
                 after = replace(after, settings=merged(before.decimals, before.settings, settings))
             if after == before:
                 return before
-            after = replace(after, version=before.version + 1)
+            after = replace(after, version=version_after(before))
             self._store.commit([Save(after)])
             return after
 

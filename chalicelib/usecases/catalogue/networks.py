@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from chalicelib.domain.catalogue.catalogue import AGREEMENT_USD, MOST_CONFIRMATIONS, Network
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.catalogue.node_urls import may_be_a_node, never_a_node
 from chalicelib.usecases.ports.changes import Save
@@ -53,7 +54,7 @@ class Networks:
             after = self._changed(before, wanted)
             if after == before:
                 return before
-            after = replace(after, version=before.version + 1)
+            after = replace(after, version=version_after(before))
             self._store.commit([Save(after)])
             return after
 

@@ -19,6 +19,7 @@ from decimal import Context, Decimal
 from typing import Protocol
 
 from chalicelib.domain.catalogue.rates import FIATS, STALE_MS, ConstantRates, Rate
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.ports.changes import Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
@@ -172,7 +173,7 @@ class _Round:
 
     def _take(self, said: _Said, anchor: Decimal, anchor_at: int, *, agreed: bool) -> None:
         quote, before = said.quote, self._known.get(said.quote.pair)
-        version = 1 if before is None else before.version + 1
+        version = version_after(before)
         at, value = min(quote.at, self._now), f"{quote.value:f}"
         made = Rate(quote.coin, quote.fiat, value, at, said.source, version, f"{anchor:f}", anchor_at, agreed)
         self.taken[quote.pair] = made

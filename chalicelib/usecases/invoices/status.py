@@ -9,7 +9,7 @@ from typing import Any
 from chalicelib.domain.deposits.deposits import Deposit, payment_of, share_of
 from chalicelib.domain.invoices.invoices import SUMS, Invoice
 from chalicelib.domain.invoices.totals import InvoiceTotals, deltas, shard_key
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.ports.changes import Add, Change, Save
@@ -81,7 +81,7 @@ def paid(news: News, before: Invoice, old: Deposit | None, new: Deposit, views: 
         without = replace(before, unconfirmed=before.unconfirmed - had.get("unconfirmed", 0))
         # A block after its time is in the chain: nobody has to wait for the clock.
         sums["expired"] = without.settled_status() in ("pending", "partial")
-    after = replace(_showing(before, old, new), **sums, version=before.version + 1).settled()
+    after = replace(_showing(before, old, new), **sums, version=version_after(before)).settled()
     if not comes_late:
         return announce(news, before, after, views, tip)
     shown = views.invoice(after, tip)

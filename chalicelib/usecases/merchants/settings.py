@@ -15,7 +15,7 @@ from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import TenantId
 from chalicelib.domain.merchants.settings import MOST_RESETS, MerchantSettings, SettingsReset
 from chalicelib.domain.times import iso
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.approvals import MultisigConfig, Signer, settings_text
 from chalicelib.encoding.ed25519 import check_public_key
 from chalicelib.usecases.base.retries import until_settled
@@ -61,7 +61,7 @@ class MerchantSettingsService:
             new = _new_signers(before.multisig, after.multisig)
             if new or (before.multisig.enabled and after != replace(before, whitelist_enforced=True)):
                 check_signed(settings_text(tenant, before.version, guarded(after)), before.multisig, new, signatures)
-            after = replace(after, updated_at=self._clock.now_ms(), updated_by=by, version=before.version + 1)
+            after = replace(after, updated_at=self._clock.now_ms(), updated_by=by, version=version_after(before))
             self._store.commit([Save(after)])
             return after
 

@@ -8,6 +8,7 @@ from typing import Any
 from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.reconciliation import Comparison, ComparisonReport, Difference, DifferencesPart, ReconciliationOrder, Whole
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Also, Save, nothing_more
 from chalicelib.usecases.ports.clock import Clock
@@ -44,7 +45,7 @@ class Reconciliations:
 
         def decide() -> ReconciliationOrder:
             before = self._store.get(ReconciliationOrder, realm=realm)
-            order = ReconciliationOrder(realm, self._clock.now_ms(), by, 1 if before is None else before.version + 1)
+            order = ReconciliationOrder(realm, self._clock.now_ms(), by, version_after(before))
             self._store.commit([Save(order), *also(order)])
             return order
 

@@ -30,6 +30,7 @@ from chalicelib.domain.reconciliation import (
     Unread,
     owed_by,
 )
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -75,7 +76,7 @@ class ReconciliationRun:
         ordered = order is not None and (state is None or order.at > state.started_at)
         if state is not None and not ordered and now - state.started_at < EVERY_MS:
             return False
-        version = 1 if state is None else state.version + 1
+        version = version_after(state)
         self._store.commit([Save(Comparison(self._network.id, new_id("rec", now), now, now, version=version))])
         return True
 
@@ -110,7 +111,7 @@ class ReconciliationRun:
 
     def _commit(self, before: Comparison, after: Comparison) -> Step:
         now = self._clock.now_ms()
-        after = replace(after, updated_at=now, version=before.version + 1)
+        after = replace(after, updated_at=now, version=version_after(before))
         after, full = after.parted()
         changes: list[Change] = []
         if full or not after.open:
@@ -135,7 +136,7 @@ class ReconciliationRun:
     def _part(self, run: str, generation: int, number: int, differences: tuple[Difference, ...]) -> DifferencesPart:
         named = {"network": self._network.id, "generation": str(generation), "part": f"{number}"}
         before = self._store.get(DifferencesPart, **named)
-        version = 1 if before is None else before.version + 1
+        version = version_after(before)
         return DifferencesPart(self._network.id, generation, number, run, differences, version)
 
     def _next(self, state: Comparison) -> Comparison | None:
@@ -171,7 +172,7 @@ class ReconciliationRun:
     def _walked(self, state: Comparison) -> Comparison:
         """After a look at the next watched addresses."""
         network = self._network
-        coins = self._store.catalogue(network.realm).coins_of(network.slug)
+        coins = self._context.coins()
         rows = max(1, min(self._page, MOST_PLACES // (len(coins) + 1)))
         page = self._store.sweep(Watched, limit=rows, after=state.after or None, realm=network.realm, family=family_key(network))
         places = self._places([watched for watched in page.items if watched.holds_on(network.slug)])
@@ -183,7 +184,7 @@ class ReconciliationRun:
     def _hint(self, seen: Sequence[Seen | Unread]) -> None:
         """What lies at deposit addresses may have to be collected: each run asks anew, whatever became of older hints."""
         network = self._network
-        coins = {coin.asset for coin in self._store.catalogue(network.realm).coins_of(network.slug) if collects(coin)}
+        coins = {coin.asset for coin in self._context.coins() if collects(coin)}
         if not coins or network.status != "active":
             return
         for deposit in self._looks.unspent:
@@ -196,7 +197,7 @@ class ReconciliationRun:
     def _places(self, addresses: Sequence[Watched]) -> list[Place]:
         """The places of these addresses. Where each costs a request, those that the ledger knows of, and service wallets'."""
         network = self._network
-        coins = self._store.catalogue(network.realm).coins_of(network.slug)
+        coins = self._context.coins()
         places = [
             Place(watched.address, watched.role, coin.asset, self._looks.form(coin.contract))
             for watched in addresses
@@ -218,7 +219,7 @@ class ReconciliationRun:
         due = [suspect for suspect in state.suspects if suspect.due(now, block)][:AGAIN_AT_ONCE]
         if not due:
             return None
-        coins = {c.asset: c for c in self._store.catalogue(self._network.realm).coins_of(self._network.slug)}
+        coins = {c.asset: c for c in self._context.coins()}
         places = [Place(s.address, s.role, s.asset, self._looks.form(coins[s.asset].contract), s.staked) for s in due]
         return state.seeing(self._looks.look(places), now, self._known())
 
@@ -256,7 +257,7 @@ class ReconciliationRun:
             skipped=state.skipped,
             unread=state.unread,
             trouble=state.trouble,
-            version=1 if before is None else before.version + 1,
+            version=version_after(before),
         )
 
     def _tell(self, report: ComparisonReport) -> None:

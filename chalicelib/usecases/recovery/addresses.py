@@ -31,7 +31,7 @@ from chalicelib.domain.addresses.index_pools import IndexPool, pool_name
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.ids import NetworkId, Realm, TenantId, network_parts, new_id
 from chalicelib.domain.recovery.addresses import INDEXES, Restore, Usage
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.addresses.index_ceilings import IndexCeilings
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Change, Conflict, Save
@@ -83,7 +83,7 @@ class AddressRecovery:
         made = Restore(self._network.id, gap, margin, self._clock.now_ms(), known=known, below=below)
         if blocks:
             made = replace(made, from_block=from_block, next_block=from_block, to_block=self._reader.tip())
-        made = replace(made, version=1 if before is None else before.version + 1)
+        made = replace(made, version=version_after(before))
         self._store.commit([Save(made)])
         return made
 
@@ -293,7 +293,7 @@ class Pools:
         """Note that no address was ever given out for a network: the operator's word. One that was searched stays as it is."""
         before = self._store.get(Restore, network=network)
         if before is None or before.never_used:
-            version = 1 if before is None else before.version + 1
+            version = version_after(before)
             self._store.commit([Save(Restore(network, 0, 0, now_ms, never_used=True, version=version))])
 
     def reopen(self, realm: Realm, pool: str) -> int:

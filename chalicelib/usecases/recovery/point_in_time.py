@@ -32,7 +32,7 @@ from chalicelib.domain.recovery.point_in_time import Stray, Trace, stray_booked,
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind, move_id, move_work
 from chalicelib.domain.treasury.stakes import Stake
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import payout_work
 from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.current_wallets import wallet_of
@@ -105,7 +105,7 @@ class PointInTimeRecovery:
         cursor = self._store.get(Cursor, network=network)
         stood = 0 if cursor is None else max(0, cursor.number - self._network.reorg_depth + 1)
         first = from_block if from_block is not None and (cursor is None or from_block < stood) else stood
-        begun = Trace(network, since, first, first, version=1 if known is None else known.version + 1)
+        begun = Trace(network, since, first, first, version=version_after(known))
         if known is not None and known.since == since:
             begun = replace(begun, strays=known.strays)
         self._store.commit([Save(begun)])

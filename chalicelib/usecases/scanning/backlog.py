@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.scanning.ranges import ScanRange, range_work
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.ports.changes import Change, Close, Conflict, Delete, Open, Save
@@ -170,7 +170,7 @@ class Backlog:
         else:
             blocks = blocks[: self._recorder.record(blocks, found.epoch, more).blocks]
             after = found if not blocks else _behind(found, blocks)
-        after = replace(after, touched_at=self._clock.now_ms(), version=found.version + 1)
+        after = replace(after, touched_at=self._clock.now_ms(), version=version_after(found))
         self._store.commit([Save(after)])
         return after
 

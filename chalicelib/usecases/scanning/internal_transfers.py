@@ -36,7 +36,7 @@ from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.scanning.internal_transfers import BalanceBooking, Reconciled, ReconcileRound, position_of
 from chalicelib.domain.treasury.moves import Move
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.network_context import NetworkContext
@@ -76,7 +76,7 @@ class InternalTransfers:
         if booked is None:
             return 0
         if place is None or after != before:
-            self._store.commit([Save(replace(after, version=before.version + 1))])
+            self._store.commit([Save(replace(after, version=version_after(before)))])
         return booked
 
     def go_round(self, more: Callable[[], bool]) -> int:

@@ -13,6 +13,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Block
 from chalicelib.domain.ids import derived_id
 from chalicelib.domain.scanning.rescans import Rescan, rescan_work
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.clock import Clock
@@ -42,7 +43,7 @@ class Leftovers:
                 self._store.commit([Save(ordered), Open(rescan_work(ordered))])
             elif known.done:
                 # The block was dropped, and is back: what was orphaned is looked for again.
-                again = replace(ordered, version=known.version + 1)
+                again = replace(ordered, version=version_after(known))
                 self._store.commit([Save(again), Open(rescan_work(again))])
 
         until_settled(decide)

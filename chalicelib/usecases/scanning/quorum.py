@@ -46,7 +46,7 @@ class LargePayments:
         audits = isinstance(self._reader, Auditor) and network.family == "evm"
         if network.agreement_usd is None and network.finality_usd is None and not audits:
             return True
-        coin = next((c for c in self._store.catalogue(network.realm).coins_of(network.slug) if c.asset == deposit.asset), None)
+        coin = next((c for c in self._context.coins() if c.asset == deposit.asset), None)
         if self._above(network.finality_usd, deposit, coin) and not self._final(deposit):
             return False
         audited = AUDIT_USD if network.audit_usd is None else network.audit_usd

@@ -14,7 +14,7 @@ from typing import Any
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.deposits.deposits import Deposit
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.fairness import AT_LEAST
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.deposits.blocks import ensure_rows
@@ -70,7 +70,7 @@ class Reorganisations:
         for block in fallen.gone:
             log.warning("%s: block %d fell out, and what it held with it", self._network.id, block.number)
         self._orphan_all([*cursor.recent.values(), *(block.hash for block in fallen.gone)], cursor.tip)
-        after = replace(fresh, epoch=cursor.epoch + 1, ranges_to=cursor.ranges_to, version=cursor.version + 1)
+        after = replace(fresh, epoch=cursor.epoch + 1, ranges_to=cursor.ranges_to, version=version_after(cursor))
         self._store.commit([Save(after)])
         return after
 

@@ -17,7 +17,7 @@ from chalicelib.domain.chain import Block, Cursor
 from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.scanning.rescans import MOST_BLOCKS, Rescan, rescan_work
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.work import Work, time_order
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each, until_settled
@@ -132,7 +132,7 @@ class Rescanner:
         cursor = self._store.get(Cursor, network=self._network.id)
         if cursor is None or cursor.noted_from is None or not rescan.from_block < cursor.noted_from <= rescan.to_block + 1:
             return
-        self._store.commit([Save(replace(cursor.noted(rescan.from_block), version=cursor.version + 1))])
+        self._store.commit([Save(replace(cursor.noted(rescan.from_block), version=version_after(cursor)))])
 
     def _check(self, blocks: Sequence[Block], first: int, last: int, cursor: Cursor) -> None:
         """Raise Unavailable unless `blocks` are the first of those numbers, form a chain, and are what the cursor remembers of it.

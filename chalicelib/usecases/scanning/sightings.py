@@ -25,6 +25,7 @@ from chalicelib.domain.transactions.sightings import Seen, Sighting, input_subje
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.work import WorkKind
 from chalicelib.usecases.base.current_wallets import wallets_of
@@ -60,7 +61,7 @@ class SightingNotes:
             for each in seen:
                 after = after.noting(each)
             if after is not known:  # one version further, however much was noted
-                changes.append(Save(replace(after, version=1 if known is None else known.version + 1)))
+                changes.append(Save(replace(after, version=version_after(known))))
         if changes:
             self._store.commit(changes)
 

@@ -10,6 +10,7 @@ from chalicelib.domain.catalogue.coin_settings import NoFreshRate, in_usd, limit
 from chalicelib.domain.catalogue.rates import Rates, RatesOf
 from chalicelib.domain.deposits.deposits import BELOW_MINIMUM, GREY_LISTED, Deposit
 from chalicelib.domain.invoices.invoices import Invoice
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
@@ -80,5 +81,5 @@ def anew(known: Deposit, seen: Deposit) -> Deposit:
         flags=(*seen.flags, GREY_LISTED) if listed else seen.flags,
         round=known.round,
         emitted=known.emitted,
-        version=known.version + 1,
+        version=version_after(known),
     )

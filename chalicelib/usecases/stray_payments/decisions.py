@@ -21,7 +21,7 @@ from chalicelib.domain.errors import BusinessRule, NotFound
 from chalicelib.domain.ids import Realm, TenantId, derived_id, network_parts
 from chalicelib.domain.scanning.rescans import Rescan, rescan_work
 from chalicelib.domain.stray_payments import StrayPayment, StrayStatus, stray_work
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -119,7 +119,7 @@ class StrayPayments:
             before, position=transfer.position, units=transfer.amount, block_number=block.number, block_hash=block.hash,
             block_time=block.time, status=status,
         )  # fmt: skip
-        return before if after == before else replace(after, updated_at=now, version=before.version + 1)
+        return before if after == before else replace(after, updated_at=now, version=version_after(before))
 
     def get(self, realm: Realm, id: str) -> StrayPayment:
         """Raises NotFound, also for one of the other realm."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from chalicelib.domain.addresses.addresses import Observed, OnChain, Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.current_wallets import wallets_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.ports.changes import Save
@@ -25,7 +26,7 @@ class BalanceObserver:
     """Reads the balances of one network. `coin_payer` is asked on UTXO networks, whose nodes know outputs and no addresses."""
 
     def __init__(self, context: NetworkContext, coin_payer: Callable[[Network], CoinPayer]) -> None:
-        self._network, self._reader, self._store = context.network, context.reader, context.store
+        self._context, self._network, self._reader, self._store = context, context.network, context.reader, context.store
         self._clock, self._coin_payer = context.clock, coin_payer
 
     def look(self) -> None:
@@ -39,16 +40,14 @@ class BalanceObserver:
         if before is not None and now - before.at < EVERY_SECONDS * 1000:
             return
         wallets = [wallet for wallet in wallets_of(self._store, self._network.id) if wallet is not None]
-        coins = [
-            coin for coin in self._store.catalogue(self._network.realm).coins_of(self._network.slug) if coin.status == "ACTIVE"
-        ]
+        coins = [coin for coin in self._context.coins() if coin.status == "ACTIVE"]
         found: list[OnChain] = []
         for wallet in wallets:
             for coin in coins:
                 units = self._units(wallet, coin)
                 if units is not None:
                     found.append(OnChain(wallet.address, coin.asset, units))
-        version = 1 if before is None else before.version + 1
+        version = version_after(before)
         self._store.commit([Save(Observed(self._network.id, now, tuple(found), version))])
 
     def _units(self, wallet: Wallet, coin: Coin) -> int | None:

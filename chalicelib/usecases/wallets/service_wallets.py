@@ -32,7 +32,7 @@ from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import AssetId, TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.address_forms import form_of
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import untouched
@@ -165,7 +165,7 @@ class Wallets:
             self._check_new(network, wallet, present)
             watched = self._watched(network, wallet, None if record is None else record.id)
             listing = [] if record is None else [Save(record)]
-            at, version = self._clock.now_ms(), 1 if present is None else present.version + 1
+            at, version = self._clock.now_ms(), version_after(present)
             done = dataclasses.replace(made, wallet=dataclasses.replace(wallet, created_at=at, version=version))
             changes: list[Change] = [Save(done.wallet), *([] if present is None else retiring(present, at)), switch]
             try:

@@ -15,6 +15,7 @@ from typing import cast
 from chalicelib.domain.errors import BusinessRule, FieldProblem, InvalidParameter, NotFound
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.merchants.merchants import Tally
+from chalicelib.domain.versions import version_after
 from chalicelib.domain.webhooks.deliveries import unheld_work
 from chalicelib.domain.webhooks.endpoints import (
     MAX_ENDPOINTS,
@@ -170,7 +171,7 @@ class Webhooks:
                 return before, before
             if after.url != before.url or (after.status == "active") != (before.status == "active"):
                 after = replace(after, fresh_at=now, failing_since=None)
-            after = replace(after.with_sealed(seal, now), version=before.version + 1)
+            after = replace(after.with_sealed(seal, now), version=version_after(before))
             obligation: Sequence[Change] = ()
             if before.paused and not after.paused:
                 after = after.unheld(now)

@@ -15,6 +15,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import TenantId, asset_parts, network_parts
+from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.fee_budget import DAY_MS, Borne, FeeBudget, FeesBorne, micros_of
 from chalicelib.domain.withdrawals.fees import operators_part
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
@@ -103,6 +104,6 @@ def _counted(store: Store, rates_of: RatesOf, withdrawal: Withdrawal, fee: int, 
 def set_budget(store: Store, tenant: TenantId, usd: int | None, at: int, by: str) -> FeeBudget:
     """Set the operator's budget for a merchant's fees from now on; None: the deployment's. Raises Conflict, Unavailable."""
     known = store.get(FeeBudget, tenant=tenant)
-    made = FeeBudget(tenant, usd, at, by, 1 if known is None else known.version + 1)
+    made = FeeBudget(tenant, usd, at, by, version_after(known))
     store.commit([Save(made)])
     return made

@@ -12,7 +12,7 @@ from chalicelib.domain.ids import TenantId, derived_id, network_parts, tenant_pa
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.screening.risk import Assessment
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.webhooks.events import balance_object
 from chalicelib.domain.withdrawals.approvals import Approval, ApprovalReason, ApprovalRequest
 from chalicelib.domain.withdrawals.limits import Paid, PayeeSpent, Spent, without_payment
@@ -92,10 +92,10 @@ def moved(news: News, views: Views, balance: Balance, entry: JournalEntry) -> li
 def stepped(news: News, views: Views, before: Withdrawal, after: Withdrawal) -> Withdrawal:
     """`after` with its next version, and the news of its change of status. Raises ValueError for a step that is not allowed."""
     if after.status == before.status:
-        return replace(after, version=before.version + 1)
+        return replace(after, version=version_after(before))
     if not may_follow(before.status, after.status):
         raise ValueError(f"a withdrawal can not go from {before.status} to {after.status}")
-    told = replace(after, emitted=before.emitted + 1, version=before.version + 1)
+    told = replace(after, emitted=before.emitted + 1, version=version_after(before))
     record = views.withdrawal(told)
     # Published as always there in this event: null before the broadcast, where the record has none.
     changed = {"transaction_hash": None, **record}

@@ -15,7 +15,7 @@ from chalicelib.domain.errors import BusinessRule, InvalidAddress, NotFound
 from chalicelib.domain.ids import NetworkId, TenantId, network_parts
 from chalicelib.domain.merchants.settings import MerchantSettings
 from chalicelib.domain.screening.risk import Payees, mark_of
-from chalicelib.domain.versions import next_version
+from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.approvals import whitelist_text
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
 from chalicelib.usecases.base.retries import until_settled
@@ -58,7 +58,7 @@ class Whitelist:
             before, settings, alike = self._guarded(tenant, name, payees_place(network), shown)
             if before is not None and before.removed_at is None:
                 raise BusinessRule("address", f"is on the whitelist for {network.slug} already, as {before.id}")
-            version = 1 if before is None else before.version + 1
+            version = version_after(before)
             entry = WhitelistEntry(name, tenant, network.id, shown, label, now, now, daily, monthly, version=version)
             _check_guarded(settings, 0 if before is None else before.version, entry, signatures)
             # From now on an address that only looks like it is told from it.

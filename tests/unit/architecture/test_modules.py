@@ -38,6 +38,22 @@ def test_no_folder_is_longer_than_a_list_that_is_read() -> None:
     assert {str(folder): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
 
 
+def test_versions_wallets_and_address_forms_have_one_helper_each() -> None:
+    """Written by hand at each place they drift apart."""
+    helpers = {
+        r"\.version \+ 1": ["domain/versions.py"],
+        r"\bget\(Wallet,|\(Wallet, \{": ["usecases/base/current_wallets.py"],
+        # Of the grey list only the network's name is known.
+        r"\.storage_form\(": ["usecases/base/address_forms.py", "usecases/screening/grey_list.py"],
+    }
+    product = ROOT / "chalicelib"
+    outgoing = re.compile(r"usecases/(transactions|payouts|treasury)/|domain/(transactions|withdrawals|treasury)/")
+    sources = {str(file.relative_to(product)): file.read_text() for file in sorted(product.rglob("*.py"))}
+    sources = {name: source for name, source in sources.items() if not outgoing.match(name)}
+    for pattern, allowed in helpers.items():
+        assert [name for name, source in sources.items() if re.search(pattern, source)] == allowed
+
+
 def test_no_test_module_imports_another_one() -> None:
     """What tests share lies in `tests/support`, in a helper beside them, or in a `conftest.py`."""
     files = sorted((ROOT / "tests").rglob("*.py"))
