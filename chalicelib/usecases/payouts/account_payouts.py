@@ -102,7 +102,7 @@ class Payouts:
         self._budgets, self._every_node, self._second_of = budgets, every_node, second_of
         self._payer_of, self._reader_of = payer_of, reader_of
         self._checks, self._fees = PayoutChecks(store, rules, clock, risk, rates_of), PayoutFees(store, rates_of)
-        self._replacements = ReplacementFees(store, self._fees, renewals)
+        self._replacements = ReplacementFees(store, rules, self._fees, renewals)
         self._rates_of, self._from_coins = rates_of, from_coins
 
     def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
@@ -347,6 +347,8 @@ class Payouts:
         if unlike:
             log.error("ALARM %s: order %s differs from what was signed in %s", network.id, order.id, ", ".join(unlike))
             raise OrderMismatch(f"order {order.id} differs from what was signed in {', '.join(unlike)}")
+        if self._replacements.worn_out(network, order):
+            return None
         # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
         if not payer.renewable(order.unsigned, order.txid, self._every_node(network, order.asset, order.amount)):
             return None

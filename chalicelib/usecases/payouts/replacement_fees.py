@@ -12,8 +12,10 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
 from chalicelib.usecases.payouts.fees import Allowed, PayoutFees
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
+from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.first_nonce import counter_of
+from chalicelib.usecases.transactions.replacement_bounds import affordable, worn_out
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +23,12 @@ log = logging.getLogger(__name__)
 class ReplacementFees:
     """Reads and judges; stores nothing by itself."""
 
-    def __init__(self, store: Store, fees: PayoutFees, renewals: RenewalRules) -> None:
-        self._store, self._fees, self._renewals = store, fees, renewals
+    def __init__(self, store: Store, rules: AddressRules, fees: PayoutFees, renewals: RenewalRules) -> None:
+        self._store, self._rules, self._fees, self._renewals = store, rules, fees, renewals
+
+    def worn_out(self, network: Network, order: PaymentOrder) -> bool:
+        """Whether the order was replaced as often as it may be; with an alarm."""
+        return worn_out(network, self._renewals, order)
 
     def allowed(
         self, catalogue: Catalogue, network: Network, payer: ChainPayer, before: Withdrawal, order: PaymentOrder, does: Explained
@@ -30,9 +36,10 @@ class ReplacementFees:
         """Whether a replacement may cost what it `does`; None, with an alarm, where the newest attempt is sent on instead.
 
         Where later payments of the wallet wait for its nonce, it may cost more than it is worth: that is in the operator's interest
-        then, and its gas stays bounded, its fee by the rules of replacements. Raises Unavailable.
+        then, and its gas stays bounded, its fee by the rules of replacements. Raises OrderMismatch where the first attempt's bytes
+        are not what was signed, Unavailable.
         """
-        if not self._renewals.affordable(order, does.fee):
+        if not affordable(payer, self._rules, network, self._renewals, order, does, order.wallet):
             log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, order.id, does.fee)
             return None
         allowed = self._fees.judge(catalogue, network, before, does.fee, replaces=True)

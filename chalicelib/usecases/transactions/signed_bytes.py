@@ -6,10 +6,12 @@ altered; the signature of the wallet's own key can not have been (money rules 5 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.usecases.ports.accounts import Opened
+from chalicelib.domain.withdrawals.withdrawals import Attempt
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Opened
 from chalicelib.usecases.ports.addresses import AddressRules
 
 
@@ -33,3 +35,20 @@ def unlike_signed(
         "who signed": rules.storage_form(network.slug, found.signer) == rules.storage_form(network.slug, signer),
     }
     return [name for name, same in facts.items() if not same]
+
+
+def fee_signed(
+    payer: ChainPayer, rules: AddressRules, network: Network, attempt: Attempt, does: Explained, signer: str
+) -> int | None:
+    """The most that `attempt` could cost by its own signed bytes, in units of the native coin: a record may state any fee.
+
+    None unless `signer` signed it, under its id, and it does the same as `does` but for fee and gas.
+    """
+    try:
+        found = payer.opened(attempt.raw)
+        did = payer.explain(found.unsigned)
+    except ValueError:
+        return None
+    if unlike_signed(payer, rules, network, attempt.raw, attempt.txid, found.unsigned, signer):
+        return None
+    return did.fee if replace(did, fee=does.fee, gas=does.gas) == does else None

@@ -4,6 +4,7 @@ everybody else is paid (money rule 7). Bytes are built anew; what else is altere
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.transactions.errors import OrderMismatch
@@ -203,3 +205,47 @@ def test_an_altered_order_is_not_replaced(shop: Shop, kms: Kms) -> None:
     shop.mine()
     shop.turn()
     assert (shop.withdrawal(withdrawal)["status"], shop.paid(coin="usdt")) == ("confirmed", UNITS)
+
+
+def test_a_replacement_is_bounded_by_what_was_signed(
+    shop: Shop, kms: Kms, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """How often, and at what price: whatever the record says of fees and attempts when the replacement is signed."""
+    withdrawal, other = shop.withdraw("12.5", "usdt"), shop.withdraw("5", "usdt")
+    for each in (withdrawal, other):
+        assert shop.post(f"/v1/sandbox/withdrawals/{each}", {"outcome": "stick"}).status == 200
+    shop.turn()
+    order, foreign = shop.order(withdrawal), shop.order(other)
+    assert order.raw is not None and order.txid is not None and foreign.raw is not None and foreign.txid is not None
+    first, real = Attempt(order.raw, order.txid, order.fee, 1), SandboxPayer.renew
+
+    def dear(payer: SandboxPayer, unsigned: str, *rest: Any) -> str:
+        for _ in range(25):
+            unsigned = real(payer, unsigned, *rest)
+        return unsigned
+
+    dear_ones = {
+        "fee": replace(order, fee=order.fee * 100),
+        "no fee": replace(order, fee=0),
+        "fee of the first": replace(order, earlier=(replace(first, fee=order.fee * 100),)),
+    }
+    altered_ones = {
+        "another's": replace(order, earlier=(Attempt(foreign.raw, foreign.txid, order.fee, 1),)),
+        "nobody's": replace(order, earlier=(replace(first, raw="00"),)),
+        "id of the first": replace(order, earlier=(replace(first, txid="0x" + "77" * 32),)),
+        "often": replace(order, earlier=(first,) * 5),
+    }
+    version, signed = order.version, kms.calls["Sign"]
+    for name, record in (dear_ones | altered_ones).items():
+        services().store.commit([Save(replace(record, renew=True, version=(version := version + 1)))])
+        caplog.clear()
+        with in_realm("test"), monkeypatch.context() as patch:
+            patch.setattr(SandboxPayer, "renew", dear if name in dear_ones else real)
+            with contextlib.suppress(OrderMismatch):
+                assert services().payouts.pay(shop.record(withdrawal).tenant, withdrawal) == "waiting"
+        assert (shop.order(withdrawal).version, kms.calls["Sign"]) == (version, signed), name
+        assert "ALARM" in caplog.text, name
+    services().store.commit([Save(replace(order, renew=True, version=version + 1))])
+    with in_realm("test"):
+        services().payouts.pay(shop.record(withdrawal).tenant, withdrawal)
+    assert ([a.txid for a in shop.order(withdrawal).earlier], kms.calls["Sign"]) == ([order.txid], signed + 1)

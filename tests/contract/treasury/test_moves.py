@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.chains.sandbox.payer import SandboxPayer
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.treasury.moves import Move
-from chalicelib.domain.withdrawals.withdrawals import NonceCounter
+from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.scanning.matching import from_others
 from chalicelib.usecases.transactions.errors import OrderMismatch
@@ -391,6 +393,48 @@ def test_a_stuck_move_of_everything_gets_room_for_its_replacement(shop: Shop) ->
     shop.turn()
     assert move_of(shop, sweep).state == "settled"
     assert same(shop, first.source, "eth") == first.fee + topup.amount - second.fee
+
+
+def test_an_altered_move_is_not_replaced(
+    shop: Shop, kms: Kms, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither with other bytes than were signed, nor more often or at a higher fee than what was signed first allows."""
+    address = paid_address(shop, "1", "eth")
+    name = plan(shop, "topup", "eth", shop.hot().address, address.address, "0.01")
+    shop.chain().plan(name, "stick")
+    shop.turn()
+    move, real = move_of(shop, name), SandboxPayer.renew
+    assert move.state == "signed" and move.raw is not None and move.txid is not None
+    first, start, signed = Attempt(move.raw, move.txid, move.fee, 1), shop.stack.snapshot(), kms.calls["Sign"]
+
+    def dear(payer: SandboxPayer, unsigned: str, *rest: Any) -> str:
+        for _ in range(25):
+            unsigned = real(payer, unsigned, *rest)
+        return unsigned
+
+    bounds: dict[str, Move] = {
+        "fee": replace(move, fee=move.fee * 100),
+        "no fee": replace(move, fee=0),
+        "fee of the first": replace(move, earlier=(replace(first, fee=move.fee * 100),)),
+        "nobody's": replace(move, earlier=(replace(first, raw="00"),)),
+        "often": replace(move, earlier=(first,) * 5),
+        "signed-nothing": replace(move, raw="00"),
+        "signed-id": replace(move, txid="0x" + "77" * 32),
+    }
+    wrong = bounds | {what: change(move) for what, (change, _) in (ALTERED | OF_TOPUPS).items()}
+    for what, record in wrong.items():
+        services().store.commit([Save(replace(record, renew=True, version=move.version + 1))])
+        caplog.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(SandboxPayer, "renew", dear if "fee" in what else real)
+            with contextlib.suppress(OrderMismatch, LookupError):
+                services().wallet_moves.advance(move.network, name)
+        assert (len(move_of(shop, name).earlier), kms.calls["Sign"]) == (len(record.earlier), signed), what
+        assert "ALARM" in caplog.text or what == "a-deposit-key", what
+        shop.stack.restore(start)
+    services().store.commit([Save(replace(move, renew=True, version=move.version + 1))])
+    services().wallet_moves.advance(move.network, name)
+    assert len(move_of(shop, name).earlier) == 1
 
 
 def test_each_function_leaves_the_others_moves_alone_and_twice_is_once(shop: Shop) -> None:

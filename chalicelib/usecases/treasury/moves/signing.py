@@ -44,6 +44,7 @@ from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.expiry_votes import EveryNode
 from chalicelib.usecases.transactions.first_nonce import NonceUnsure, counter_of
 from chalicelib.usecases.transactions.losses import replaceable, sent_from
+from chalicelib.usecases.transactions.replacement_bounds import affordable, worn_out
 from chalicelib.usecases.transactions.rivals import settled
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
 from chalicelib.usecases.transactions.two_readers import sign_read_twice
@@ -223,6 +224,8 @@ class MoveSigning:
         if unlike:
             log.error("ALARM %s: move %s differs from what was signed in %s", network.id, before.id, ", ".join(unlike))
             raise OrderMismatch(f"move {before.id} differs from what was signed in {', '.join(unlike)}")
+        if worn_out(network, self._renewals, before):
+            return None
         # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
         every_node = self._every_node(network, before.asset, before.amount)
         if not payer.renewable(before.unsigned, before.txid, every_node):
@@ -239,7 +242,7 @@ class MoveSigning:
             log.warning("ALARM %s: move %s is stuck and can not be replaced now: %s", network.id, before.id, refused)
             return None
         does, rests_on = self._approved(network, wanted)
-        if not self._renewals.affordable(before, does.fee):
+        if not affordable(payer, self._rules, network, self._renewals, before, does, before.source):
             log.warning("ALARM %s: move %s is stuck, and a replacement would cost %d", network.id, before.id, does.fee)
             return None
         signed = self._sign(network, wanted, does)

@@ -24,6 +24,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import GivenUps
 from chalicelib.usecases.transactions.losses import Losses, stake_sent
+from chalicelib.usecases.transactions.replacement_bounds import worn_out
 from chalicelib.usecases.transactions.sighting_gaps import NoteGaps
 from chalicelib.usecases.treasury.tron.stake_booking import StakeBooking
 from chalicelib.usecases.treasury.tron.staking import OPEN_AT_ONCE
@@ -101,8 +102,7 @@ class StakeFollowing:
         return lost
 
     def _ask_again(self, stake: Stake) -> None:
-        if self._renewals.exhausted(stake, expires=True):
-            log.error("ALARM %s: %s was replaced %d times and is in no block", self._network.id, stake.id, len(stake.earlier))
+        if worn_out(self._network, self._renewals, stake):
             return
         self._ask(replace(stake, renew=True))
 

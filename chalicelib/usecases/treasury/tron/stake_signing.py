@@ -29,6 +29,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.expiry_votes import EveryNode
 from chalicelib.usecases.transactions.losses import replaceable, stake_sent
+from chalicelib.usecases.transactions.replacement_bounds import worn_out
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
 from chalicelib.usecases.wallets.lookup import wallet_at
 
@@ -90,8 +91,7 @@ class StakeSigning:
         if unlike := [*unlike, *_unlike_order(node, before)]:
             log.error("ALARM %s: stake %s differs from what was signed in %s", network.id, before.id, ", ".join(unlike))
             raise OrderMismatch(f"stake {before.id} differs from what was signed in {', '.join(unlike)}")
-        if self._renewals.exhausted(before, expires=True):
-            log.error("ALARM %s: %s was replaced %d times and is in no block", network.id, before.id, len(before.earlier))
+        if worn_out(network, self._renewals, before):
             return None
         # This alone keeps both from being mined: asked again here, right before the signature.
         every_node = self._every_node(network, self._store.catalogue(network.realm).native(network.slug).asset, before.amount)

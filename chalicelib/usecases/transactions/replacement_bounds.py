@@ -1,0 +1,67 @@
+"""Bounds of a replacement when it is signed (money rule 14): how often, and at what fee.
+
+When it was asked for, and built, the same was checked. Until it is signed its record may have been altered, and what a record says
+of fees is no measure: the bytes of the first attempt, which the wallet's key signed, are.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.replacements import RenewalRules, Replaced
+from chalicelib.domain.withdrawals.withdrawals import Attempt
+from chalicelib.usecases.ports.accounts import ChainPayer, Explained
+from chalicelib.usecases.ports.addresses import AddressRules
+from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.losses import has_nonces
+from chalicelib.usecases.transactions.signed_bytes import fee_signed
+
+log = logging.getLogger(__name__)
+
+
+class OfAccounts(Replaced, Protocol):
+    """A payment, a move or a stake."""
+
+    @property
+    def id(self) -> str: ...
+
+
+class OutSigned(OfAccounts, Protocol):
+    """A payment or a move whose newest attempt is signed."""
+
+    @property
+    def raw(self) -> str | None: ...
+
+    @property
+    def txid(self) -> str | None: ...
+
+
+def worn_out(network: Network, renewals: RenewalRules, record: OfAccounts) -> bool:
+    """Whether it was replaced as often as it may be; with an alarm."""
+    if not renewals.exhausted(record, expires=not has_nonces(network)):
+        return False
+    log.error("ALARM %s: %s was replaced %d times and is in no block", network.id, record.id, len(record.earlier))
+    return True
+
+
+def affordable(
+    payer: ChainPayer,
+    rules: AddressRules,
+    network: Network,
+    renewals: RenewalRules,
+    record: OutSigned,
+    does: Explained,
+    signer: str,
+) -> bool:
+    """Whether a replacement of `record` that does `does` may cost what it does, measured by its first attempt.
+
+    Raises OrderMismatch, with an alarm, unless `signer` signed that attempt and it does the same as `does`.
+    """
+    first = record.earlier[0] if record.earlier else Attempt(record.raw or "", record.txid or "", 0, 0)
+    fee = fee_signed(payer, rules, network, first, does, signer)
+    if fee is None:
+        log.error("ALARM %s: %s differs from what was signed in %s", network.id, record.id, "its first attempt")
+        raise OrderMismatch(f"{record.id} differs from what was signed in its first attempt")
+    return renewals.within(fee, does.fee)
