@@ -77,7 +77,7 @@ def _demand_deployed(stage: str) -> None:
 
     wrong = differences(boto3.client("lambda"), stage)
     if wrong:
-        raise CanNot(f"{'; '.join(wrong)}. Run chalice deploy --stage {stage}, or put .chalice/config.json right")
+        raise CanNot(f"{'; '.join(wrong)}. Run python -m infra.chalice deploy --stage {stage}, or put .chalice/config.json right")
 
 
 def _first_cause(error: BaseException) -> BaseException:

@@ -55,7 +55,7 @@ def api_of(stage: str, deployed: Path = DEPLOYED) -> str:
         for resource in json.loads(file.read_text())["resources"]:
             if resource["resource_type"] == "rest_api":
                 return str(resource["rest_api_id"])
-    raise LookupError(f"nothing of stage {stage} is deployed from here: run chalice deploy --stage {stage} first")
+    raise LookupError(f"nothing of stage {stage} is deployed from here: run python -m infra.chalice deploy --stage {stage} first")
 
 
 def put_answers(api_id: str, session: boto3.Session | None = None) -> None:

@@ -68,7 +68,7 @@ def wrong(wanted: Sequence[Consumer], found: Sequence[Mapping]) -> list[str]:
         mine = [each for each in found if each.function == consumer.function]
         fits = [each for each in mine if each.queue == consumer.queue]
         if not fits:
-            said.append(f"{consumer.function}: nothing brings it the messages of {consumer.queue}: run chalice deploy")
+            said.append(f"{consumer.function}: nothing brings it the messages of {consumer.queue}: deploy again")
         if len(fits) > 1:
             ids = ", ".join(each.uuid for each in fits)
             said.append(

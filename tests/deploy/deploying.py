@@ -7,21 +7,27 @@ the command `mappings`.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import json
 import logging
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import boto3
 
 
 def deploy(project: str, stage: str) -> None:
-    """`chalice deploy`, as from the command line. Its words go to standard error."""
+    """`python -m infra.chalice deploy`, as from the command line. Its words go to standard error."""
     from chalice.cli import cli
 
+    from infra.chalice import use_our_package
+
+    use_our_package()
     with contextlib.redirect_stdout(sys.stderr):
         cli.main(args=["--project-dir", project, "deploy", "--stage", stage], obj={}, standalone_mode=False)
 
@@ -37,6 +43,7 @@ def standing() -> dict[str, Any]:
                 "timeout": f["Timeout"],
                 "handler": f["Handler"],
                 "runtime": f["Runtime"],
+                "code": f["CodeSha256"],
                 "environment": f["Environment"]["Variables"],
                 "policy": _policy(f["Role"].rsplit("/", 1)[1]),
             }
@@ -59,6 +66,12 @@ def standing() -> dict[str, Any]:
         "apis": [_api(api["id"]) for api in boto3.client("apigateway").get_rest_apis()["items"]],
         "log_retention": {g["logGroupName"]: g.get("retentionInDays") for g in logs.describe_log_groups()["logGroups"]},
     }
+
+
+def packages(project: str) -> list[str]:
+    """The checksums of the packages that ours made of Chalice's, as Lambda tells them."""
+    files = (Path(project) / ".chalice" / "deployments").glob("packed-*.zip")
+    return [base64.b64encode(hashlib.sha256(file.read_bytes()).digest()).decode() for file in files]
 
 
 def _last(arn: str) -> str:
@@ -111,6 +124,7 @@ def main(project: str, stage: str) -> None:
     for _ in range(2):
         deploy(project, stage)
         found.append(standing())
+        found[-1]["packages"] = packages(project)
         with contextlib.redirect_stdout(sys.stderr):
             found[-1]["mappings command"] = operate(["--stage", stage, "mappings"])
         found[-1]["differences"] = differences(boto3.client("lambda"), stage)

@@ -1,6 +1,7 @@
-"""`chalice deploy` against moto: what app.py and config.json declare is what stands there afterwards, and stays so the next time.
+"""`python -m infra.chalice deploy` against moto: what app.py and config.json declare is what stands there afterwards, and stays so
+the next time.
 
-What is packed is test_package.py's matter. Here the package holds our own code alone: uploading 45 MB for each of the
+What is packed is test_package.py's matter. Here the package holds our own code alone: uploading 32 MB for each of the
 functions, twice, would take most of a minute and show nothing more.
 """
 
@@ -44,6 +45,11 @@ def test_functions(standing: dict[str, Any]) -> None:
         assert found["timeout"] == declared["lambda_timeout"]
         assert found["environment"] == declared["environment_variables"]
         assert found["runtime"] == f"python3.{sys.version_info.minor}"
+
+
+def test_functions_run_what_our_package_holds(standing: dict[str, Any]) -> None:
+    """Not what Chalice itself would upload: it takes the packager of `infra/chalice.py`."""
+    assert {found["code"] for found in standing["functions"].values()} <= set(standing["packages"])
 
 
 def test_the_operators_commands_find_the_settings_that_were_deployed(standing: dict[str, Any]) -> None:

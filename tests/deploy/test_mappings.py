@@ -105,7 +105,7 @@ def test_what_is_missing_off_or_foreign_is_said(deployed: Deployed, capsys: pyte
     deployed.map("relay", "gateway-prod-scans")
     assert main(["--stage", STAGE, "mappings"]) == 1
     said = capsys.readouterr().err
-    assert "gateway-prod-payout: nothing brings it the messages of gateway-prod-payouts.fifo: run chalice deploy" in said
+    assert "gateway-prod-payout: nothing brings it the messages of gateway-prod-payouts.fifo: deploy again" in said
     assert f"gateway-prod-scan_range: the mapping {deployed.of('scan_range')[0]} is Disabled" in said
     assert "gateway-prod-relay: it gets messages of gateway-prod-scans, which app.py does not say" in said
     assert len(said.splitlines()) == 3
