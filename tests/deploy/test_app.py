@@ -10,7 +10,9 @@ from chalicelib.settings import TABLES, Settings
 from tests.deploy.conftest import ROOT, run_python
 from tests.deploy.declared import consumers
 
-HEAVY = ("web3", "tronpy", "bitcoinlib", "eth_account", "eth_keyfile", "py_ecc", "sqlalchemy", "boto3", "aiohttp")
+HEAVY = (
+    "web3", "tronpy", "google.protobuf", "bitcoinlib", "eth_account", "eth_keyfile", "py_ecc", "sqlalchemy", "boto3", "aiohttp",
+)  # fmt: skip
 
 _FIRST_REQUEST = f"""
 import json, sys

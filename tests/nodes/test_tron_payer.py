@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -326,13 +325,3 @@ def test_what_is_in_a_block_is_never_renewable(tron: TronChain):
         assert not lying(tron, path, lambda _: {}).renewable(unsigned, signed.txid)
     with pytest.raises(Unavailable):
         lying(tron, "walletsolidity/getblock", lambda _: {}).renewable(unsigned, signed.txid)
-
-
-def test_only_the_payer_imports_tronpy():
-    """Asked in a process of its own: the scanner, the tokens and the stakes do without."""
-    import subprocess
-
-    names = ("reader", "tokens", "staking", "http", "payer")
-    code = f"import sys; [__import__('chalicelib.chains.tron.' + n) for n in {names}]; print('tronpy' in sys.modules)"
-    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert asked.stdout.strip() == "False"

@@ -1,7 +1,6 @@
 """Payments on Tron: simulate, build, explain, assemble, broadcast. Holds no key and signs nothing.
 
-Transactions are built offline by tronpy and encoded by us as well: only when both come to the same id does one go on to be signed.
-tronpy is imported there alone.
+No Tron library is imported here. tronpy makes the same id of the order right before a key signs (`second_reader`), and only there.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 from chalicelib.chains.abi import transfer_call
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.tron import fees, refusals, transactions
-from chalicelib.chains.tron.building import built_by_tronpy
 from chalicelib.chains.tron.calls import Node, call_failed, constant_call
 from chalicelib.chains.tron.reader import MAINNET, balance_of
 from chalicelib.chains.tron.sending import Sending
@@ -204,12 +202,9 @@ class TronPayer:
     def _built(self, payment: Payment, fee_limit: int) -> transactions.Unsigned:
         reference = self._sending.reference(payment.nonce)
         kind: transactions.Kind = "TransferContract" if payment.contract is None else "TriggerSmartContract"
-        ours = transactions.Unsigned(
+        return transactions.Unsigned(
             kind, payment.sender, payment.amount, reference, payment.recipient, payment.contract, fee_limit=fee_limit
         )
-        if built_by_tronpy(ours).txid != ours.txid:
-            raise ValueError("two encoders do not agree on the transaction's id")
-        return ours
 
     def _decoded(self, unsigned: str) -> transactions.Unsigned:
         decoded = transactions.decode(bytes.fromhex(unsigned))

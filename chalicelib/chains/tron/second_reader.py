@@ -49,10 +49,9 @@ class TronSecondReader:
         """The order's transaction with the terms of its unsigned bytes. Raises ValueError where the library builds or reads none,
         or the terms are out of bounds."""
         with _only_value_errors():
-            kind = _contract(order)
+            kind, fields = _contract(order), _fields(order)
             terms = _terms(order, _raw_facts(kind, bytes.fromhex(order.unsigned)))
-            txid = _txid(order, terms)
-            fields = _fields(order)
+            txid = _txid(order, terms, fields)
             named = {"contract.type": kind, "contract.type_url": f"type.googleapis.com/protocol.{kind}", "txid": txid.hex()}
             return Built((txid,), named | terms | _spelled(fields | {"signer": fields["owner_address"]}))
 
@@ -163,9 +162,14 @@ def _terms(order: Order, found: Facts) -> Facts:
 
 
 def _fields(order: Order) -> Facts:
-    """The contents of the order's contract."""
-    from tronpy.keys import to_raw_address
+    """The contents of the order's contract. Raises ValueError for addresses that are not Tron's, and amounts that no field has."""
+    from tronpy.keys import is_base58check_address, to_raw_address
 
+    named = (order.sender, order.recipient, order.contract)
+    if not all(is_base58check_address(each) for each in named if each is not None):
+        raise ValueError("an address is not Tron's")
+    if not 0 < order.amount < (2**63 if order.contract is None else 2**256):
+        raise ValueError("the order moves nothing, or more than there can be")
     owner = to_raw_address(order.sender)
     if order.kind == "payment":
         value = _tronpy_builder(order, 0)._raw_data["contract"][0]["parameter"]["value"]
@@ -181,7 +185,7 @@ def _fields(order: Order) -> Facts:
     return {"owner_address": owner, "resource": order.resource, "balance": order.amount, "receiver_address": receiver}
 
 
-def _txid(order: Order, terms: Facts) -> bytes:
+def _txid(order: Order, terms: Facts, fields: Facts) -> bytes:
     """The id of the order's transaction with these terms, as the library computes it."""
     if order.kind == "payment":
         return bytes.fromhex(built_by_tronpy(order, terms).txid)
@@ -190,7 +194,7 @@ def _txid(order: Order, terms: Facts) -> bytes:
     raw = schema["raw"](
         ref_block_bytes=bytes.fromhex(str(number)), ref_block_hash=bytes.fromhex(str(half)), expiration=ends, timestamp=made
     )
-    raw.contract.add(type=kind).parameter.Pack(schema[kind](**_fields(order)))
+    raw.contract.add(type=kind).parameter.Pack(schema[kind](**fields))
     return sha256(raw.SerializeToString(deterministic=True)).digest()
 
 
@@ -217,10 +221,9 @@ class _Offline:
 @contextmanager
 def _only_value_errors() -> Iterator[None]:
     """What a library can not build or read raises ValueError, by whatever name the library calls it."""
-    from eth_abi.exceptions import EncodingError
     from google.protobuf.message import Error
 
     try:
         yield
-    except (Error, EncodingError, LookupError, TypeError) as error:
+    except (Error, LookupError, TypeError) as error:
         raise ValueError(f"the library reads no such transaction: {error}") from error

@@ -387,7 +387,7 @@ def test_other_orders_have_other_digests_or_none(kind: Kind) -> None:
 
 def test_nothing_but_signing_loads_the_libraries() -> None:
     """The adapters of Tron and the second reader itself import them when they are first asked, not before."""
-    names = ("reader", "tokens", "staking", "delegating", "payer", "schema", "second_reader")
+    names = ("http", "reader", "tokens", "staking", "delegating", "payer", "schema", "second_reader")
     code = (
         f"import sys; [__import__('chalicelib.chains.tron.' + n) for n in {names}]\n"
         "print([name for name in ('tronpy', 'google.protobuf', 'eth_abi') if name in sys.modules])"

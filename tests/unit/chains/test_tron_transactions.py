@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from hashlib import sha256
+from typing import Any
 
 import pytest
 from coincurve import PrivateKey
@@ -13,8 +14,8 @@ from tronpy.keys import PrivateKey as TronKey
 
 from chalicelib.chains.answers import Garbled
 from chalicelib.chains.tron import protobuf
-from chalicelib.chains.tron.building import built_by_tronpy
 from chalicelib.chains.tron.payer import TronPayer
+from chalicelib.chains.tron.second_reader import built_by_tronpy
 from chalicelib.chains.tron.transactions import (
     Reference,
     Unsigned,
@@ -31,6 +32,7 @@ from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
 from chalicelib.usecases.ports.accounts import Opened
+from chalicelib.usecases.ports.second_reader import Order
 from chalicelib.usecases.ports.signing import Signature
 
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -125,6 +127,16 @@ def some_transfer(owner: str | None = None) -> Unsigned:
     )  # fmt: skip
 
 
+def by_tronpy(wanted: Unsigned) -> Any:
+    ref = wanted.reference
+    terms = {
+        "raw.ref_block_bytes": ref.block_bytes.hex(), "raw.ref_block_hash": ref.block_hash.hex(), "raw.expiration": ref.expiration,
+        "raw.timestamp": ref.timestamp, "raw.fee_limit": wanted.fee_limit,
+    }  # fmt: skip
+    order = Order("payment", wanted.owner, wanted.recipient or "", wanted.contract, wanted.amount, None, wanted.fee_limit, "")
+    return built_by_tronpy(order, terms)
+
+
 @pytest.mark.parametrize(("txid", "raw", "signature", "does"), MINED)
 def test_mined_transfers(txid, raw, signature, does):
     decoded = decode(bytes.fromhex(raw))
@@ -169,14 +181,14 @@ def test_what_others_encode_in_another_way_is_not_signed(raw):
 def test_random_transfers_have_the_ids_that_tronpy_gives_them():
     for _ in range(3000):
         wanted = some_transfer()
-        assert built_by_tronpy(wanted).txid == wanted.txid, wanted
+        assert by_tronpy(wanted).txid == wanted.txid, wanted
         assert decode(wanted.encode()) == wanted
 
 
 def test_the_json_for_the_node_is_what_tronpy_sends():
     for _ in range(200):
         wanted = some_transfer()
-        ours, theirs = wanted.json(), built_by_tronpy(wanted).to_json()
+        ours, theirs = wanted.json(), by_tronpy(wanted).to_json()
         value = theirs["raw_data"]["contract"][0]["parameter"]["value"]
         for name in ("call_value", "call_token_value", "token_id"):
             value.pop(name, None)
