@@ -23,6 +23,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
 from chalicelib.usecases.transactions.spelling import same_place, spelled
 from chalicelib.usecases.transactions.utxo_proofs import bundle_unproved
 from chalicelib.usecases.wallets.utxos import coins_of
@@ -192,8 +193,7 @@ class BundleBuilding:
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)
         built = self._built(network, wallet, bundle, held, plan)
-        most = min(bundle.signed[-1].fee * self._renewals.times, MOST_RATE * built.vsize // 1000)
-        if not newest.fee < built.fee <= most:
+        if out_of_bounds(self._renewals, (*bundle.earlier, newest), built.fee, built.vsize):
             log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, bundle.id, built.fee)
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)

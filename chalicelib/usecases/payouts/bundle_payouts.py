@@ -76,7 +76,7 @@ class BundlePayouts:
         fees = PayoutFees(store, rates_of)
         self._building = BundleBuilding(store, rules, clock, payer_of, reader_of, renewals, fees)
         self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building, fees, budgets)
-        self._signing = BundleSigning(store, rules, clock, signer, payer_of, checks)
+        self._signing = BundleSigning(store, rules, clock, signer, payer_of, checks, renewals)
 
     def advance(self, network: Network, tenant: TenantId, withdrawal_id: str) -> Outcome:
         """Bring a withdrawal, and whatever can be paid with it, as far as the broadcast: one try of `Payouts.pay`."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.hot_utxos import MOST_RATE, OwnTransaction
 from chalicelib.domain.withdrawals.bundles import Built, Bundle, BundledPayout
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder, Withdrawal
@@ -21,6 +22,7 @@ from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
 from chalicelib.usecases.transactions.spelling import spelled
 from chalicelib.usecases.transactions.utxo_proofs import bundle_unproved
 from chalicelib.usecases.wallets.utxos import coins_of
@@ -48,9 +50,10 @@ class BundleSigning:
         signer: Signer,
         payer_of: Callable[[Network], CoinPayer],
         checks: PayoutChecks,
+        renewals: RenewalRules,
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
-        self._payer_of, self._checks = payer_of, checks
+        self._payer_of, self._checks, self._renewals = payer_of, checks, renewals
 
     def sign(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
         """Check the newest bytes against what was approved; sign; store the signed bytes before anybody can see them."""
@@ -127,6 +130,7 @@ class BundleSigning:
         if not 0 < newest.fee <= MOST_RATE * does.vsize // 1000:
             wrong.append("fee's bounds")
         if replaces:
+            wrong += out_of_bounds(self._renewals, bundle.earlier, newest.fee, does.vsize)
             first = bundle.earlier[0]
             wrong += bundle_unproved(self._payer_of(network), self._rules, network, bundle, first, held.reserved(bundle.id))
             if not {c.outpoint for c in first.inputs} <= set(does.inputs):

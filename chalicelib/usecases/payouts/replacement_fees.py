@@ -1,6 +1,6 @@
 """The fee bound of a replacement on account networks (money rule 14): checked before it is signed.
 
-Replacements of bundles are bounded where they are built (`bundle_building`).
+Replacements of bundles are bounded where they are built (`bundle_building`) and where they are signed (`bundle_signing`).
 """
 
 from __future__ import annotations

@@ -7,10 +7,12 @@ of fees is no measure: the bytes of the first attempt, which the wallet's key si
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Protocol
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.replacements import RenewalRules, Replaced
+from chalicelib.domain.treasury.hot_utxos import MOST_RATE
 from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -65,3 +67,18 @@ def affordable(
         log.error("ALARM %s: %s differs from what was signed in %s", network.id, record.id, "its first attempt")
         raise OrderMismatch(f"{record.id} differs from what was signed in its first attempt")
     return renewals.within(fee, does.fee)
+
+
+class Priced(Protocol):
+    @property
+    def fee(self) -> int: ...
+
+
+def out_of_bounds(renewals: RenewalRules, earlier: Sequence[Priced], fee: int, vsize: int) -> list[str]:
+    """Which bounds a replacement of the UTXO attempts `earlier` (oldest first) breaks at `fee` units for `vsize` virtual bytes.
+
+    The fee on record of the first attempt is the measure: whoever signs compares it with the bytes (`utxo_proofs`).
+    """
+    most = min(earlier[0].fee * renewals.times, MOST_RATE * vsize // 1000)
+    wrong = ["number of replacements"] if renewals.worn_out(len(earlier) - 1) else []
+    return wrong if earlier[-1].fee < fee <= most else [*wrong, "fee's bounds"]

@@ -758,6 +758,50 @@ def test_an_altered_bundle_is_not_replaced_with_other_coins(shop: Shop) -> None:
     assert (shop.status(w), shop.paid(0)) == ("confirmed", 4 * COIN)
 
 
+def test_the_fee_of_a_replacement_is_bounded_where_it_is_signed(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Built within its bounds, and altered before its signature: what the first attempt cost by its own bytes is the measure."""
+    w = shop.withdraw("4", 0, run=True)
+    shop.chain.mine(2, take=False)
+    shop.chain.rate = 9_000
+    shop.later(180)
+    with monkeypatch.context() as gone:
+        gone.setattr(DigestSigner, "sign", lambda *_: hang())
+        shop.run()
+        shop.run()
+    (bundle,) = shop.bundles()
+    newest, sent = bundle.newest, list(shop.chain.sent)
+    assert newest is not None and newest.raw is None and len(bundle.earlier) == 1
+    first = bundle.earlier[0]
+
+    def costing(fee: int) -> Bundle:
+        assert newest is not None
+        more = fee - newest.fee
+        changed = bytes_with(bundle, lambda tx: tx["out"][-1].__setitem__(1, newest.change_amount - more))
+        return built_with(changed, fee=fee, change_amount=newest.change_amount - more)
+
+    altered = {
+        "dear": costing(10 * first.fee + 1),
+        "dear, and the first one's fee": replace(costing(20 * first.fee), earlier=(replace(first, fee=2 * first.fee),)),
+        "no more than the first": costing(first.fee),
+        "often": replace(bundle, earlier=(first,) * 6),
+    }
+    record, version = next(iter(services().store.every(Withdrawal))), bundle.version
+    for name, wrong in altered.items():
+        services().store.commit([Save(replace(wrong, version=(version := version + 1)))])
+        caplog.clear()
+        with in_realm("live"), pytest.raises(OrderMismatch):
+            services().payouts.pay(record.tenant, record.id)
+        assert shop.chain.sent == sent and "ALARM" in caplog.text, name
+    services().store.commit([Save(replace(costing(10 * first.fee), version=version + 1))])
+    shop.run()
+    assert len(shop.chain.sent) > len(sent)
+    shop.confirm()
+    assert (shop.status(w), shop.paid(0)) == ("confirmed", 4 * COIN)
+    shop.whole()
+
+
 def test_one_altered_order_holds_up_nobody_else_of_its_bundle(shop: Shop) -> None:
     ids = [shop.withdraw("1", 0), shop.withdraw("2", 1), shop.withdraw("0.5", 2)]
     with pytest.MonkeyPatch.context() as patch:  # whoever builds dies before it signs

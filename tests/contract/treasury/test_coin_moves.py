@@ -23,6 +23,7 @@ from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.reconciliation import utxo as reconciliation_coins
 from chalicelib.usecases.reconciliation.cold_adjusting import NotBooked
+from chalicelib.usecases.transactions import replacement_bounds
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.treasury.consolidation import planning as coin_move_planning
 from chalicelib.usecases.treasury.consolidation import signing as coin_move_signing
@@ -574,6 +575,11 @@ def test_an_altered_record_of_what_is_signed_replaces_nothing(treasury: Treasury
     replaced = (replace(newest, unsigned=""),)
     made = CoinAttempt(bytes_of(written["in"], [(OUT[0], amount)]), amount, 0, move.total - amount, newest.vsize)
     home = replace(made, unsigned=bytes_of(written["in"], [(move.recipient, amount)]))
+
+    def costing(fee: int) -> CoinAttempt:
+        rest = move.total - fee
+        return replace(home, unsigned=bytes_of(written["in"], [(move.recipient, rest)]), amount=rest, fee=fee)
+
     fewer = replace(move, inputs=move.inputs[1:])
     fewer_bytes = bytes_of(written["in"][1:], [(move.recipient, fewer.total - home.fee)])
     free = treasury.held().free
@@ -589,6 +595,9 @@ def test_an_altered_record_of_what_is_signed_replaces_nothing(treasury: Treasury
         "id": replace(move, newest=home, earlier=(replace(replaced[0], txid="11" * 32),)),
         "nothing signed": replace(move, newest=home, earlier=(replace(replaced[0], raw="00"),)),
         "fee of what was signed": replace(move, newest=home, earlier=(replace(replaced[0], fee=newest.fee * 2),)),
+        "dear": replace(move, newest=costing(10 * newest.fee + 1), earlier=replaced),
+        "no more than the first": replace(move, newest=costing(newest.fee), earlier=replaced),
+        "often": replace(move, newest=home, earlier=replaced * 6),
         "inputs": replace(fewer, newest=replace(home, unsigned=fewer_bytes, amount=fewer.total - home.fee), earlier=replaced),
         "invented": replace(invented, earlier=(never,), booked=len(coins)),
         "invented to be built": replace(invented, newest=replace(never, unsigned=bare.unsigned), booked=len(coins), renew=True),
@@ -616,6 +625,24 @@ def test_the_first_signature_costs_no_more_than_may_be_planned(treasury: Treasur
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coin_move_signing, "MOST_RATE", 10**12)
         services().store.commit([Save(replace(move, newest=made, version=move.version + 1))])
+        with in_realm("live"), pytest.raises(OrderMismatch, match="share"):
+            services().deposit_coin_moves.advance(NETWORK, move.id)
+
+
+def test_a_replacement_costs_no_more_of_its_coins_than_may_be_planned(treasury: Treasury) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (coin_move_signing, replacement_bounds):
+            patch.setattr(module, "MOST_RATE", 10**12)
+        treasury.chain.rate = TOTAL * 1_000 // 20_000
+        move = treasury.plan()
+        assert move.newest is not None and move.state == "signed"
+        written = json.loads(bytes.fromhex(move.newest.unsigned))
+        fee = move.total // 5
+        assert move.newest.fee < fee < 10 * move.newest.fee
+        dear = bytes_of(written["in"], [(move.recipient, move.total - fee)])
+        made = CoinAttempt(dear, move.total - fee, 0, fee, move.newest.vsize)
+        forged = replace(move, newest=made, earlier=(replace(move.newest, unsigned=""),), version=move.version + 1)
+        services().store.commit([Save(forged)])
         with in_realm("live"), pytest.raises(OrderMismatch, match="share"):
             services().deposit_coin_moves.advance(NETWORK, move.id)
 

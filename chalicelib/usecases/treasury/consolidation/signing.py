@@ -12,7 +12,7 @@ signs no other kind.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -34,6 +34,7 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
 from chalicelib.usecases.transactions.utxo_proofs import begun_for, move_unproved
 from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
 from chalicelib.usecases.treasury.consolidation.parts import (
@@ -159,15 +160,20 @@ class CoinMoveSigning:
             does = attempt_of(self._payer_of(network), self._rules, network, move, newest.unsigned)
         except OrderMismatch as error:
             return [f"bytes ({error})"]
-        first = move.earlier[0] if move.earlier else None
-        most = MOST_RATE * newest.vsize // 1000
         facts = {
             "what was built": does == replace(newest, raw=None, txid=None, signed_at=0),
-            "fee's bounds": 0 < newest.fee <= (most if first is None else min(most, first.fee * self._renewals.times)),
-            "fee's share": first is not None or not self._too_dear(network, move, newest),
             "what it spends in all": does.amount + does.change + does.fee == move.total,
         }
-        return [name for name, same in facts.items() if not same]
+        wrong = [name for name, same in facts.items() if not same]
+        if move.earlier:
+            return [*wrong, *self._not_replaced_by(move, move.earlier, newest)]
+        wrong += [] if 0 < newest.fee <= MOST_RATE * newest.vsize // 1000 else ["fee's bounds"]
+        return [*wrong, "fee's share"] if self._too_dear(network, move, newest) else wrong
+
+    def _not_replaced_by(self, move: CoinMove, earlier: Sequence[CoinAttempt], made: CoinAttempt) -> list[str]:
+        """Which bounds `made` breaks in place of `earlier` attempts."""
+        dear = fee_share_exceeds(self._fee_percent, made.fee, move.total)
+        return [*out_of_bounds(self._renewals, earlier, made.fee, made.vsize), *(["fee's share"] if dear else [])]
 
     def _too_dear(self, network: Network, move: CoinMove, newest: CoinAttempt) -> bool:
         """Whether the first signature would pay more to the miners than may be planned. A wallet is drained at any price of
@@ -241,10 +247,7 @@ class CoinMoveSigning:
             log.warning("ALARM %s: %s is stuck and can not be replaced now: %s", network.id, move.id, refused)
             return self._stored(as_it_is.next(now))
         made = attempt_of(payer, self._rules, network, move, plan.unsigned)
-        most = min(
-            move.signed[-1].fee * self._renewals.times, MOST_RATE * made.vsize // 1000, move.total * self._fee_percent // 100
-        )
-        if not newest.fee < made.fee <= most or fee_share_exceeds(self._fee_percent, made.fee, move.total):
+        if self._not_replaced_by(move, (*move.earlier, newest), made):
             log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, move.id, made.fee)
             return self._stored(as_it_is.next(now))
         earlier = (*move.earlier, replace(newest, unsigned=""))
