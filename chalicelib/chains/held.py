@@ -8,7 +8,7 @@ from chalicelib.domain.chain import Block
 
 MOST_ROWS = 100_000
 """Rows of blocks that a reader gives at once, and one block more: of 300 to 600 bytes each. Those of 50 full blocks of bsc are as
-many on an ordinary day; it gives the blocks before as a prefix, and whoever wants the rest asks again."""
+many on an ordinary day; it gives the blocks before as a prefix, and the caller asks again for the rest."""
 
 
 def full(blocks: Sequence[Block]) -> bool:

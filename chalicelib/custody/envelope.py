@@ -44,7 +44,7 @@ def _bound(context: dict[str, str]) -> bytes:
 def seal(kms: Any, settings: Settings, network: NetworkId, address: str, secret: bytes, now_ms: int) -> EncryptedKey:
     """Encrypt a private key (32 bytes): AES-256-GCM under a fresh data key, the data key under the KMS key `data`.
 
-    The data key is made here, not by KMS, so that whoever seals needs the right to encrypt and nothing more. `now_ms` in
+    The data key is made here, not by KMS, so that sealing needs the right to encrypt and nothing more. `now_ms` in
     milliseconds since 1970. Raises Unavailable. Source: AWS KMS developer guide, "Data keys"; NIST SP 800-38D.
     """
     from Crypto.Cipher import AES

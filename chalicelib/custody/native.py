@@ -67,7 +67,7 @@ def key_policy(settings: Settings, partition: str, account: str) -> dict[str, An
 def renew_policy(kms: Any, settings: Settings, key: str) -> bool:
     """Give a wallet's key today's policy where it has, to the letter, the one that keys were made with before grants were denied.
 
-    Any other policy is somebody else's work and stays, for `differences` to tell. Whether it was renewed. Raises Unavailable,
+    Any other policy was set by another hand and stays, for `differences` to tell. Whether it was renewed. Raises Unavailable,
     Denied. Source: AWS KMS API reference, PutKeyPolicy.
     """
     arn = str(call(kms, "describe_key", f"key {key}", KeyId=key)["KeyMetadata"]["Arn"])
@@ -119,7 +119,7 @@ def make_wallet(kms: Any, sts: Any, settings: Settings, network: NetworkId, role
     try:
         call(kms, "create_alias", f"key {key}", AliasName=alias, TargetKeyId=key)
     except AlreadyThere:
-        # Somebody else was first: with their key, while this one is used by nobody.
+        # Another process was first: its key counts, and nobody uses this one.
         return _ours(kms, settings, alias, new_kms_wallet(kms, alias, network, role, now_ms, chain))
     return new_kms_wallet(kms, key, network, role, now_ms, chain)
 

@@ -5,7 +5,7 @@ Neither kind of file has the seed in the clear, nor does anything here return it
 
 A *backup* is the record's ciphertext with the KMS key and the context that open it. It is worth nothing without the KMS key.
 An *escrow* is the seed by RSA-OAEP (SHA-256) under a public key of 3,072 bits at least, whose private key the operator keeps where
-no machine reaches it. Whoever has that key and the file has every deposit address. ``openssl pkeyutl -decrypt -pkeyopt
+no machine reaches it. That key and the file together open every deposit address. ``openssl pkeyutl -decrypt -pkeyopt
 rsa_padding_mode:oaep -pkeyopt rsa_oaep_md:sha256 -pkeyopt rsa_mgf1_md:sha256`` opens it as well, with no code of ours.
 
 Both carry the account xpubs, so that a wrong seed is noticed before an address comes from it.

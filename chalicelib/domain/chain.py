@@ -121,7 +121,7 @@ class Cursor:
 
     `recent` has the hashes of the last scanned blocks by number, as deep as a reorganisation is followed. `epoch` counts
     the reorganisations followed; crediting checks that it has not moved. `rewind_to` is set while one is being followed:
-    whoever finds it finishes the work. `halted` says why a network no longer credits. `tip` is the chain's height when
+    the next poll that finds it finishes the work. `halted` says why a network no longer credits. `tip` is the chain's height when
     last seen. `ranges_to` is the last block of a backlog that was cut into ranges, None while there is none. From block
     `noted_from` on sightings of our transactions are complete (`domain.transactions.sightings`), None where they are not even of
     the block that it stands at; no block before it is younger than `noted_at`. Times in milliseconds since 1970.

@@ -17,24 +17,34 @@ WorkKind = Literal[
     "staked", "bundle", "glimpse", "range", "move", "moved", "collectable", "collection", "coinmove", "coinmoved", "drain",
     "loan", "redelivery", "unheld", "stray", "givenup",
 ]  # fmt: skip
-"""`batch`: one whose withdrawals are not all stored yet; `approval`: a withdrawal that somebody has to agree to; `payout`: one
-that has to be signed (its order: `domain.withdrawals.payout_line`); `sent`: one that is signed and has to be settled; `settled`:
-one that is settled, and watched while a reorganisation could still undo it; `rescan`: blocks that have to be looked at again;
-`stake`: TRX that have to be staked; `staked`: TRX that are, watched as long as what is settled;
-`bundle`: a transaction of several payments that is not finished; `glimpse`: a payment that was seen before it was in a block;
-`range`: blocks of a backlog that have to be scanned; `move`: coins that have to go from one place of ours to another; `moved`: ones
-that did, watched as long as what is settled; `coinmove`, `coinmoved`: the same on networks of coins; `collectable`: an address
-whose coins may have to be collected (of networks of coins: a deposit that is not spent); `collection`: one that is under way, found
-by when it is next looked at; `drain`: a wallet that was replaced and is not empty; `loan`: energy that was lent and is
-not back yet; `redelivery`: a job that sends an endpoint the events of a time again; `unheld`: an endpoint that is paused no more,
-whose put-aside deliveries have to be sent or cancelled; `stray`: a payment on the wrong network that is the operator's merchant's,
-and whose withdrawal is not ordered yet; `givenup`: a transaction
-of ours that an operator gave up, while it has to be ended, or may be mined after all."""
+"""What still has to happen, by kind.
+
+- `batch`: its withdrawals are not all stored yet
+- `approval`: a withdrawal waits for signers or the operator
+- `payout`: a withdrawal has to be signed (its order: `domain.withdrawals.payout_line`)
+- `sent`: a withdrawal is signed and has to be settled
+- `settled`: a withdrawal is settled, and a reorganisation could still undo it
+- `rescan`: blocks have to be scanned again
+- `stake`, `staked`: TRX have to be staked; are staked, and a reorganisation could still undo it
+- `bundle`: a transaction of several payments is not finished
+- `glimpse`: a mempool transaction is not in a block yet
+- `range`: blocks of a backlog have to be scanned
+- `move`, `moved`: coins have to go from one address of ours to another; did, and a reorganisation could still undo it
+- `coinmove`, `coinmoved`: the same on UTXO networks
+- `collectable`: an address (on UTXO networks an unspent deposit) may have coins to collect
+- `collection`: one is in flight, ordered by when it is next looked at
+- `drain`: a replaced wallet is not empty
+- `loan`: lent energy is not back yet
+- `redelivery`: a job sends an endpoint the events of a time again
+- `unheld`: an endpoint is paused no more, and its parked deliveries have to be sent or cancelled
+- `stray`: a payment on the wrong network is the operator's merchant's, and its withdrawal is not ordered yet
+- `givenup`: an operator gave up a transaction of ours, which has to be ended, or may be mined after all
+"""
 LANES = 8
 """Lanes of the kinds that belong to no network, so that no partition gets all writes."""
 NOTICE = "note"
-"""What the id of an outbox row begins with that tells of nothing but webhook endpoints. Whoever sends webhooks may write these
-rows and no others: it talks to strangers, and is not to tell merchants of payments, or to order any."""
+"""What the id of an outbox row begins with that tells of nothing but webhook endpoints. The function that sends webhooks may
+write these rows and no others: it talks to strangers, and is not to tell merchants of payments, or to order any."""
 HELD = "held"
 """What the `order` of work begins with that waits for no time: behind all times, as text."""
 
@@ -55,7 +65,7 @@ class Command:
     """A message for a queue, sent after the commit when the outbox is emptied. It may be sent twice."""
 
     queue: Literal["payouts", "collections", "collectable"]
-    """`collectable` is no queue: whoever empties the outbox opens the work of that kind, in the lane `group`."""
+    """`collectable` is no queue: the relay opens the work of that kind, in the lane `group`."""
     group: str
     body: dict[str, str]
 

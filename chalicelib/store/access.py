@@ -10,7 +10,7 @@ each span of each window has a counter of its own (`n_minute_29400000`), so that
 Items: `key#<sha256>` / `-` holds the key as it is enforced, its limits and its counters. The record that is listed and changed
 lies beside it (`schema.py`); a change writes both in one transaction (`Enforce`), so the next request is judged by it.
 
-The demo's keys are published: whoever used one up would use it up for the whole world. There the counters are those of the key
+The demo's keys are published: one caller could use up a key's limit for the whole world. There the counters are those of the key
 and of the caller (`n_minute_s17_29400000`), who is one of a bounded number that addresses are spread over.
 docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 """

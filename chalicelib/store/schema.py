@@ -66,7 +66,7 @@ INDEXES: dict[tuple[str, str], Index] = {
     **{(family, "hash"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk") for family in ("tx", "stray")},
     # Whose invoice it is, by its id alone: for who pays it, who has no key.
     ("inv", "id"): Index("records", "tx_by_hash", "tx_hash_pk", "time_sk"),
-    # Withdrawals by where they go. Deposits by their hash in a realm, whosever they are: for the operator; they are few and
+    # Withdrawals by where they go. Deposits of all merchants by their hash in a realm: for the operator; they are few and
     # have no order.
     ("wd", "address"): Index("records", "lookup", "lookup_pk", "sk"),
     ("dep", "hash"): Index("records", "lookup", "lookup_pk", "sk"),
@@ -75,7 +75,7 @@ INDEXES: dict[tuple[str, str], Index] = {
     **{(family, "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk") for family in ("dlv", "rdl")},
     # What came to nothing at an endpoint: few of many.
     ("dlv", "status"): Index("webhooks", "by_status", "status_pk", "list_sk"),
-    # What has to be delivered, whoever's it is, in the order of time: for the schedule.
+    # Due deliveries of all merchants, in the order of time: for the schedule.
     ("delivery", "due"): Index("work", "by_time", "time_pk", "sk"),
 }
 """Where a list lies: by its family (what its partitions begin with) and by what it is looked up."""

@@ -15,7 +15,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 WIPED = ("sandbox", "records", "ledger", "payouts", "work", "events", "webhooks", "chain")
 """`tenants` and `custody` stay: keys that were published go on working, and the seed belongs to the addresses. Of `tenants` only
 the numbers of webhooks go, with the webhooks: nobody could register any more where they are counted and not there. The keys of
-imported wallets stay in `custody`: whoever imports one again finds it there (`usecases/wallets/service_wallets.py`)."""
+imported wallets stay in `custody`: a second import finds them there (`usecases/wallets/service_wallets.py`)."""
 _KEPT = ("net#", "coin#", "xpub#", "pool#", "demo#")
 """Of `chain`: the catalogue (put back by the reset), hot wallets, xpubs, index counters (no index twice), the announcement."""
 _BATCH = 25

@@ -147,7 +147,7 @@ class Poll:
             _by_family(network, each, deadline.at_least(A_LITTLE))
 
     def _follow_the_clock(self) -> None:
-        # Whoever moved the sandbox's clock may have died before every chain had a block of the new time.
+        # The process that moved the sandbox's clock may have died before every chain had a block of the new time.
         services().sandbox_time.look()
         services().simulated(self.network.id).catch_up()
 

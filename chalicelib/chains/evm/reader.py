@@ -107,7 +107,7 @@ class EvmReader:
                 happened_.update(there_)
                 if any(transfer.contract is not None for transfer in there_):
                     first_logs[txid] = first_log(receipt)
-            # Whoever has them proven asks for their order next.
+            # A caller that has them proven asks for their order next.
             self._proven_logs = block.hash, first_logs
             there = [transfer for transfer in transfers if transfer in happened_]
             inside = [transfer for transfer in there if transfer.position.startswith(POSITION)]
@@ -223,7 +223,7 @@ class EvmReader:
 
     def _told(self, first: int, last: int, full: bool) -> Iterator[list[Any]]:
         """What the node tells of these blocks, with or without their transactions, as far as its chain reaches: as many at once as
-        there is room for. Whoever takes a part may empty it."""
+        there is room for. The caller may empty a part that it takes."""
         while first <= last:
             until = min(last, first + self._at_once - 1)
             try:

@@ -1,8 +1,8 @@
 """Use of addresses of an EVM network: their balances and nonces, many in one request.
 
 Balances of a token come from a program that the node runs by `eth_call`, as those of the native coin do (balances.py): it asks the
-contract of each address in turn and returns the answers. Whoever sent anything, coins or tokens, has a nonce; whoever was only paid
-has a balance.
+contract of each address in turn and returns the answers. An address that sent anything, coins or tokens, has a nonce; one that was
+only paid has a balance.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ class Head:
 
     `forks` says which salt names the blocks from which height on, ascending; the first entry is not at 0 once older ones
     have been archived. `ahead` is how far (ms) the sandbox's clock was in front of the machines' when this was written: a jump
-    of that clock is no time in which blocks were mined. `version` is the stored one, 0 while nothing is stored yet; whoever
-    writes makes it the next.
+    of that clock is no time in which blocks were mined. `version` is the stored one, 0 while nothing is stored yet; each
+    write makes it the next.
     """
 
     version: int = 0

@@ -21,7 +21,7 @@ TRIES = 24
 @dataclass(slots=True)
 class Write:
     """The head as it shall be, and what is written with it. Where nothing is mined the head is the same, with the next version:
-    whoever was deciding meanwhile decides again."""
+    another writer that was deciding meanwhile decides again."""
 
     head: Head
     changes: list[Put | Delete] = field(default_factory=list)

@@ -82,7 +82,7 @@ class Sending:
         for path in ("walletsolidity/gettransactioninfobyid", "wallet/gettransactioninfobyid", "walletsolidity/gettransactionbyid"):
             if row(node.call(path, {"value": txid}), "an info"):
                 return False
-        # Whoever answered last is as far as well.
+        # The node that answered last is as far as well.
         return block_time(row(node.call("walletsolidity/getblock", _HEAD), "a block")) >= before
 
     def broadcast(self, raw: str) -> None:

@@ -170,7 +170,7 @@ def _decoded(kind: Kind, inner: bytes, reference: Reference, fee_limit: int) -> 
         owner, contract = text_address(protobuf.bytes_in(found, 1)), text_address(protobuf.bytes_in(found, 2))
         return Unsigned(kind, owner, amount, reference, text_address(bytes.fromhex("41" + evm[2:])), contract, fee_limit=fee_limit)
     if kind in DELEGATIONS:
-        # A lock, which would keep our stake away for as long as somebody says, is a field that has no place here.
+        # A lock would keep our stake away for as long as it says: that field has no place here.
         found = protobuf.only(inner, {1: bytes, 2: int, 3: int, 4: bytes})
         owner, recipient = text_address(protobuf.bytes_in(found, 1)), text_address(protobuf.bytes_in(found, 4))
         lent = _resource(protobuf.number_in(found, 2))

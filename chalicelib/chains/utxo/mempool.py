@@ -20,7 +20,7 @@ from chalicelib.usecases.ports.failures import Unavailable
 log = logging.getLogger(__name__)
 
 MOST_SPENDS = 16
-"""Outputs that are remembered of what a transaction spends. Whoever replaces it spends one of all; wallets spend each again."""
+"""Outputs that are remembered of what a transaction spends. A replacement spends one of all; wallets spend each again."""
 _SAYS_SO = 0xFFFFFFFE
 """Below this, an input's sequence says that the transaction may be replaced (BIP-125)."""
 

@@ -64,7 +64,7 @@ def spent_by(transactions: list[Any]) -> dict[str, str]:
     found: dict[str, str] = {}
     try:
         for transaction in transactions:
-            # In lower case, as ids of ours are kept: one that is spelled otherwise would look like somebody else's.
+            # In lower case, as ids of ours are kept: one that is spelled otherwise would look like a stranger's.
             txid = transaction["txid"].lower()
             for spent in transaction["vin"]:
                 # A coinbase spends nothing, nor does a transaction of MWEB's own an output of the chain.

@@ -140,7 +140,7 @@ class UtxoReader:
             script = script_of(self._network.slug, transfer.recipient, self._chain)
             place = int(transfer.position.removeprefix("out:"))
             if outputs[transfer.txid][place : place + 1] != [PaidTo(transfer.amount, script)]:
-                # These bytes are the true ones: of several nodes, whoever told this output lied, and the others go on.
+                # These bytes are the true ones: of several nodes, the one that told this output lied, and the others go on.
                 raise Contradiction(f"{self._network.slug}: an output is not what its transaction says")
         return list(transfers)
 

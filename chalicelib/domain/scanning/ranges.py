@@ -14,7 +14,7 @@ class ScanRange:
 
     `next_block` is the first that is not stored yet. `parent` is the hash of the block before `first`, as the first block itself
     says; `hashes` those of the blocks that are stored, by number; `block_time` is the time of the last of them. `touched_at` is
-    when somebody last got on with it. `noted`: sightings are stored of its blocks. Times in milliseconds since 1970.
+    when a worker last got on with it. `noted`: sightings are stored of its blocks. Times in milliseconds since 1970.
     """
 
     network: NetworkId

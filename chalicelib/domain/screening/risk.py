@@ -28,7 +28,7 @@ WEIGHTS: dict[FindingName, int] = {
     "repeated_failures": 100,
 }
 ENORMOUS_TIMES, ENORMOUS = 100, 60
-"""An unusual amount so many times the largest before has this weight: whoever the payee is."""
+"""An unusual amount so many times the largest before has this weight, for any payee."""
 ESTABLISHED = 5
 """Payments of a coin after which its amounts, and days after which its volume, are a habit that others are held against."""
 UNUSUAL_TIMES = 10

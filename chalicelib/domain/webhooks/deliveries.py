@@ -64,8 +64,8 @@ class Delivery:
     """One event for one endpoint. Times in milliseconds since 1970, `ttl` in seconds.
 
     `due_at` is when the next attempt is wanted. `held`: the endpoint is paused, and nothing is attempted before it goes on.
-    `again_id` is the latest delivery that was made of the same event, when this one had ended, because somebody asked for it; at
-    the event's first delivery, the latest of all. `earlier_id` is the one that was the latest before this one was made: from the
+    `again_id` is the latest delivery that was made of the same event, when this one had ended, because a redelivery was asked for;
+    at the event's first delivery, the latest of all. `earlier_id` is the one that was the latest before this one was made: from the
     first one's `again_id` on they lead through all of them. `job_id` is the job that made it (`domain/webhooks/redelivery.py`).
     `unasked`: no message asks for the next attempt, however near it is, since its chain would be too long
     (`usecases/base/message_chains.py`).

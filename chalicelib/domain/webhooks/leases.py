@@ -26,7 +26,7 @@ FAILING_TOLD_MS = 86_400_000
 SLOW_WAVE_MS = 5_000
 """What takes longer waits in the queue of those that fail."""
 EARLY_MS = 250
-"""What is due this soon is sent now: clocks of two machines differ, and its message will not come again."""
+"""A delivery due this soon is sent now: clocks of two machines differ, and its message will not come again."""
 DISABLED_AFTER_MS = 5 * 86_400_000
 """An endpoint is turned off after so long without a success."""
 

@@ -28,7 +28,7 @@ class RedeliveryJob:
     the names ("*": all). Times in milliseconds since 1970, `ttl` in seconds.
 
     `after` is the last event that was looked at. `looked` counts the events of that time whatever their names, `made` the
-    deliveries, `skipped` those of the endpoint's events that needed none. `touched_at`: somebody was at it.
+    deliveries, `skipped` those of the endpoint's events that needed none. `touched_at`: a worker was at it.
     """
 
     tenant: TenantId

@@ -1,9 +1,9 @@
 """Ceilings of the index pools: raised ahead of need, and recorded outside the tables before an index below them is given out.
 
-1. *Outside first.* The new ceiling is recorded, then stored in the pool's row. Who dies between leaves a record above the row.
-2. *A record above the row is believed.* Either somebody died there, or the tables are older than the record: put back to an
+1. *Outside first.* The new ceiling is recorded, then stored in the pool's row. A crash in between leaves a record above the row.
+2. *A record above the row is believed.* Either a process died there, or the tables are older than the record: restored to an
    earlier second, or made anew. Indexes below the record may have been given out by a row that is gone, so the pool goes on at the
-   record. That skips 75,000 indexes at most where somebody only died; a pool has two thousand million.
+   record. That skips 75,000 indexes at most where a process only died; a pool has two thousand million.
 3. *The record never falls.* What is written is above everything that was read of row and record. The record knows no conditional
    write, so a writer that slept may still put an older number there: restoring reads the highest that was ever written
    (`CeilingRecords.highest`), and the next run writes the row's again.

@@ -35,7 +35,7 @@ class StoreHealth:
 
     def answers(self) -> bool:
         """Whether the store answered the last probe, made now or less than `FRESH_SECONDS` ago."""
-        with self._lock:  # whoever comes during a probe waits for its outcome, which takes seconds at most
+        with self._lock:  # a caller during a probe waits for its outcome, which takes seconds at most
             now = self._seconds()
             if self._asked_at is None or now - self._asked_at >= FRESH_SECONDS:
                 self._asked_at = now

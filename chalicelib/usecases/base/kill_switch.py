@@ -1,10 +1,10 @@
 """The kill switch: it stops all payments to others at once; everything else goes on.
 
-A signature for others is stored in a transaction that rests on the switch as it was read (`rests_on`): once whoever throws it has
-an answer, no signature is stored any more, and what is not stored is never sent. What was signed before is not sent, not sent again
-and not replaced while it is thrown (`stopped`); a send that is under way at that moment can not be called back. What the chain has
-is followed all the same: receipts decide, whatever the switch says. Moves between places of ours go on, but for those to a wallet
-that was registered after it was thrown (`closed_to`): whose wallet that is, the operator says by letting payments go on.
+A signature for others is stored in a transaction that rests on the switch as it was read (`rests_on`): once the operator who throws
+it has an answer, no signature is stored any more, and what is not stored is never sent. What was signed before is not sent, not
+sent again and not replaced while it is thrown (`stopped`); a send that is under way at that moment can not be called back. What the
+chain has is followed all the same: receipts decide, whatever the switch says. Moves between places of ours go on, but for those to
+a wallet that was registered after it was thrown (`closed_to`): whose wallet that is, the operator says by letting payments go on.
 """
 
 from __future__ import annotations

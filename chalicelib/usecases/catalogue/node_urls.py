@@ -67,7 +67,7 @@ def _literal(host: str) -> IPv4Address | IPv6Address | None:
     except ValueError:
         pass
     if _NUMERIC.fullmatch(host.rpartition(".")[2]):
-        # "2852039166", "0xa9.254.169.254" and "169.254.43518" are addresses to whoever connects (inet_aton).
+        # "2852039166", "0xa9.254.169.254" and "169.254.43518" are addresses to a program that connects (inet_aton).
         try:
             return IPv4Address(socket.inet_aton(host))
         except OSError:

@@ -80,7 +80,7 @@ def constant_rates(provider: RateProvider, wanted: Collection[Pair], now_ms: Cal
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A quote, whose it is, and whether it needs somebody else's word: without that it is not taken."""
+    """A quote, its provider, and whether another provider has to confirm it: without that it is not taken."""
 
     quote: Quote
     source: str

@@ -148,7 +148,7 @@ class Deposits:
         tip, epoch = scanned.height, scanned.epoch
         if not same_payment(known, seen):
             if known.status == "pending":
-                # Two transactions: whoever dies between them leaves an orphaned one, which the next scan finds as such.
+                # Two transactions: a crash between them leaves an orphaned one, which the next scan finds as such.
                 known = self._orphan(network, known, tip, epoch)
             counted = self._judge.judged(network, coin, anew(known, seen))
             self._counts(network, transfer, scanned, counted, _to_its_owner(known, seen))
@@ -416,7 +416,7 @@ def _alarm(network: Network, deposit: Deposit) -> None:
 
 
 def _to_its_owner(known: Deposit, seen: Deposit) -> str | None:
-    """The status of `known` for whoever has `seen`, which takes its place: another owner was never told of it."""
+    """The status of `known` for the owner of `seen`, which takes its place: another owner was never told of it."""
     return known.status if known.tenant == seen.tenant else None
 
 

@@ -4,8 +4,8 @@ The returned payment is the operator's merchant's for ever, whatever becomes of 
 merchant's where the address is watched, and nobody's elsewhere.
 
 Why nothing slips through between the two: the transaction that decides to return a payment notes the network on the watched row,
-by the row's version, and only while the address is not watched there. Watching it later is a later version of the same row. So
-whoever reads a row that lets the merchant be credited there finds the decision, which was committed before.
+by the row's version, and only while the address is not watched there. Watching it later is a later version of the same row. So a
+scan that reads a row which lets the merchant be credited there finds the decision, which was committed before.
 """
 
 from __future__ import annotations

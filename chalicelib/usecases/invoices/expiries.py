@@ -1,9 +1,9 @@
 """Expires invoices whose time is over, round robin over merchants, as long as there is time.
 
-The open work lies in order of time, so one merchant's hundred thousand invoices may stand before everybody else's. Each run first
-glances over many rows and takes a few of every merchant, going on where the last run of this process stopped and beginning again
-behind the last row; then it takes all from the oldest on. Whoever dies in between leaves nothing undone that the next run does not
-find: what is expired is closed, what is not is open.
+The open work lies in order of time, so one merchant's hundred thousand invoices may stand before all others. Each run first reads
+many rows and takes a few of every merchant. It goes on where the last run of this process stopped, and begins again behind the last
+row. Then it takes all from the oldest on. A crash leaves nothing that the next run does not find: the work of an expired invoice is
+closed, all other work is open.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class InvoiceExpiries:
 
 
 class _Run:
-    """One run over what is due. `whole`: one page held all of it, and it is done."""
+    """One run over due invoices. `whole`: one page held all of them, and they are done."""
 
     def __init__(self, store: Store, clock: Clock, network: NetworkId, upto: str, more: Callable[[], bool]) -> None:
         self._store, self._clock, self._network, self._upto, self._more = store, clock, network, upto, more

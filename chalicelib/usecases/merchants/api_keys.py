@@ -2,7 +2,7 @@
 
 By another key: nobody gets more by it than it has. What a key makes, and what it makes wider, has no permission, no address, no
 limit and no life beyond its own, so that a key which was stolen, or given to a junior, can not be turned into a better one. A key
-with a request limit of its own makes none at all: each would count from nothing. Whoever makes or changes a key is looked at once
+with a request limit of its own makes none at all: each would count from nothing. The key that makes or changes another is read once
 more in the transaction that does it: what a revoked key had under way comes too late.
 """
 
@@ -222,7 +222,7 @@ def _unless_itself(by: ApiKey, key: ApiKey) -> list[Change]:
 
 
 def _check_unlimited(maker: ApiKey) -> None:
-    """Each key has a count of its own, so whoever makes keys could ask as often as it likes."""
+    """Each key has a count of its own, so a key that makes keys could ask as often as it likes."""
     if limits_of(maker) != limits_of(replace(maker, rate_limit=None, daily_limit=None)):
         raise BusinessRule("restrictions", "a key with a request limit of its own makes no other keys")
 

@@ -1,8 +1,8 @@
 """A merchant's settings: enforcement of its whitelist, and the signers of large withdrawals.
 
 While multisig is enabled its signers guard the settings, too: a stolen key with `merchant:write` must not be able to switch off
-what protects from stolen keys. Only turning the whitelist's enforcement on needs no signature. Whoever becomes a signer signs the
-change: so the keys are known to exist, and no key of the API makes signers of strangers.
+what protects from stolen keys. Only turning the whitelist's enforcement on needs no signature. A new signer signs the change too:
+so the keys are known to exist, and no key of the API makes signers of strangers.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Queues(Protocol):
         ...
 
     def wake(self, tenant: str, endpoint_id: str, delay_seconds: int = 0, *, failing: bool = False, held: bool = False) -> None:
-        """Ask for what is due at a webhook endpoint to be sent, after `delay_seconds` (at most 900). Raises Unavailable.
+        """Ask for an endpoint's due deliveries to be sent, after `delay_seconds` (at most 900). Raises Unavailable.
 
         `failing` ones wait in a queue of their own. `held`: look at parked deliveries as well.
         """

@@ -1,8 +1,8 @@
 """A reconciliation run of one network: page by page through all watched addresses, as far as the time allows, and on from there.
 
-One record has all that a run knows; each step ends in one commit of it, by its version. So whoever dies has done nothing, of two at
-once one counts, and a step that is done is never done again. A network that can not be read now is tried again, for hours; then the
-run ends, and says that it is not complete.
+One record has the whole state of a run. Each step ends in one commit of it, by its version. So a step that dies has done nothing,
+of two workers at once one counts, and a step that is done is never done again. A network that can not be read now is retried for
+hours; then the run ends, and says that it is not complete.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class ReconciliationRun:
             report = self._report(after, now, known)
             # What was listed is in the report: the state of the next run begins empty anyway.
             changes += [Save(replace(after, sums=(), suspects=(), differences=(), worst=(), skipped=())), Save(report)]
-            # Before it is stored: twice is better than never, which is what whoever dies in between would make of it.
+            # Before it is stored: twice is better than never, which a crash in between would make of it.
             self._tell(report)
         else:
             changes.append(Save(after))

@@ -219,7 +219,7 @@ class PointInTimeRecovery:
         self._store.commit([Save(done), Save(after), Post(entry), *works, *news.emit()])
 
     def _begun(self, before: Withdrawal, wallet: Wallet) -> Withdrawal:
-        """An approval that it still waits for was given: somebody has signed its payment."""
+        """An approval that it still waits for was given: its payment was signed."""
         news = News(self._clock.now_ms())
         _, views = catalogue_views(self._store, before)
         given = before.approval if before.approval is not None and before.approval.given else None

@@ -264,8 +264,8 @@ class Sandbox:
         planned = withdrawal.txid is None
         if planned:
             chain.plan(withdrawal.id, chosen)
-            # Signed and sent since we looked? The id is stored before the first broadcast, so whoever was too early to find
-            # the plan is seen here.
+            # Signed and sent since we looked? The id is stored before the first broadcast, so a worker that was too early to
+            # find the plan is seen here.
             withdrawal = self._withdrawal(tenant, withdrawal_id, gone=True)
         if withdrawal.txid is None:
             state: State = "planned"

@@ -3,9 +3,9 @@ other.
 
 1. *Cut.* The poll stores ranges of blocks behind the cursor, each with an obligation, in the transactions that note on the
    cursor how far they reach; then it sends a message for each. None reaches into the blocks that a reorganisation may still change.
-2. *Scan.* Whoever gets a message records the range's blocks as the poll would, under the epoch that the cursor had, and keeps
-   their hashes. It goes on where the last one stopped. Twice or at once harms nothing: what is stored is found by its id,
-   and of two only one can note that a part is done.
+2. *Scan.* The worker that gets a message records the range's blocks as the poll would, under the epoch that the cursor had, and
+   keeps their hashes. It goes on where the last one stopped. Twice or at once harms nothing: stored records are found by their
+   ids, and of two workers only one can note that a part is done.
 3. *Pass.* Only the poll moves the cursor, over a range that is complete, of the cursor's epoch, and whose first block names the
    cursor's hash as its parent. Nothing is credited above the cursor: `Scanner.confirm`.
 4. *Drop.* A reorganisation raises the epoch: every range of the old one is void. So is all that does not link up. It is

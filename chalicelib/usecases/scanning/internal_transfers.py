@@ -9,7 +9,7 @@ What makes it safe:
 1. *What is compared.* Addresses of merchants, at a block that has its confirmations and was scanned: so the ledger has everything
    of that block that blocks themselves tell. What is pending up to that block counts; what came after it does not.
 2. *One transaction.* The deposit commits together with the address' `BalanceBooking`, by its version, and only while the ledger
-   has at the address what was compared: of two at once one passes, and whoever dies has booked nothing.
+   has at the address what was compared: of two at once one passes, and a crash leaves nothing posted.
 3. *Never twice.* What is seen in a block afterwards (a rescan with a node that traces, a block of another branch) and lies at or
    before a booking that stands is not credited: `Deposits.detect` asks `not_booked_yet`, and commits only while that is so.
 
@@ -17,8 +17,8 @@ What makes it safe:
    under way, or one that was settled above the compared block, have to wait. One that settles between the reading and the booking
    moves the ledger, so that the booking fails.
 
-Whose key somebody else has used has less than came in, and nobody booked the fees: what it has too much is an alarm and never
-booked. The chain then counts more transactions of the address than were allotted to its moves.
+An address whose key another signer used has less than came in, and its fees are in no posting: a surplus there is an alarm and
+never posted. The chain then counts more transactions of the address than were allotted to its moves.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class InternalTransfers:
         else:
             standing = self._standing([*before.at_or_above(0).values()])
             if deposit in standing:
-                return 0  # somebody else was first
+                return 0  # another worker was first
             booking = before.followed_by(number, deposit, standing, self._network.reorg_depth)
         headers = self._reader.headers(number, number)
         if [header.hash for header in headers] != [block_hash]:

@@ -1,7 +1,7 @@
 """Matching of chain movements: to watched recipients, in registered coins, and not made by ourselves.
 
-Change, consolidation, top-ups, sweeps: what our own transactions bring to places of ours are no deposits (money rule 8). What such
-a transaction moves is booked by whoever made it. The record is stored with its signature, before anything is sent, so that no
+Change, consolidation, top-ups, sweeps: what our own transactions bring to our addresses is no deposit (money rule 8). The
+settlement of such a transaction posts what it moves. Its record is stored with its signature, before anything is sent, so that no
 scanner can be first.
 """
 

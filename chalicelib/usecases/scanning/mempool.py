@@ -1,13 +1,13 @@
 """Mempool transactions: payments to us before they are in a block (bitcoin and litecoin).
 
-A glimpse is news and never money: the deposit is pending without a block, its invoice counts it as seen, and nothing is
-credited or completed by it. The block decides: the scan finds the same movement there under the same id, whether somebody
-glimpsed it or not. So looking may be incomplete: what a process misses here it learns from the block.
+A mempool transaction is news and never money: the deposit is pending without a block, its invoice counts it as seen, and nothing
+is credited or completed by it. The block decides: the scan finds the same movement there under the same id, recorded here or not.
+So the mempool may be read in part: the block tells the rest.
 
-What was glimpsed has an obligation until it is in a block. Where it is neither waiting nor in any block that was scanned since,
-it was replaced, double-spent or dropped. The outputs that it spends tell the first two: once another transaction spends one of
-them, waiting or in a block, it is orphaned at once. A node that was restarted, or another provider, has not everything in its
-mempool: what only stays away is orphaned after `GONE_MS`. Should it come back, or be mined after all, it is pending again.
+A deposit of the mempool has an obligation until it is in a block. Where its transaction is neither waiting nor in any block scanned
+since, it was replaced, double-spent or dropped. The outputs that it spends tell the first two: once another transaction spends one
+of them, waiting or in a block, the deposit is orphaned at once. A restarted node, or another provider, lacks a part of the mempool:
+a transaction that only stays away is orphaned after `GONE_MS`. Should it come back, or be mined after all, it is pending again.
 
 An output that was in no block itself is not remembered: who does not know it now may have lost it, and says nothing by that.
 
@@ -66,7 +66,7 @@ class Looks:
     unread: list[str] = field(default_factory=list)
     """Transactions of it that there was no time for, the longest known first."""
     txids: dict[str, str] = field(default_factory=dict)
-    """The transactions of open glimpses, by deposit."""
+    """The mempool transactions of pending deposits, by deposit."""
 
 
 class MempoolScan:

@@ -1,7 +1,7 @@
 """The next open invoices of a network to compare, where no node traces what contracts send (`balance_bookings`).
 
-Open invoices lie in the order of their expiry, whosever they are. Going round them fifty at a time, one merchant with a hundred
-thousand would keep everybody else's payment unseen for a day. So a poll looks at two parts:
+Open invoices of all merchants lie in the order of their expiry. Fifty at a time, one merchant with a hundred thousand would keep
+all other payments unseen for a day. So a poll looks at two parts:
 
 - *the ring*: the next ones in order, so that each is looked at at last, however many one merchant has;
 - *in turn*: of the next `ROWS`, by their rows alone, the first of each merchant, then the second of each, those of one in any

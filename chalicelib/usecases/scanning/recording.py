@@ -1,7 +1,7 @@
 """Recording of our payments in blocks. A crash half-way, or a second run, leaves nothing that the next run does not find.
 
-The list of a block's deposits is stored under its hash first: whoever drops the block finds everything that may have been
-stored of it.
+The list of a block's deposits is stored under its hash first: the reorganisation that drops the block finds everything that may
+have been stored of it.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ class Recorder:
         self, scanned: Scanned, proven: list[Transfer], known: _Known, twins: Sequence[Twins], may_begin: Callable[[], bool]
     ) -> bool:
         """Whether all of it is stored now."""
-        # The list first: whoever drops the block finds everything that may have been stored of it, also where we die half-way
-        # and somebody else credits what we did store.
+        # The list first: a reorganisation finds everything that may have been stored of the block, also where we die half-way
+        # and another worker credits what we did store.
         block = scanned.block
         owned = self._owned(proven, self._claims.ids(block, proven), known.watched)
         list_deposits(self._store, self._network.id, block.number, block.hash, [id_ for _, id_, _ in owned])
@@ -159,7 +159,7 @@ class Recorder:
         return True
 
     def _owned(self, proven: Sequence[Transfer], ids: Sequence[str], watched: Mapping[str, Watched]) -> list[_Owned]:
-        """Those of `proven` that are somebody's here."""
+        """Those of `proven` that have an owner here."""
         found: list[_Owned] = []
         for transfer, id_ in zip(proven, ids, strict=True):
             payee = watched[transfer.recipient]

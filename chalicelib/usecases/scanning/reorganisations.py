@@ -1,7 +1,7 @@
 """The scan's position on its chain: its beginning, following a reorganisation, resuming after a halt.
 
-A rewind is noted on the cursor before anything is undone, and its epoch raised: whoever finds the note finishes the work,
-and whoever credits or records by what the old branch said does not get through.
+A rewind is noted on the cursor before anything is undone, and the cursor's epoch is raised. The next poll that finds the note
+finishes the work. A worker that credits or records by the old branch fails to commit.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 It goes the way of the scanner itself: the same matching, the same proof by receipt, the same deposits with the same ids, so
 that what was recorded once is found and left alone, and crediting is the poll's, after the network's confirmations. Each
 part is recorded under the epoch that the poll before it left, so that a reorganisation in between wins; then the
-cursor passes it. Whoever dies before that looks at the part again.
+cursor passes it. After a crash before that, the part is looked at again.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class Scanner:
         """
         shared = self._shared(cursor, tip, more)
         if shared.ranges_to is not None:
-            return shared, False  # the next blocks are with somebody else
+            return shared, False  # another worker has the next blocks
         if shared is not cursor:
             return shared, True
         last = min(tip, cursor.number + batch_blocks(self._network))

@@ -1,15 +1,15 @@
 """Sightings: the blocks where the scanner meets our transactions, noted before the cursor passes them (money rule 13).
 
-What is looked for is read after the blocks were: what is in a block was signed, and stored, before. So the wallets, and whatever is
-signed, are all there; what is signed later can not be in these blocks.
+The wallets and signed transactions are read after the blocks: every transaction in a block was signed, and stored, before. So none
+of them is missing, and what is signed later can not be in these blocks.
 
-* Chains of accounts: every transaction that the hot, the collector or a replaced wallet sent, whoever signed it; and those of
+* Chains of accounts: every transaction that the hot, the collector or a replaced wallet sent, by any signer; and those of
   deposit addresses that have a signed move which is not at its end, or may come back from there (`moved`).
 * Chains of coins: every transaction that spends a coin of a hot wallet, in place or replaced, or an input of a bundle or a coin
   move that is not at its end.
 
-A note names the block by its hash: where that falls out of the chain, the note says nothing any more (`losses`). It is stored once
-for each block, by whoever scans it, also by a rescan or ahead of the cursor.
+A note names the block by its hash: where that falls out of the chain, the note says nothing any more (`losses`). Every scan of a
+block stores it once: the poll, a rescan, a range ahead of the cursor.
 """
 
 from __future__ import annotations

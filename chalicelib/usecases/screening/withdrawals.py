@@ -30,9 +30,9 @@ _EXACT = Context(prec=120)
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`assessment` is None where nothing was found. `never` says why nothing can be paid to the address at all, None where it can:
-    a service wallet's, or one of ours that is not watched on the network. `noted` is what the transaction saves that begins the
-    payment. `own`: the address is one of this service, whosever."""
+    """`assessment` is None where nothing was found. `never` says why nothing can be paid to the address at all: it is a service
+    wallet's, or one of ours that is not watched on the network. None where it can be paid. The transaction that begins the payment
+    saves `noted`. `own`: the address is one of this service, of any merchant or the operator."""
 
     assessment: Assessment | None
     asks: bool

@@ -182,7 +182,8 @@ class StrayPayments:
                 raise LookupError(f"{before.id} has no coin")  # `_decidable` has seen to it
             to = self._withdrawals.demand(owner, coin, before.units, address, "address")
             after = replace(self._decided(before, "return", by), owner=owner, return_to=to)
-            # By the row's version, and only where it is not watched: whoever watches it later finds this (`returned_payments`).
+            # By the row's version, and only where it is not watched: a later change that watches it finds this
+            # (`returned_payments`).
             noted: Change = Still(watched)
             if network.slug not in watched.returned:
                 noted = Save(replace(next_version(watched), returned=(*watched.returned, network.slug)))

@@ -81,6 +81,6 @@ class StrayReader:
         return proven
 
     def _moves_of_ours(self, txid: str) -> bool:
-        """Whether it is a top-up, a sweep or the like: what such a one brings is booked by whoever made it."""
+        """Whether it is a top-up, a sweep or the like: its own settlement posts what it brings."""
         places = self._store.places(Listed("tx", "hash", operators(self._network.realm), txid), limit=10).places
         return any(isinstance(found, Move) for found in self._store.at(places))

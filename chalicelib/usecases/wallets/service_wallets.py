@@ -159,7 +159,7 @@ class Wallets:
         made = Registered(wallet, record, generated)
 
         def decide() -> Registered:
-            # Before the time is taken: whoever stops payments meanwhile did it before this wallet was there.
+            # Before the time is taken: an operator who stops payments meanwhile did it before this wallet was there.
             switch = untouched(self._store, network.realm)
             present = self._present(network, role, replace)
             self._check_new(network, wallet, present)
@@ -173,7 +173,7 @@ class Wallets:
             except Conflict as conflict:
                 if conflict.change in secrets:
                     # The key is there from a wallet that is gone. Its row is named after network and address, so it is the
-                    # same key; and whoever signs holds it against the wallet's public key.
+                    # same key; and the signer compares it with the wallet's public key.
                     secrets.clear()
                 raise
             self._known.pop((network.id, role), None)
@@ -266,7 +266,7 @@ class Wallets:
         return WalletRead(wallet, {balance.asset: balance for balance in balances if balance is not None}, observed, reasons)
 
     def _wallet(self, network: Network, role: Role) -> Wallet | None:
-        """Remembered for a while once it is there: whoever asks for its balances pays for these alone."""
+        """Remembered for a while once it is there: a request for its balances then reads these alone."""
         now = time.monotonic()
         known = self._known.get((network.id, role))
         if known is not None and now - known[0] < REMEMBERED_SECONDS:
@@ -278,7 +278,7 @@ class Wallets:
 
 
 def _tell(wallet: Wallet, before: Wallet | None, key: str, by: str, *, rehearsed: bool) -> None:
-    """Whoever can register a wallet is sent the operator's coins: this is never done unseen."""
+    """An ALARM: a registered wallet is sent the operator's coins, so nobody registers one unseen."""
     name = SERVICE_TYPE[wallet.role]
     if before is None:
         log.error("ALARM %s: the %s wallet was registered: %s (%s), by %s", wallet.network, name, wallet.address, key, by)

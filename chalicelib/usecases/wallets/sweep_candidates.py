@@ -1,6 +1,7 @@
 """Sweep candidates: an address (on UTXO networks a deposit) whose coins may have to be collected.
 
-A hint is open work and nothing else: it may be there twice over time, late, or for nothing. Whoever finds one looks at the books.
+A hint is open work and nothing else: it may be there twice over time, late, or for nothing. The collection run that finds one
+reads the ledger.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Three looks, each with a time of its own, so that none of them waits for another
 - What has been overdue for longer: a backlog that is being worked off, or what was due while nothing ran here. It goes on where the
   run before stopped. All of it is seen in one minute, and one more for each 100,000 rows or so (`BEHIND_MS` at 60 ms for a
   thousand), which is how long something overdue behind the backlog of others may wait for its message.
-- Endpoints that are paused no more, and have something put aside still. Each has an obligation of its own, so that what is put
-  aside for those that are paused is never looked through.
+- Endpoints that are paused no more, and have parked deliveries still. Each has an obligation of its own, so that the parked
+  deliveries of paused endpoints are never read.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DueSweep:
         return self._coming() + self._behind() + self._unheld()
 
     def _coming(self) -> int:
-        """What is due soon and left to the schedule, and what is overdue since the last runs."""
+        """Deliveries that are due soon and left to the schedule, and those overdue since the last runs."""
         start = self._clock.now_ms()
         span = Span(time_order(start - KNOWN_MS), f"{time_order(start + AHEAD_MS)}#~")
         times: dict[str, set[int]] = {}
@@ -102,7 +102,7 @@ class DueSweep:
         return asked
 
     def _unheld(self) -> int:
-        """What is put aside for endpoints that are paused no more: wake them until there is nothing left."""
+        """Wake endpoints that are paused no more, until they have no parked deliveries."""
         asked = 0
         for lane, until in self._lanes(UNHELD_MS):
             open: dict[str, list[Work]] = {}
@@ -119,8 +119,8 @@ class DueSweep:
         return asked
 
     def _still_unheld(self, line: str, open: list[Work], endpoint: WebhookEndpoint | None) -> bool:
-        """Close the obligation, unless something is left to be done. Nothing is put aside but for an endpoint that is paused, as it
-        is stored then: while it stays as it was read, it stays true that nothing is."""
+        """Close the obligation, unless parked deliveries are left. Deliveries are parked only for an endpoint that is stored as
+        paused: while the endpoint stays as it was read, there are none."""
         tenant, id = line_parts(line)
         as_read = Absent(WebhookEndpoint, {"tenant": tenant, "id": id}) if endpoint is None else Still(endpoint)
         paused = endpoint is not None and endpoint.paused

@@ -245,8 +245,8 @@ class Webhooks:
         return cache(lambda secret: self._sealer.seal(tenant, id, secret))
 
     def _unheld(self, before: WebhookEndpoint, after: WebhookEndpoint) -> Sequence[Change]:
-        """What was put aside is to be sent or cancelled, whether or not a message comes. In place of the obligation of last time,
-        where that is still open: however often an endpoint goes on, it has one."""
+        """Open the obligation to send or cancel the parked deliveries, whether or not a message comes. It takes the place of the
+        last one where that is still open: however often an endpoint is unpaused, it has one."""
         last = unheld_work(before)
         again = before.unheld_at and is_open(self._store, last)
         return [Open(unheld_work(after)), *([Close(last)] if again else [])]

@@ -56,7 +56,7 @@ def in_threads(jobs: Sequence[Callable[[], T]]) -> list[T]:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What is due at an endpoint as it is stored now: `wave` is to be sent, `aside` is to be settled without sending.
+    """The due deliveries of an endpoint as stored now: `wave` is to be sent, `aside` is to be settled without sending.
 
     `whole`: nothing more was due. `unseen` are rows whose event is not there yet, and will be at any moment.
     """
@@ -119,25 +119,25 @@ class Leases:
             turn = look.with_health_of(own)
             outcome = self._ended(look, turn, now, started, first=own is None)
             if outcome == "done" and look.turn.wanted:
-                # The mark may be younger than the look at what is due: take it away, and look once more.
+                # The wake-up flag may be younger than the read of due deliveries: take it away, and read once more.
                 own = turn
                 self._saved(turn.unmarked())
             elif outcome is not None:
                 if own is None or self._saved(turn.over()):
                     self._ask_later(look, turn, outcome, now - started, held)
                     return outcome
-                own = turn  # somebody came meanwhile: look again
+                own = turn  # a worker came meanwhile: look again
             else:
                 sending = self._go_on(look, turn, now, me, held)
                 own = own if sending is None else sending
-                # Nothing more was due, and whoever brought something since has left its mark: the turn can not be given back then.
-                # Not where there was a mark before: who saw that one, and came after the look, relies on it.
+                # Nothing more was due, and a worker that brought a delivery since has left its wake-up flag: the lease can not be
+                # given back then. Not where the flag was there before: a worker that saw it after this read relies on it.
                 all_seen = look.whole and not (look.aside or look.unseen or look.turn.wanted)
                 if sending is not None and all_seen and self._saved(sending.over()):
                     return "done"
 
     def _look(self, tenant: TenantId, endpoint_id: str, held: bool) -> _Look:
-        """Read what is due, and change nothing: that is for whoever has the turn."""
+        """Read due deliveries and change nothing: only the holder of the lease changes them."""
         now = self._clock.now_ms()
         line = line_of(tenant, endpoint_id)
         rows = self._store.open_work("delivery", line, upto=time_order(now + EARLY_MS), limit=WAVE)
@@ -161,11 +161,11 @@ class Leases:
         return look
 
     def _put_aside(self, line: str, upto: str, limit: int) -> list[Work]:
-        """What is put aside for an endpoint, the oldest first."""
+        """The parked deliveries of an endpoint, the oldest first."""
         return self._store.open_work("delivery", line, after=Work("delivery", line, HELD, ""), upto=upto, limit=limit)
 
     def _outlived(self, look: _Look, endpoint: WebhookEndpoint, now: int) -> None:
-        """What is put aside for longer than deliveries are kept goes out as new ones come in."""
+        """End parked deliveries that waited longer than deliveries are kept, as new ones come in."""
         rows = self._put_aside(line_of(endpoint.tenant, endpoint.id), held_order(now - KEEP_SECONDS * 1000), WAVE)
         found = self._store.get_many([(Delivery, delivery_key(endpoint.tenant, row.id)) for row in rows]) if rows else []
         for row, delivery in zip(rows, found, strict=True):
@@ -175,7 +175,7 @@ class Leases:
                 look.aside.append(partial(self._deliveries.cancel, delivery, "the endpoint was paused for 30 days", endpoint))
 
     def _sort(self, look: _Look, row: Work, delivery: Delivery | None, event: EventRecord | None, now: int) -> None:
-        """Where one row of what is due belongs."""
+        """Sort one due row: to send, to settle without sending, or not seen yet."""
         ours, endpoint = self._deliveries, look.endpoint
         if delivery is None or delivery.status != "pending" or delivery_work(delivery) != row:
             look.aside.append(partial(ours.forget, row, look.turn.tenant, delivery))
@@ -202,9 +202,9 @@ class Leases:
         return "more" if now - started >= TURN_MS else None
 
     def _go_on(self, look: _Look, turn: Turn, now: int, me: str, held: bool) -> Turn | None:
-        """Take the turn, or keep it, settle what needs no sending, and send the wave; the turn with what came of it.
+        """Take or keep the lease, settle what needs no sending, and send the batch; the lease with the outcomes.
 
-        None: somebody else changed the turn first, and nothing was done.
+        None: another worker changed the lease first, and nothing was done.
         """
         endpoint = look.endpoint
         # Before the turn is taken: where KMS does not answer, no attempt has begun that would count as interrupted.
@@ -228,7 +228,7 @@ class Leases:
         return taken
 
     def _taken_over(self, look: _Look, now: int, me: str) -> Turn | None:
-        """Take the turn of a worker that died, and record what it had in hand; None: somebody else did."""
+        """Take the lease of a dead worker, and record its batch as interrupted; None: another worker did."""
         dead = look.turn
         own = dead.taken_over(now, me)
         if not self._saved(own):
@@ -298,7 +298,8 @@ class Leases:
             self._wake(turn, seconds, held=held and seconds == rest)
 
     def _ask_later(self, look: _Look, turn: Turn, outcome: Outcome, took: int, held: bool) -> None:
-        """A message for what is due and not sent yet. For the end of a rest whoever heard of it sent one, which may be early."""
+        """Send a message for due deliveries that are not sent yet. For the end of a rest the worker that began it sent one, which
+        may be early."""
         if outcome == "more":
             self._wake(turn, 0, held=held, slow=look.endpoint is not None and took - TURN_MS >= SLOW_WAVE_MS)
         elif (look.unseen and not look.due) or (outcome == "resting" and turn.rests_until - self._clock.now_ms() <= EARLY_MS):

@@ -139,7 +139,7 @@ class Redelivery:
             if before.status != "pending":
                 after, changes = _again(before, first, event, endpoint, now)
             elif before.held or before.due_at <= now + EARLY_MS:
-                after, changes = before, []  # it is on its way: whoever carries it must find it as it was
+                after, changes = before, []  # it is on its way: the worker that sends it must find it as it was
             else:
                 after = before.hurried(now)
                 changes = [Save(after), Close(delivery_work(before)), Open(delivery_work(after))]
@@ -233,7 +233,7 @@ def _again(
     if told.id != before.id:
         changes.append(Save(replace(next_version(before), again_id=after.id)))
     if after.held:
-        changes.append(Still(endpoint))  # what is put aside is only looked for when the endpoint is unpaused
+        changes.append(Still(endpoint))  # parked deliveries are only looked for when the endpoint is unpaused
     return after, changes
 
 

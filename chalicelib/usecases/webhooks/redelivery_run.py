@@ -76,7 +76,7 @@ class RedeliveryRun:
         return lost
 
     def _step(self, job: RedeliveryJob) -> RedeliveryJob | None:
-        """Do a page; the job after it, None where somebody else did it first."""
+        """Do a page; the job after it, None where another worker did it first."""
         endpoint = self._store.get(WebhookEndpoint, tenant=job.tenant, id=job.endpoint_id)
         if endpoint is None or not endpoint.enabled:
             reason = "the endpoint was deleted" if endpoint is None else "the endpoint is disabled"
@@ -111,7 +111,7 @@ class RedeliveryRun:
                 new, told = made_again(first, event, endpoint, now, job.id, job.id)
                 beside[len(wanted)] = [Save(told)]
                 wanted.append(new)
-        # What is put aside is only looked for when the endpoint is unpaused: none may come after that.
+        # Parked deliveries are only looked for when the endpoint is unpaused: none may come after that.
         paused = Still(endpoint) if endpoint.paused else None
         stored = made_once(self._store, wanted, beside, only_if=paused)
         others = sum(isinstance(one, Delivery) and one.job_id != job.id for one in stored)
@@ -126,7 +126,7 @@ class RedeliveryRun:
         return [None if id is None else next(found) for id in ids]
 
     def _advanced(self, job: RedeliveryJob, page: Page[EventRecord], seen: Seen) -> RedeliveryJob | None:
-        """Write down how far the job has come; None where somebody else did."""
+        """Store the progress of the job; None where another worker did."""
         stored = self._store.get(RedeliveryJob, tenant=job.tenant, id=job.id)
         if stored is None or stored.status == "done" or stored.after != job.after:
             return None

@@ -106,9 +106,9 @@ class Relay:
     def _make_deliveries(self, row: OutboxRow) -> list[WebhookEndpoint]:
         """Store the row's events, then a delivery for every endpoint that wants them; endpoints where one was not attempted yet.
 
-        The endpoints are read when the events are stored. So whoever turns an endpoint on, or registers one, and then has it sent
-        what it missed misses nothing: either the job sees the event, or the endpoint is seen here as it is since then, however
-        late the row is told.
+        The endpoints are read when the events are stored. So a merchant who turns an endpoint on, or registers one, and then
+        redelivers misses no event: either the job sees it, or the endpoint is seen here as it is since then, however late the row
+        is told.
         """
         now = self._clock.now_ms()
         records = [event_record(event, iso(event.at), now) for event in row.events]
@@ -134,7 +134,7 @@ def made_once(
         try:
             _commit_missing(store, wanted, beside or {}, always, known)
         except Conflict:
-            # Somebody made them before, all or some: keep what there is, make the rest.
+            # Another worker made them before, all or some: keep what there is, make the rest.
             found = store.get_many([(type(record), {"tenant": record.tenant, "id": record.id}) for record in wanted])
             known.update({place: record for place, record in enumerate(found) if record is not None})
         else:

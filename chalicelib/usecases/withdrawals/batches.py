@@ -77,7 +77,7 @@ class BatchMaker:
 
 
 def _steps(members: Sequence[Withdrawal]) -> Iterator[list[Withdrawal]]:
-    """Groups that fit into a transaction: the same ones, whoever asks."""
+    """Groups that fit into a transaction: the same ones for every caller."""
     step: list[Withdrawal] = []
     size = 0
     for member in members:

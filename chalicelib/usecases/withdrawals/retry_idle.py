@@ -137,7 +137,7 @@ class IdleRetries:
         try:
             self._store.commit(moved_in_line(before, after))
         except Conflict:
-            return None  # somebody is at work on it, or has ended it
+            return None  # another worker is at it, or has ended it
         return payout_work(after) if before.status == "pending" else None
 
 

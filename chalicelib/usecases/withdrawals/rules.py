@@ -54,7 +54,7 @@ class Facts:
     entries: dict[str, WhitelistEntry]
     grey: frozenset[str]
     ours: dict[str, Watched]
-    """Those of the addresses that are of this service, whosever they are: on this network, or on another one of its family."""
+    """Those of the addresses that are of this service, of any merchant: on this network, or on another one of its family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ class Rules:
     def _charges(self, facts: Facts, outputs: Sequence[Output], fee: int | None, now: int) -> tuple[Charge, ...]:
         """What each payment is charged beside its amount. Raises BusinessRule where that can not be told now.
 
-        A merchant who pays the fee is charged the estimate. One who pays an address of this service is charged the whole way, whose
-        ever it is and whoever pays fees: what comes back could be paid again, all day (money rule 14).
+        A merchant who pays the fee is charged the estimate. A payment to an address of this service, of any merchant, is charged
+        the whole way, also where the operator pays fees: what comes back could be paid again, all day (money rule 14).
         """
         return tuple(
             self._charge(facts.quote, fee, now, whole=output.to_address in facts.ours)
