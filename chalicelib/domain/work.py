@@ -19,6 +19,10 @@ WorkKind = Literal[
 ]  # fmt: skip
 """What still has to happen, by kind.
 
+- `outbox`: events and commands have to be sent
+- `deposit`: a deposit waits for its confirmations
+- `expiry`: an open invoice has to expire in time
+- `delivery`: a webhook has to be sent
 - `batch`: its withdrawals are not all stored yet
 - `approval`: a withdrawal waits for signers or the operator
 - `payout`: a withdrawal has to be signed (its order: `domain.withdrawals.payout_line`)
