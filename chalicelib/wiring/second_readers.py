@@ -12,11 +12,16 @@ if TYPE_CHECKING:
 
 class SecondReaders:
     def accounts(self, network: Network) -> SecondReader[Order] | None:
-        """That of a network of accounts. None for a simulated one, which moves no money."""
+        """That of a network of accounts. None for a simulated one, which moves no money. Raises LookupError for any other."""
         if network.simulated:
             return None
         if network.family == "tron":
             from chalicelib.chains.tron.second_reader import TronSecondReader
 
             return TronSecondReader()
-        return None
+        if network.family != "evm" or network.chain_id is None:
+            raise LookupError(f"{network.id} has no second reader of accounts")
+        from chalicelib.chains.evm.second_reader import EvmSecondReader
+        from chalicelib.chains.evm.transactions import terms
+
+        return EvmSecondReader(network.chain_id, terms)

@@ -104,6 +104,15 @@ def decode_payload(payload: bytes) -> Unsigned:
     return decoded
 
 
+def terms(unsigned: str) -> dict[str, int]:
+    """Of an unsigned transaction (hex) what no order states: gas, and its fee rates in wei, by the names of JSON-RPC. Raises
+    ValueError as `decode_payload` does."""
+    decoded = decode_payload(bytes.fromhex(unsigned.removeprefix("0x")))
+    if decoded.tip is None:
+        return {"gas": decoded.gas, "gasPrice": decoded.max_fee}
+    return {"gas": decoded.gas, "maxFeePerGas": decoded.max_fee, "maxPriorityFeePerGas": decoded.tip}
+
+
 def disassemble(raw: bytes) -> tuple[Unsigned, Signature]:
     """The transaction and the signature whose `signed` is exactly these bytes. Raises ValueError for any other bytes."""
     import rlp
