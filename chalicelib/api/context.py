@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from chalicelib.api.idempotency import Once, Replay
 from chalicelib.api.rendering import Answer, body_text
@@ -19,11 +19,14 @@ from chalicelib.usecases.merchants.access import Usage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from chalicelib.usecases.base.creation import Creation
     from chalicelib.usecases.base.views import Views
     from chalicelib.wiring import Services
 
 MAX_PARAM = 200
 """Characters. Ids and addresses are shorter; DynamoDB refuses keys over 1,024 bytes."""
+
+T = TypeVar("T")
 
 __all__ = ["Answer", "Ctx", "Replay"]
 
@@ -108,6 +111,14 @@ class Ctx:
             from chalicelib.api.errors import RateLimitExceeded
 
             raise RateLimitExceeded(weighed.usage)
+
+    def create(self, creation: Creation[T], render: Callable[[T], Any], *, secret: bool = False) -> Answer:
+        """Commit what a POST creates, with the answer about it in the same transaction; that answer. `render` makes the public
+        record of what was made.
+
+        `secret`: the answer shows one, so it is stored encrypted, and replayed to the same API key alone.
+        """
+        return self.once(render, secret=secret).create(creation)
 
     def once(self, render: Callable[[Any], Any], *, secret: bool = False) -> Once:
         """For what a POST creates: hand `also` to the use case, and answer `answer`. `render` makes the public record.

@@ -19,6 +19,7 @@ from chalicelib.usecases.ports.changes import Change, Conflict, Save
 
 if TYPE_CHECKING:
     from chalicelib.domain.ids import TenantId
+    from chalicelib.usecases.base.creation import Creation
     from chalicelib.wiring import Services
 
 HEADER = "Idempotency-Key"
@@ -119,6 +120,21 @@ class Once:
         if self._answer is None:
             raise LookupError("the use case did not hand over what it created")
         return self._answer
+
+    def create(self, creation: Creation[Any]) -> Answer:
+        """Commit `creation` and the answer about it in one transaction, and do what follows; the answer.
+
+        Each try is rendered anew. Raises what the creation raises; Replay where it is tried again, and it was another request with
+        the same key that was first.
+        """
+        from chalicelib.usecases.base.retries import until_settled
+
+        def attempt() -> Any:
+            prepared = creation.prepare()
+            return creation.commit(prepared, self.also(prepared.made))
+
+        creation.after(until_settled(attempt, creation.tries))
+        return self.answer
 
     def also(self, record: Any) -> list[Change]:
         """The change that stores the answer about `record`, for the transaction that creates it.

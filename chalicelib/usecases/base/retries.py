@@ -19,12 +19,13 @@ T = TypeVar("T")
 TRIES = 12
 
 
-def until_settled(decide: Callable[[], T]) -> T:
-    """Run `decide` (read, decide, commit), and retry it while its commit meets a Conflict. Raises the last Conflict.
+def until_settled(decide: Callable[[], T], tries: int = TRIES) -> T:
+    """Run `decide` (read, decide, commit), and retry it while its commit meets a Conflict, at most `tries` times in all. Raises the
+    last Conflict.
 
     `decide` must read everything afresh, so that what it does the second time fits what is stored by then.
     """
-    for attempt in range(TRIES - 1):
+    for attempt in range(tries - 1):
         try:
             return decide()
         except Conflict as conflict:
