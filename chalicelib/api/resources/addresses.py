@@ -120,11 +120,9 @@ def create_address(ctx: Ctx, body: AddressCreate) -> Answer:
     if ROLE_OF[body.type] != "user":
         return _service_wallet(ctx, body)
     coin = None if body.coin is None else chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
-    answer = ctx.once(ctx.views.address)
-    ctx.services.addresses.create(
-        ctx.tenant, network, coin, _mode(ctx, body.mode, network), label=body.label, metadata=body.metadata, also=answer.also
-    )
-    return answer.answer
+    mode = _mode(ctx, body.mode, network)
+    creating = ctx.services.addresses.creating(ctx.tenant, network, coin, mode, label=body.label, metadata=body.metadata)
+    return ctx.create(creating, ctx.views.address)
 
 
 def _service_wallet(ctx: Ctx, body: AddressCreate) -> Answer:

@@ -256,13 +256,11 @@ def create_coin(ctx: Ctx, body: CoinCreate) -> Answer:
 
     Rates are known by slug: a slug that a rate provider knows gets its rate.
     """
-    answer = ctx.once(
-        lambda coin: {"message": f"Coin {coin.slug} was created on {body.network}", "coin": coin.slug, "network": body.network}
+    network = ctx.catalogue.networks[body.network]
+    return ctx.create(
+        ctx.services.coins.creating(network, body.coin, body.name, body.contract_address, body.settings),
+        lambda coin: {"message": f"Coin {coin.slug} was created on {body.network}", "coin": coin.slug, "network": body.network},
     )
-    ctx.services.coins.create(
-        ctx.catalogue.networks[body.network], body.coin, body.name, body.contract_address, body.settings, also=answer.also
-    )
-    return answer.answer
 
 
 @endpoint(

@@ -82,9 +82,8 @@ def add_to_grey_list(ctx: Ctx, body: GreyListAdd) -> Answer:
     that are seen and not confirmed yet too. A withdrawal to it waits for approval. An address that is on the list already is a
     VALIDATION_ERROR. On EVM networks an address is listed for each network by itself.
     """
-    answer = ctx.once(_entry)
-    ctx.services.grey_list.add(ctx.realm, body.network, body.address, body.reason, ctx.key.id, answer.also)
-    return answer.answer
+    adding = ctx.services.grey_list.adding(ctx.realm, body.network, body.address, body.reason, ctx.key.id)
+    return ctx.create(adding, _entry)
 
 
 @endpoint(

@@ -253,9 +253,7 @@ def order_rescan(ctx: Ctx, body: RescanRequest) -> Answer:
     At most 100,000 blocks at once, up to the last one that was scanned.
     """
     network = known_network(ctx.catalogue, ctx.path["network"])
-    once = ctx.once(rescanned)
-    ctx.services.rescans.order(network, body.from_block, body.to_block, once.also)
-    return once.answer
+    return ctx.create(ctx.services.rescans.ordering(network, body.from_block, body.to_block), rescanned)
 
 
 @endpoint(
@@ -311,10 +309,9 @@ def stake(ctx: Ctx, body: StakeRequest) -> Answer:
     that the first can never be taken. Where tron is not active, or its node does not answer: `VALIDATION_ERROR`.
     """
     coin = ctx.catalogue.native("tron")
-    once = ctx.once(lambda made: staked(made, coin))
     units = parse_units(body.amount, coin.decimals)
-    ctx.services.staking.order(ctx.tenant, ctx.catalogue.networks["tron"], coin, units, body.resource, once.also)
-    return once.answer
+    ordering = ctx.services.staking.ordering(ctx.tenant, ctx.catalogue.networks["tron"], coin, units, body.resource)
+    return ctx.create(ordering, lambda made: staked(made, coin))
 
 
 @endpoint(

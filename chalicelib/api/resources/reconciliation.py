@@ -64,9 +64,7 @@ def reconcile(ctx: Ctx, body: ReconciliationStart) -> Answer:
     far they have come, and what they found. Networks that are out of service are compared, too; `notCompared` names those that can
     not be, because they have no node."""
     left = sorted(network.slug for network in ctx.catalogue.networks.values() if not comparable(network))
-    answer = ctx.once(partial(_ordered, left))
-    ctx.services.reconciliations.order(ctx.realm, ctx.key.id, answer.also)
-    return answer.answer
+    return ctx.create(ctx.services.reconciliations.ordering(ctx.realm, ctx.key.id), partial(_ordered, left))
 
 
 def _ordered(left: list[str], order: ReconciliationOrder) -> dict[str, Any]:

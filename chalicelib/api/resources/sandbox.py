@@ -165,7 +165,6 @@ def sandbox_clock(ctx: Ctx, body: SandboxAdvance) -> Answer:
     def render(moved: SandboxClock) -> dict[str, Any]:
         return {"now": iso(ctx.services.clock.now_ms() + moved.ahead_ms), "advanced": moved.ahead_ms // 1000}
 
-    once = ctx.once(render)
-    ctx.services.sandbox_time.advance(body.advance, once.also)
+    answer = ctx.create(ctx.services.sandbox_time.advancing(body.advance), render)
     ctx.services.sandbox.catch_up()
-    return once.answer
+    return answer

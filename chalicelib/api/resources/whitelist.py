@@ -115,19 +115,16 @@ def add_to_whitelist(ctx: Ctx, body: WhitelistAdd) -> Answer:
 
     While multisig is enabled, `required_signatures` signers have to sign: send it without `signatures` first, the refusal shows the
     text. Otherwise a stolen key could make its thief somebody to be trusted."""
-    answer = ctx.once(entry_view)
-    network = ctx.catalogue.networks[body.network]
-    ctx.services.whitelist.add(
+    adding = ctx.services.whitelist.adding(
         ctx.tenant,
-        network,
+        ctx.catalogue.networks[body.network],
         body.address,
         body.label,
         body.daily_limit,
         body.monthly_limit,
         signatures=signed(body.signatures),
-        also=answer.also,
     )
-    return answer.answer
+    return ctx.create(adding, entry_view)
 
 
 @endpoint(

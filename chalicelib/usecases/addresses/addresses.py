@@ -18,10 +18,11 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.addresses.daily_limit import DailyAddresses
 from chalicelib.usecases.base.address_forms import form_of
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Holdings, coins_on
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Also, Change, Save, nothing_more
+from chalicelib.usecases.ports.changes import Change, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.keys import Deriver
 from chalicelib.usecases.ports.store import Store
@@ -67,16 +68,28 @@ class Addresses:
         mode: Mode,
         label: str | None = None,
         metadata: dict[str, Any] | None = None,
-        also: Also = nothing_more,
     ) -> Address:
         """A new deposit address. Raises InvalidParameter (no coin), BusinessRule (cross off EVM, too many in a day), Exhausted,
         Unavailable."""
+        return self.creating(tenant, network, coin, mode, label, metadata).run()
+
+    def creating(
+        self,
+        tenant: TenantId,
+        network: Network,
+        coin: Coin | None,
+        mode: Mode,
+        label: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Creation[Address]:
+        """What `create` commits. Raises InvalidParameter."""
         if mode == "single" and coin is None:
             raise InvalidParameter.one("coin", None, "is required when mode is single")
-        address, changes = self.prepare(tenant, network, mode, coin, label=label, metadata=metadata)
-        self._store.commit([*changes, *also(address)])
-        self._remember(address, address.id)
-        return address
+
+        def prepare() -> Prepared[Address]:
+            return Prepared(*self.prepare(tenant, network, mode, coin, label=label, metadata=metadata))
+
+        return Creation(self._store, prepare, lambda made: self._remember(made, made.id), tries=1)
 
     def prepare(
         self,

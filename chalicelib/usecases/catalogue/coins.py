@@ -10,7 +10,8 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network, TokenContract, native_name
 from chalicelib.domain.catalogue.coin_settings import merged
@@ -19,10 +20,11 @@ from chalicelib.domain.errors import BusinessRule, InvalidParameter
 from chalicelib.domain.ids import NetworkId, Realm, network_parts
 from chalicelib.domain.versions import version_after
 from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Also, Change, Conflict, Save, nothing_more
+from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.ports.tokens import NoToken, TokenFacts, TokenReader
@@ -62,35 +64,44 @@ class Coins:
         facts = self._facts(network, spelled)
         return Coin(network.id, _slug_of(facts.symbol, spelled), facts.symbol, facts.name, facts.decimals, spelled)
 
-    def create(
-        self,
-        network: Network,
-        slug: str | None,
-        name: str | None,
-        contract: str | None,
-        settings: Mapping[str, str | bool],
-        also: Also = nothing_more,
+    def creating(
+        self, network: Network, slug: str | None, name: str | None, contract: str | None, settings: Mapping[str, str | bool]
+    ) -> Creation[Coin]:
+        """Prepare to register the token of `contract`, or the network's native coin.
+
+        A try raises InvalidParameter, BusinessRule, Unavailable.
+        """
+
+        def prepare() -> Prepared[Coin]:
+            made = self._made(network, slug, name, contract, settings)
+            changes: list[Change] = [Save(made)]
+            if made.contract is not None:
+                form = form_of(self._rules, network, made.contract)
+                changes.append(Save(TokenContract(network.id, form, made.slug)))
+
+            def taken(conflict: Conflict) -> NoReturn:
+                if conflict.change in changes:
+                    raise _taken(made) from conflict
+                raise conflict
+
+            return Prepared(made, changes, taken)
+
+        return Creation(self._store, prepare, partial(self._announce, network), tries=1)
+
+    def _made(
+        self, network: Network, slug: str | None, name: str | None, contract: str | None, settings: Mapping[str, str | bool]
     ) -> Coin:
-        """Register the token of `contract`, or the network's native coin. Raises InvalidParameter, BusinessRule, Unavailable."""
         catalogue = self._store.catalogue(network.realm, fresh=True)
         made = self._native(catalogue, network, slug) if contract is None else self._token(catalogue, network, slug, contract)
         if catalogue.coin(network.slug, made.slug) is not None:
             raise _taken(made)
-        made = replace(made, name=name or made.name, settings=merged(made.decimals, {}, settings))
-        changes: list[Change] = [Save(made)]
-        if made.contract is not None:
-            form = form_of(self._rules, network, made.contract)
-            changes.append(Save(TokenContract(network.id, form, made.slug)))
-        try:
-            self._store.commit([*changes, *also(made)])
-        except Conflict as conflict:
-            if conflict.change in changes:
-                raise _taken(made) from conflict
-            raise
+        return replace(made, name=name or made.name, settings=merged(made.decimals, {}, settings))
+
+    def _announce(self, network: Network, made: Coin) -> None:
+        """This process knows the coin from now on, and a simulated network's hot wallet has some of it."""
         self._store.catalogue(network.realm, fresh=True)
         if network.simulated:
             self._stock(made)
-        return made
 
     def _stock(self, coin: Coin) -> None:
         """Some of a simulated coin for its hot wallet. The coin is there already: without it payouts wait, and nothing is lost."""

@@ -9,8 +9,8 @@ from chalicelib.domain.catalogue.catalogue import Catalogue, Network
 from chalicelib.domain.ids import Realm, network_parts
 from chalicelib.domain.reconciliation import Comparison, ComparisonReport, Difference, DifferencesPart, ReconciliationOrder, Whole
 from chalicelib.domain.versions import version_after
-from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.changes import Also, Save, nothing_more
+from chalicelib.usecases.base.creation import Creation, Prepared
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
@@ -36,20 +36,23 @@ class Reconciliations:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    def order(self, realm: Realm, by: str | None, also: Also = nothing_more) -> ReconciliationOrder:
+    def order(self, realm: Realm, by: str | None) -> ReconciliationOrder:
         """Every network of `realm` that can be is compared as soon as the schedule comes;
         one whose run is open already, once that has ended.
 
         `by` is the id of the operator's key, None for the command line. Raises Unavailable.
         """
+        return self.ordering(realm, by).run()
 
-        def decide() -> ReconciliationOrder:
+    def ordering(self, realm: Realm, by: str | None) -> Creation[ReconciliationOrder]:
+        """What `order` commits."""
+
+        def prepare() -> Prepared[ReconciliationOrder]:
             before = self._store.get(ReconciliationOrder, realm=realm)
             order = ReconciliationOrder(realm, self._clock.now_ms(), by, version_after(before))
-            self._store.commit([Save(order), *also(order)])
-            return order
+            return Prepared(order, [Save(order)])
 
-        return until_settled(decide)
+        return Creation(self._store, prepare)
 
     def read(self, catalogue: Catalogue) -> Whole:
         """The reports of a realm, in one call. Raises Unavailable."""

@@ -9,8 +9,8 @@ from dataclasses import replace
 from chalicelib.domain.chain import SandboxClock
 from chalicelib.domain.errors import BusinessRule
 from chalicelib.domain.versions import next_version
-from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.changes import Also, Save, nothing_more
+from chalicelib.usecases.base.creation import Creation, Prepared
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.store import Store
 
 REMEMBERED_SECONDS = 5.0
@@ -50,18 +50,19 @@ class SandboxTime:
         self._store.commit([Save(SandboxClock("test", -1000 * seconds_behind))])
         self._remember(-1000 * seconds_behind)
 
-    def advance(self, seconds: int, also: Also = nothing_more) -> SandboxClock:
+    def advance(self, seconds: int) -> SandboxClock:
         """Move the test realm's time forward, for everybody in it. Two at once add up. Raises BusinessRule, Unavailable."""
+        return self.advancing(seconds).run()
 
-        def decide() -> SandboxClock:
+    def advancing(self, seconds: int) -> Creation[SandboxClock]:
+        """What `advance` commits."""
+
+        def prepare() -> Prepared[SandboxClock]:
             before = self._store.get(SandboxClock, id="test") or SandboxClock("test", 0, version=0)
             after = replace(next_version(before), ahead_ms=before.ahead_ms + seconds * 1000)
             if after.ahead_ms > self._most * 1000:
                 left = max(0, self._most - before.ahead_ms // 1000)
                 raise BusinessRule("advance", f"the sandbox's clock can be moved by {self._most} seconds in all; {left} are left")
-            self._store.commit([Save(after), *also(after)])
-            return after
+            return Prepared(after, [Save(after)])
 
-        after = until_settled(decide)
-        self._remember(after.ahead_ms)
-        return after
+        return Creation(self._store, prepare, lambda moved: self._remember(moved.ahead_ms))

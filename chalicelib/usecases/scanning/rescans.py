@@ -19,9 +19,10 @@ from chalicelib.domain.ids import NetworkId, new_id
 from chalicelib.domain.scanning.rescans import MOST_BLOCKS, Rescan, rescan_work
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.work import Work, time_order
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import Each, until_settled
-from chalicelib.usecases.ports.changes import Also, Close, Open, Save, nothing_more
+from chalicelib.usecases.ports.changes import Close, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Store
@@ -38,8 +39,15 @@ class Rescans:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
-    def order(self, network: Network, from_block: int, to_block: int, also: Also = nothing_more) -> Rescan:
+    def order(self, network: Network, from_block: int, to_block: int) -> Rescan:
         """A rescan of blocks `from_block` to `to_block`, both included. Raises BusinessRule, Unavailable."""
+        return self.ordering(network, from_block, to_block).run()
+
+    def ordering(self, network: Network, from_block: int, to_block: int) -> Creation[Rescan]:
+        """What `order` commits."""
+        return Creation(self._store, partial(self._prepare, network, from_block, to_block), tries=1)
+
+    def _prepare(self, network: Network, from_block: int, to_block: int) -> Prepared[Rescan]:
         if from_block > to_block:
             raise BusinessRule("toBlock", "must not be below fromBlock")
         if to_block - from_block >= MOST_BLOCKS:
@@ -54,8 +62,7 @@ class Rescans:
             raise BusinessRule("network", f"{OPEN_AT_ONCE} rescans of {network.slug} are not finished yet")
         now = self._clock.now_ms()
         made = Rescan(new_id("rsc", now), network.id, from_block, to_block, from_block, now, noted=True)
-        self._store.commit([Save(made), Open(rescan_work(made)), *also(made)])
-        return made
+        return Prepared(made, [Save(made), Open(rescan_work(made))])
 
     def get(self, network: NetworkId, rescan_id: str) -> Rescan:
         """Raises NotFound."""

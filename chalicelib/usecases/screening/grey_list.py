@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from chalicelib.domain.errors import BusinessRule, InvalidParameter, NotFound
 from chalicelib.domain.ids import NetworkId, Realm, network_id, network_parts
 from chalicelib.domain.screening.grey_list import GreyListEntry
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Also, Conflict, Delete, Save, nothing_more
+from chalicelib.usecases.ports.changes import Conflict, Delete, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Store
 
@@ -38,23 +41,27 @@ class GreyList:
                 break
         return found
 
-    def add(
-        self, realm: Realm, network: str, address: str, reason: str | None, by: str, also: Also = nothing_more
-    ) -> GreyListEntry:
+    def add(self, realm: Realm, network: str, address: str, reason: str | None, by: str) -> GreyListEntry:
         """Put an address of `network` (a slug) on the list. `by` is the id of the operator's key.
 
         Raises InvalidParameter (no address of that network), BusinessRule (it is on the list already), Unavailable.
         """
+        return self.adding(realm, network, address, reason, by).run()
+
+    def adding(self, realm: Realm, network: str, address: str, reason: str | None, by: str) -> Creation[GreyListEntry]:
+        """What `add` commits. Raises InvalidParameter."""
         shown, place = self._parsed(network_id(realm, network), network, address)
-        entry = GreyListEntry(realm, network, place, shown, self._clock.now_ms(), by, reason)
-        change = Save(entry)
-        try:
-            self._store.commit([change, *also(entry)])
-        except Conflict as conflict:
-            if conflict.change == change:
+
+        def prepare() -> Prepared[GreyListEntry]:
+            entry = GreyListEntry(realm, network, place, shown, self._clock.now_ms(), by, reason)
+            return Prepared(entry, [Save(entry)], listed)
+
+        def listed(conflict: Conflict) -> NoReturn:
+            if isinstance(conflict.change, Save) and isinstance(conflict.change.record, GreyListEntry):
                 raise BusinessRule("address", f"{shown} is on the grey list of {network} already") from conflict
-            raise
-        return entry
+            raise conflict
+
+        return Creation(self._store, prepare, tries=1)
 
     def remove(self, realm: Realm, network: str, address: str) -> GreyListEntry:
         """Take an address off the list; deposits held because of it stay held. Raises InvalidParameter, NotFound, Unavailable."""

@@ -18,10 +18,11 @@ from chalicelib.domain.screening.risk import Payees, mark_of
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.approvals import whitelist_text
 from chalicelib.domain.withdrawals.whitelist import WhitelistEntry, entry_id
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.merchants.signer_guard import Signatures, check_signed
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Also, Save, nothing_more
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Page, Store
 
@@ -30,7 +31,7 @@ class Whitelist:
     def __init__(self, store: Store, rules: AddressRules, clock: Clock) -> None:
         self._store, self._rules, self._clock = store, rules, clock
 
-    def add(
+    def adding(
         self,
         tenant: TenantId,
         network: Network,
@@ -39,11 +40,11 @@ class Whitelist:
         daily_limit: str | None,
         monthly_limit: str | None,
         signatures: Signatures = (),
-        also: Also = nothing_more,
-    ) -> WhitelistEntry:
-        """Trust an address. Limits are plain decimals in coin units, for each coin by itself; zero or None: no limit.
+    ) -> Creation[WhitelistEntry]:
+        """Prepare to trust an address. Limits are plain decimals in coin units, for each coin by itself; zero or None: no limit.
 
-        Raises InvalidAddress, BusinessRule (on the list already, a daily limit over the monthly one, signatures are missing).
+        Raises InvalidAddress, BusinessRule (a daily limit over the monthly one); a try raises BusinessRule (on the list already,
+        signatures are missing).
         """
         try:
             shown = self._rules.normalize(network.id, address)
@@ -53,7 +54,7 @@ class Whitelist:
         daily, monthly = _limits(daily_limit, monthly_limit)
         name = entry_id(tenant, network.id, shown)
 
-        def decide() -> WhitelistEntry:
+        def prepare() -> Prepared[WhitelistEntry]:
             now = self._clock.now_ms()
             before, settings, alike = self._guarded(tenant, name, payees_place(network), shown)
             if before is not None and before.removed_at is None:
@@ -63,10 +64,9 @@ class Whitelist:
             _check_guarded(settings, 0 if before is None else before.version, entry, signatures)
             # From now on an address that only looks like it is told from it.
             trusted = alike.with_trusted(shown)
-            self._store.commit([Save(entry), *([] if trusted is None else [Save(trusted)]), *also(entry)])
-            return entry
+            return Prepared(entry, [Save(entry), *([] if trusted is None else [Save(trusted)])])
 
-        return until_settled(decide)
+        return Creation(self._store, prepare)
 
     def get(self, tenant: TenantId, name: str) -> WhitelistEntry:
         """Raises NotFound, also for another merchant's."""

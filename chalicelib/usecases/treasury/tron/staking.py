@@ -20,12 +20,13 @@ from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.money import format_units
 from chalicelib.domain.treasury.stakes import Resource, Stake, stake_command, stake_work
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import stopped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Also, Close, Open, Save, Still, nothing_more
+from chalicelib.usecases.ports.changes import Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
@@ -59,13 +60,11 @@ class Staking:
     ) -> None:
         self._store, self._rules, self._clock, self._node_of = store, rules, clock, node_of
 
-    def order(
-        self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource, also: Also = nothing_more
-    ) -> Stake:
-        """Stake `amount` units of `coin`, the native one. Raises BusinessRule, InsufficientBalance, Unavailable."""
-        return until_settled(lambda: self._ordering(tenant, network, coin, amount, resource, also))
+    def ordering(self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource) -> Creation[Stake]:
+        """Prepare to stake `amount` units of `coin`, the native one. A try raises BusinessRule, InsufficientBalance, Unavailable."""
+        return Creation(self._store, partial(self._prepare, tenant, network, coin, amount, resource))
 
-    def _ordering(self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource, also: Also) -> Stake:
+    def _prepare(self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource) -> Prepared[Stake]:
         if network.status != "active":
             raise BusinessRule("network", f"{network.slug} is not active here")
         least = 10**coin.decimals
@@ -85,8 +84,7 @@ class Staking:
         if not network.simulated:
             made = self._built(network, made)
             news.command(stake_command(made))
-        self._store.commit([Save(made), Open(stake_work(made)), Still(wallet), *news.emit(), *also(made)])
-        return made
+        return Prepared(made, [Save(made), Open(stake_work(made)), Still(wallet), *news.emit()])
 
     def _built(self, network: Network, stake: Stake) -> Stake:
         """With the transaction that is to be signed: its id is in the answer. Nobody has signed it yet."""
