@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -21,6 +21,10 @@ from chalicelib.domain.ids import first_id
 from chalicelib.domain.merchants.merchants import PERMISSIONS, PRESETS, ApiKey
 from chalicelib.usecases.merchants.access import canonical_range, permissions_of
 from chalicelib.usecases.merchants.api_keys import MAX_OVERLAP, NotHeld, Terms, key_view, status_of, type_of
+
+if TYPE_CHECKING:
+    from chalicelib.usecases.base.creation import Creation
+    from chalicelib.usecases.merchants.api_keys import Made
 
 MAX_RANGES = 100
 _MOST = 2**31 - 1
@@ -231,9 +235,7 @@ def create_api_key(ctx: Ctx, body: KeyCreate) -> Answer:
     _check_type(ctx, body.type)
     if body.level == "admin" and ctx.key.level != "admin":
         raise NotHeld(["admin"], [ctx.key.level, *ctx.key.permissions])
-    answer = ctx.once(lambda made: {**key_view(made[0], ctx.now_ms), "key": made[1]}, secret=True)
-    ctx.services.api_keys.create(ctx.key, body.terms(), body.level, answer.also)
-    return answer.answer
+    return _create(ctx, ctx.services.api_keys.creating(ctx.key, body.terms(), body.level))
 
 
 @endpoint(
@@ -275,9 +277,11 @@ def rotate_api_key(ctx: Ctx, body: KeyRotate) -> Answer:
     stays valid for `overlap` seconds. Who rotates must hold all that the key holds, and have no request limit of its own. A key is
     rotated once. Without an overlap, a key that rotates itself can not have this answer repeated: it is revoked by then.
     """
-    answer = ctx.once(lambda made: {**key_view(made[0], ctx.now_ms), "key": made[1]}, secret=True)
-    ctx.services.api_keys.rotate(ctx.key, ctx.param("id"), body.overlap, answer.also)
-    return answer.answer
+    return _create(ctx, ctx.services.api_keys.rotating(ctx.key, ctx.param("id"), body.overlap))
+
+
+def _create(ctx: Ctx, creation: Creation[Made]) -> Answer:
+    return ctx.create(creation, lambda made: {**key_view(made[0], ctx.now_ms), "key": made[1]}, secret=True)
 
 
 def _check_type(ctx: Ctx, wanted: str | None) -> None:

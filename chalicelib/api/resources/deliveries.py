@@ -147,9 +147,7 @@ def test_webhook(ctx: Ctx) -> Answer:
     """The event `webhook.test`, for this endpoint alone whatever it subscribed to, signed and retried as every other. A disabled
     endpoint is `VALIDATION_ERROR`, and so is a paused one: a test that waits tests nothing. While the endpoint rests
     (`restsUntil`), it is sent at the end of that."""
-    answer = ctx.once(delivery_view)
-    ctx.services.redelivery.test(ctx.tenant, ctx.param("id"), also=answer.also)
-    return answer.answer
+    return ctx.create(ctx.services.redelivery.testing(ctx.tenant, ctx.param("id")), lambda sent: delivery_view(sent.shown))
 
 
 @endpoint(
@@ -186,9 +184,7 @@ def redeliver(ctx: Ctx) -> Answer:
     is sent now instead, or when its endpoint's rest is over (`restsUntil`), which is not cut short. 404 where the endpoint was
     deleted, `VALIDATION_ERROR` where it is disabled; where it is paused the new delivery is `held`.
     """
-    answer = ctx.once(delivery_view)
-    ctx.services.redelivery.redeliver(ctx.tenant, ctx.param("id"), also=answer.also)
-    return answer.answer
+    return ctx.create(ctx.services.redelivery.redelivering(ctx.tenant, ctx.param("id")), lambda sent: delivery_view(sent.shown))
 
 
 @endpoint(
@@ -208,10 +204,8 @@ def redeliver_time(ctx: Ctx, body: Redeliver) -> Answer:
     One job runs per endpoint at a time, and 24 are begun in 24 hours: another one is `VALIDATION_ERROR`, and so is a disabled
     endpoint. For a paused one the deliveries are made and held. A job ends, `cancelled`, when its endpoint is deleted or disabled.
     """
-    answer = ctx.once(redelivery_view)
     wanted = Wanted(body.from_, body.to, body.which, None if body.events is None else tuple(body.events))
-    ctx.services.redelivery.order(ctx.tenant, ctx.param("id"), wanted, also=answer.also)
-    return answer.answer
+    return ctx.create(ctx.services.redelivery.ordering(ctx.tenant, ctx.param("id"), wanted), redelivery_view)
 
 
 @endpoint(

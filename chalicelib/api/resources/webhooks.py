@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,10 @@ from chalicelib.domain.errors import FieldProblem
 from chalicelib.domain.webhooks.endpoints import MAX_OVERLAP, OVERLAP_SECONDS, EndpointStatus, WebhookEndpoint
 from chalicelib.domain.webhooks.events import EVENT_NAMES
 from chalicelib.usecases.webhooks.views import endpoint_view
+
+if TYPE_CHECKING:
+    from chalicelib.usecases.base.creation import Creation
+    from chalicelib.usecases.webhooks.endpoints import Shown
 
 _URL = Field(
     description="https, a public host, no user name and no fragment.", examples=["https://shop.example/hook"],
@@ -115,9 +119,7 @@ def _views(ctx: Ctx, hooks: Sequence[WebhookEndpoint]) -> list[dict[str, Any]]:
 def create_webhook(ctx: Ctx, body: WebhookCreate) -> Answer:
     """The secret is in this answer and in none after it. At most 20 endpoints. An answer under an `Idempotency-Key` is kept
     encrypted, and repeated to the same API key alone."""
-    answer = ctx.once(lambda shown: {**endpoint_view(shown.endpoint, ctx.now_ms, shown.turn), "secret": shown.secret}, secret=True)
-    ctx.services.webhooks.register(ctx.tenant, body.url, body.events, body.secret, also=answer.also)
-    return answer.answer
+    return _create(ctx, ctx.services.webhooks.registering(ctx.tenant, body.url, body.events, body.secret))
 
 
 @endpoint(
@@ -171,6 +173,11 @@ def rotate_webhook_secret(ctx: Ctx, body: SecretRotate) -> Answer:
     `webhook-signature` carries both signatures, `x-gateway-signature` the new secret's and `x-gateway-signature-previous` that of
     the secret before. A rotation during an overlap ends that overlap: two secrets sign at most.
     """
-    answer = ctx.once(lambda shown: {**endpoint_view(shown.endpoint, ctx.now_ms, shown.turn), "secret": shown.secret}, secret=True)
-    ctx.services.webhooks.rotate_secret(ctx.tenant, ctx.param("id"), body.overlap, body.secret, also=answer.also)
-    return answer.answer
+    return _create(ctx, ctx.services.webhooks.rotating_secret(ctx.tenant, ctx.param("id"), body.overlap, body.secret))
+
+
+def _create(ctx: Ctx, creation: Creation[Shown]) -> Answer:
+    def render(made: Shown) -> dict[str, Any]:
+        return {**endpoint_view(made.endpoint, ctx.now_ms, made.turn), "secret": made.secret}
+
+    return ctx.create(creation, render, secret=True)

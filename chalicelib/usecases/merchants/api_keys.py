@@ -8,7 +8,7 @@ more in the transaction that does it: what a revoked key had under way comes too
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict
 
@@ -17,6 +17,7 @@ from chalicelib.domain.ids import TenantId
 from chalicelib.domain.merchants.merchants import ApiKey, Level, Tally
 from chalicelib.domain.times import iso
 from chalicelib.domain.versions import next_version
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import without_none
 from chalicelib.usecases.merchants.access import alive, issue_key, limits_of, networks_of
@@ -31,7 +32,6 @@ MAX_OVERLAP = 7 * 86_400
 
 Made = tuple[ApiKey, str]
 """A new key's record, and the key itself."""
-Also = Callable[[Made], Sequence[Change]]
 
 
 class NotHeld(ServiceError):
@@ -95,13 +95,13 @@ class ApiKeys:
 
         until_settled(decide)
 
-    def create(self, maker: ApiKey, terms: Terms, level: Level, also: Also) -> Made:
-        """A new key of the maker's merchant and realm, the maker's limits where `terms` name none.
+    def creating(self, maker: ApiKey, terms: Terms, level: Level) -> Creation[Made]:
+        """Prepare a new key of the maker's merchant and realm, with the maker's limits where `terms` name none.
 
-        `also` gives the changes that commit together with it. Raises NotHeld, BusinessRule, NoLongerValid.
+        A try raises NotHeld, BusinessRule, NoLongerValid.
         """
 
-        def decide() -> Made:
+        def prepare() -> Prepared[Made]:
             now = self._clock.now_ms()
             by = self._standing(maker, now)
             _check_unlimited(by)
@@ -116,10 +116,9 @@ class ApiKeys:
             tally = self._tally(maker.tenant)
             if tally.count >= MAX_KEYS:
                 raise BusinessRule("name", f"at most {MAX_KEYS} keys may be in use: revoke those that are not needed")
-            self._store.commit([Still(by), *_saved(made[0]), Save(tally.plus(1)), *also(made)])
-            return made
+            return Prepared(made, [Still(by), *_saved(made[0]), Save(tally.plus(1))])
 
-        return until_settled(decide)
+        return Creation(self._store, prepare)
 
     def update(self, changer: ApiKey, id: str, terms: Terms) -> ApiKey:
         """Change the given terms. Each wider term must be one that the changer could give to a key of its own.
@@ -166,13 +165,14 @@ class ApiKeys:
 
         return until_settled(decide)
 
-    def rotate(self, changer: ApiKey, id: str, overlap: int, also: Also) -> Made:
-        """A successor with the same terms. The key itself stays valid for `overlap` seconds, without any it is revoked at once.
+    def rotating(self, changer: ApiKey, id: str, overlap: int) -> Creation[Made]:
+        """Prepare a successor with the same terms. The key itself stays valid for `overlap` seconds, without any it is revoked at
+        once.
 
-        Raises NotFound, NotHeld, NoLongerValid, BusinessRule; that also where the key was rotated before: two would live.
+        A try raises NotFound, NotHeld, NoLongerValid, BusinessRule; that also where the key was rotated before: two would live.
         """
 
-        def decide() -> Made:
+        def prepare() -> Prepared[Made]:
             now = self._clock.now_ms()
             before = self.get(changer.tenant, id)
             by = before if id == changer.id else self._standing(changer, now)
@@ -191,10 +191,9 @@ class ApiKeys:
             after = (
                 replace(left, expires_at=min(until, before.expires_at or until)) if overlap > 0 else replace(left, revoked_at=now)
             )
-            self._store.commit([*_unless_itself(by, before), *_saved(after), *_saved(made[0]), *also(made)])
-            return made
+            return Prepared(made, [*_unless_itself(by, before), *_saved(after), *_saved(made[0])])
 
-        return until_settled(decide)
+        return Creation(self._store, prepare)
 
     def _standing(self, key: ApiKey, now: int) -> ApiKey:
         """The key that asks, as it is now. Raises NoLongerValid."""

@@ -28,9 +28,10 @@ from chalicelib.domain.webhooks.endpoints import (
 from chalicelib.domain.webhooks.events import names_problem
 from chalicelib.domain.webhooks.leases import Turn
 from chalicelib.domain.webhooks.urls import has_credentials, url_problems
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.open_work import is_open
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.changes import Also, Change, Close, Delete, Open, Save, nothing_more
+from chalicelib.usecases.ports.changes import Change, Close, Delete, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.queues import Queues
@@ -92,14 +93,16 @@ class Webhooks:
         self._sealer = sealer
         self._allow_private = allow_private
 
-    def register(
-        self, tenant: TenantId, url: object, events: object, secret: object | None = None, *, also: Also = nothing_more
-    ) -> Shown:
+    def register(self, tenant: TenantId, url: object, events: object, secret: object | None = None) -> Shown:
         """Register an endpoint; with it comes its secret, made here when none is given: the only time that it is shown.
 
-        `also` gives what commits together with the endpoint. Raises InvalidParameter with everything that is wrong,
-        BusinessRule when the tenant has as many as it may, Unavailable: then nothing was made.
+        Raises InvalidParameter with everything that is wrong, BusinessRule when the tenant has as many as it may, Unavailable: then
+        nothing was made.
         """
+        return self.registering(tenant, url, events, secret).run()
+
+    def registering(self, tenant: TenantId, url: object, events: object, secret: object | None = None) -> Creation[Shown]:
+        """What `register` commits. Raises InvalidParameter."""
         problems = self.problems({"url": url, "events": events, "secret": secret})
         if problems:
             raise InvalidParameter(problems)
@@ -107,17 +110,15 @@ class Webhooks:
         id = new_id("wh", self._clock.now_ms())
         seal = self._sealing(tenant, id)
 
-        def decide() -> Shown:
+        def prepare() -> Prepared[Shown]:
             tally = self._tally(tenant)
             if tally.count >= MAX_ENDPOINTS:
                 raise BusinessRule("url", f"at most {MAX_ENDPOINTS} webhooks may be registered")
             now = self._clock.now_ms()
             endpoint = WebhookEndpoint(tenant, id, cast(str, url), _names(events), seal(fresh), now, sealed=True)
-            shown = Shown(endpoint, fresh)
-            self._store.commit([Save(endpoint), Save(tally.plus(1)), *also(shown)])
-            return shown
+            return Prepared(Shown(endpoint, fresh), [Save(endpoint), Save(tally.plus(1))])
 
-        return until_settled(decide)
+        return Creation(self._store, prepare)
 
     def list(self, tenant: TenantId) -> list[WebhookEndpoint]:
         """All endpoints of the tenant, oldest first."""
@@ -184,30 +185,30 @@ class Webhooks:
             wake(self._queues, after, held=True)
         return after
 
-    def rotate_secret(
-        self, tenant: TenantId, id: str, overlap: int, secret: object | None = None, *, also: Also = nothing_more
-    ) -> Shown:
+    def rotate_secret(self, tenant: TenantId, id: str, overlap: int, secret: object | None = None) -> Shown:
         """Give the endpoint a new secret; the previous one signs as well for `overlap` seconds; older ones no more.
 
         Raises InvalidParameter, NotFound, Unavailable: then the secret is what it was.
         """
+        return self.rotating_secret(tenant, id, overlap, secret).run()
+
+    def rotating_secret(self, tenant: TenantId, id: str, overlap: int, secret: object | None = None) -> Creation[Shown]:
+        """What `rotate_secret` commits. Raises InvalidParameter."""
         problems = self.problems({"secret": secret})
         if problems:
             raise InvalidParameter(problems)
         fresh = new_secret() if secret is None else cast(str, secret)
         seal = self._sealing(tenant, id)
 
-        def decide() -> Shown:
+        def prepare() -> Prepared[Shown]:
             (before, turn), now = self.with_turn(tenant, id), self._clock.now_ms()
             if before.sealed:
                 after = before.rotated(seal(fresh), now, overlap)
             else:
                 after = before.rotated(fresh, now, overlap).with_sealed(seal, now)
-            shown = Shown(after, fresh, turn)
-            self._store.commit([Save(after), *also(shown)])
-            return shown
+            return Prepared(Shown(after, fresh, turn), [Save(after)])
 
-        return until_settled(decide)
+        return Creation(self._store, prepare)
 
     def delete(self, tenant: TenantId, id: str) -> WebhookEndpoint:
         """Remove an endpoint; its open deliveries are cancelled when they come up. Raises NotFound."""

@@ -28,8 +28,9 @@ from chalicelib.domain.webhooks.redelivery import (
     made_again,
     redelivery_work,
 )
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.changes import Also, Change, Close, Open, Save, Still, nothing_more
+from chalicelib.usecases.ports.changes import Change, Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.queues import Queues
 from chalicelib.usecases.ports.store import Store
@@ -53,6 +54,20 @@ class Wanted:
     events: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A delivery that is to be sent, its endpoint, and the endpoint's lease; None where it never had one."""
+
+    delivery: Delivery
+    endpoint: WebhookEndpoint
+    turn: Turn | None
+
+    @property
+    def shown(self) -> Delivery:
+        """The delivery as merchants see it."""
+        return as_it_goes(self.delivery, self.endpoint, self.turn)
+
+
 class Redelivery:
     """Sends events again for a merchant. `realm_clock` is the time that events bear."""
 
@@ -60,13 +75,13 @@ class Redelivery:
         self._store, self._queues = store, queues
         self._clock, self._realm_clock = clock, realm_clock
 
-    def test(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
-        """Send the endpoint a `webhook.test` event, the way that all others take; it bears its realm's time, as they do.
+    def testing(self, tenant: TenantId, id: str) -> Creation[Sent]:
+        """Prepare to send the endpoint a `webhook.test` event, the way that all others take; it bears its realm's time, as they do.
 
-        Raises NotFound, BusinessRule.
+        A try raises NotFound, BusinessRule.
         """
 
-        def decide() -> tuple[Delivery, WebhookEndpoint]:
+        def prepare() -> Prepared[Sent]:
             endpoint, turn = endpoint_and_turn(self._store, tenant, id)
             _check_enabled(endpoint)
             if endpoint.paused:
@@ -75,14 +90,9 @@ class Redelivery:
             event_id = new_id("evt", at)
             event = event_record(Event(event_id, tenant, TEST_EVENT, event_id, 1, at, {"webhookId": id}), iso(at), now)
             delivery = delivery_for(event, endpoint, now)
-            self._store.commit(
-                [Save(event), Save(delivery), Open(delivery_work(delivery)), *also(as_it_goes(delivery, endpoint, turn))]
-            )
-            return delivery, endpoint
+            return Prepared(Sent(delivery, endpoint, turn), [Save(event), Save(delivery), Open(delivery_work(delivery))])
 
-        delivery, endpoint = until_settled(decide)
-        wake(self._queues, endpoint)
-        return delivery
+        return Creation(self._store, prepare, self._wake)
 
     def shown(self, tenant: TenantId, id: str) -> Delivery:
         """A delivery as merchants see it: while it waits, its time is not before the end of its endpoint's rest. Raises
@@ -117,11 +127,15 @@ class Redelivery:
             next_id = following.earlier_id
         return found
 
-    def redeliver(self, tenant: TenantId, id: str, *, also: Also = nothing_more) -> Delivery:
+    def redeliver(self, tenant: TenantId, id: str) -> Delivery:
         """Send a delivery's event to its endpoint once more, with all retries: a new delivery, or the same one at once where it
         still waits. Raises NotFound (the endpoint or the event is gone, too), BusinessRule."""
+        return self.redelivering(tenant, id).run().delivery
 
-        def decide() -> tuple[Delivery, WebhookEndpoint]:
+    def redelivering(self, tenant: TenantId, id: str) -> Creation[Sent]:
+        """What `redeliver` commits: nothing where the delivery is on its way."""
+
+        def prepare() -> Prepared[Sent]:
             before = self.delivery(tenant, id)
             first_id = delivery_id(before.event_id, before.endpoint_id)
             endpoint, turn, event, first = self._store.get_many(
@@ -143,23 +157,25 @@ class Redelivery:
             else:
                 after = before.hurried(now)
                 changes = [Save(after), Close(delivery_work(before)), Open(delivery_work(after))]
-            changes = [*changes, *also(as_it_goes(after, endpoint, turn))]
-            if changes:
-                self._store.commit(changes)
-            return after, endpoint
+            return Prepared(Sent(after, endpoint, turn), changes)
 
-        delivery, endpoint = until_settled(decide)
-        wake(self._queues, endpoint)
-        return delivery
+        return Creation(self._store, prepare, self._wake)
 
-    def order(self, tenant: TenantId, endpoint_id: str, wanted: Wanted, *, also: Also = nothing_more) -> RedeliveryJob:
-        """Begin to send an endpoint the events of a period again. `also` gives the changes that commit together with the job.
+    def _wake(self, sent: Sent) -> None:
+        wake(self._queues, sent.endpoint)
+
+    def order(self, tenant: TenantId, endpoint_id: str, wanted: Wanted) -> RedeliveryJob:
+        """Begin to send an endpoint the events of a period again.
 
         Raises NotFound, and BusinessRule: no events are kept of the period, the endpoint is disabled, a job is running for it, or
         it had as many as it may have in a day.
         """
+        return self.ordering(tenant, endpoint_id, wanted).run()
 
-        def decide() -> RedeliveryJob:
+    def ordering(self, tenant: TenantId, endpoint_id: str, wanted: Wanted) -> Creation[RedeliveryJob]:
+        """What `order` commits."""
+
+        def prepare() -> Prepared[RedeliveryJob]:
             endpoint = endpoint_of(self._store, tenant, endpoint_id)
             _check_enabled(endpoint)
             now = self._clock.now_ms()
@@ -176,12 +192,9 @@ class Redelivery:
                 tenant, new_id("rdl", now), endpoint_id, from_at, to_at, wanted.which, names, now, now,
                 now // 1000 + KEEP_SECONDS,
             )  # fmt: skip
-            self._store.commit([Save(job), Save(latest_after(latest, job)), Open(redelivery_work(job)), *also(job)])
-            return job
+            return Prepared(job, [Save(job), Save(latest_after(latest, job)), Open(redelivery_work(job))])
 
-        job = until_settled(decide)
-        self._queues.redeliver(tenant, job.id)
-        return job
+        return Creation(self._store, prepare, lambda job: self._queues.redeliver(tenant, job.id))
 
     def job(self, tenant: TenantId, id: str) -> RedeliveryJob:
         """Raises NotFound."""

@@ -13,8 +13,10 @@ from chalicelib.domain.times import iso
 from chalicelib.domain.webhooks.deliveries import Attempt, delivery_for
 from chalicelib.domain.webhooks.endpoints import secret_problem
 from chalicelib.domain.webhooks.leases import Turn
+from chalicelib.usecases.base.creation import Prepared
+from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Conflict, Save
-from chalicelib.usecases.webhooks.endpoints import Webhooks
+from chalicelib.usecases.webhooks.endpoints import Shown, Webhooks
 from chalicelib.usecases.webhooks.notices import Notices
 from chalicelib.usecases.webhooks.signing_secrets import opened
 from chalicelib.usecases.webhooks.views import delivery_view, endpoint_view, event_view, noticed_view
@@ -55,10 +57,11 @@ def test_register_read_list_and_delete(webhooks: Webhooks) -> None:
 
 def test_what_belongs_to_it_commits_with_it_or_it_is_not_made(webhooks: Webhooks, store: MemoryStore) -> None:
     other = an_endpoint("wh_also")
-    made = webhooks.register(SHOP, URL, ["*"], also=lambda _: [Save(other)]).endpoint
+    first, second = (webhooks.registering(SHOP, URL, ["*"]) for _ in range(2))
+    made = first.commit(first.prepare(), [Save(other)]).endpoint
     assert {e.id for e in webhooks.list(SHOP)} == {made.id, "wh_also"}
     with pytest.raises(Conflict):
-        webhooks.register(SHOP, URL, ["*"], also=lambda _: [Save(other)])
+        second.commit(second.prepare(), [Save(other)])
     assert {e.id for e in webhooks.list(SHOP)} == {made.id, "wh_also"}
 
 
@@ -127,14 +130,18 @@ def test_two_that_register_at_once_do_not_get_past_twenty(store: MemoryStore, we
 
     raced = Raced()
     raced.records, raced.work = store.records, store.work
-    stored: list[str] = []
+    prepared: list[Prepared[Shown]] = []
+    registering = Webhooks(raced, MemoryQueues(), HandClock(NOW), SEALS).registering(SHOP, URL, ["invoice.created"])
+
+    def attempt() -> Shown:
+        prepared.append(registering.prepare())
+        return registering.commit(prepared[-1])
+
     with pytest.raises(BusinessRule):
-        Webhooks(raced, MemoryQueues(), HandClock(NOW), SEALS).register(
-            SHOP, URL, ["invoice.created"], also=lambda made: stored.append(made.endpoint.id) or []
-        )
+        until_settled(attempt, registering.tries)
     assert len(webhooks.list(SHOP)) == 20
     assert [e for e in webhooks.list(SHOP) if e.events == ("invoice.created",)] == []
-    assert len(stored) == 1, "what went with it was never committed, and was not asked for again"
+    assert len(prepared) == 1, "what was prepared was never committed, and the second try found no room"
 
 
 def test_views_show_what_is_published_and_no_secret() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from chalicelib.delivery.secrets import KmsOpener, KmsSealer
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.webhooks.endpoints import WebhookEndpoint
 from chalicelib.settings import Settings
-from chalicelib.usecases.ports.changes import Conflict, Save
+from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.secrets import NotOurs
 from chalicelib.usecases.webhooks.endpoints import Webhooks
@@ -198,23 +198,25 @@ def test_a_rotation_of_a_row_from_before_seals_what_stays(shop: Shop, overlap: i
     assert stored.sealed and not {SECRET, rotated.secret} & {stored.secret, stored.previous_secret}
 
 
-def test_a_decision_that_is_made_again_seals_nothing_again(shop: Shop) -> None:
+def test_a_decision_that_is_made_again_seals_nothing_again(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     id = shop.webhooks.register(SHOP, URL, ["*"]).endpoint.id
     tries = []
+    commit = shop.store.commit
 
-    def also(_: object) -> list[Any]:
+    def contended(changes: Sequence[Change]) -> None:
         tries.append(1)
         if len(tries) < 4:
             raise Conflict(None)
-        return []
+        commit(changes)
 
+    monkeypatch.setattr(shop.store, "commit", contended)
     shop.seals.asked.clear()
-    rotated = shop.webhooks.rotate_secret(SHOP, id, 60, also=also)
+    rotated = shop.webhooks.rotate_secret(SHOP, id, 60)
     assert (len(tries), shop.seals.asked) == (4, ["seal"])
     assert shop.opened(id)[0] == rotated.secret
     tries.clear()
     shop.seals.asked.clear()
-    shop.webhooks.register(SHOP, URL, ["*"], also=also)
+    shop.webhooks.register(SHOP, URL, ["*"])
     assert (len(tries), shop.seals.asked) == (4, ["seal"])
 
 

@@ -61,7 +61,8 @@ class Staking:
         self._store, self._rules, self._clock, self._node_of = store, rules, clock, node_of
 
     def ordering(self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource) -> Creation[Stake]:
-        """Prepare to stake `amount` units of `coin`, the native one. A try raises BusinessRule, InsufficientBalance, Unavailable."""
+        """Prepare a stake of `amount` units of `coin`, the native one. A try raises BusinessRule, InsufficientBalance,
+        Unavailable."""
         return Creation(self._store, partial(self._prepare, tenant, network, coin, amount, resource))
 
     def _prepare(self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource) -> Prepared[Stake]:
