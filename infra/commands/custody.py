@@ -62,9 +62,10 @@ def rotate(args: argparse.Namespace) -> int:
     key = _asked_for_key() if args.imported else None
     try:
         with in_realm(network.realm):
-            made = wired.wallets.register(
+            registering = wired.wallets.registering(
                 listed, network, ROLE_OF[args.type], by="the command rotate", address=args.address, private_key=key, replace="must"
-            ).wallet
+            )
+            made = registering.run().wallet
     except ServiceError as error:
         raise CanNot(_told(error)) from error
     say({"network": network.slug, "type": args.type, "address": made.address, "custody": CUSTODY_SHOWN[made.custody]})

@@ -162,7 +162,7 @@ def test_wallets_are_replaced_while_a_stake_is_lent(started: Shop) -> None:
     roles: tuple[Role, ...] = ("hot", "collector")
     for role in roles:
         with in_realm("live"):
-            services().wallets.register(Listed(operators("live")), network, role, by="a test", replace="must")
+            services().wallets.registering(Listed(operators("live")), network, role, by="a test", replace="must").run()
     shop.node.faucet(collector, 70, "USDT")
     shop.confirm()
     assert lent_now()

@@ -130,16 +130,14 @@ def _service_wallet(ctx: Ctx, body: AddressCreate) -> Answer:
         raise InsufficientPermissions(f"An address of type {body.type} needs an admin key", "admin", [ctx.key.level])
     if body.mode in ("single", "cross"):
         raise BusinessRule("mode", "a service wallet holds all coins of one network: its mode is common")
-    answer = ctx.once(_address_of(ctx))
-    ctx.services.wallets.register(
+    registering = ctx.services.wallets.registering(
         Listed(ctx.tenant, body.label, body.metadata),
         ctx.catalogue.networks[body.network],
         ROLE_OF[body.type],
         by=ctx.key.id,
         address=body.address,
-        also=answer.also,
     )
-    return answer.answer
+    return ctx.create(registering, _address_of(ctx))
 
 
 def _address_of(ctx: Ctx) -> Any:

@@ -162,15 +162,13 @@ def create_invoice(ctx: Ctx, body: InvoiceCreate) -> Answer:
     one. While the invoice is `pending`, `partial` or `confirming`, payments of any amount count.
     """
     coin = chosen_coin(ctx.catalogue, "currency", body.currency, body.network)
-    answer = ctx.once(lambda record: record)
     wishes = Wishes(body.external_id, body.description, body.redirect_url, body.expires_in, ctx.gateway_url)
     price: int | FiatPrice
     if body.fiat_amount is not None and body.fiat_currency is not None:
         price = FiatPrice(body.fiat_amount, body.fiat_currency)
     else:
         price = parse_units(body.amount or "", coin.decimals)
-    ctx.services.invoices.create(ctx.tenant, coin, price, wishes, also=answer.also)
-    return answer.answer
+    return ctx.create(ctx.services.invoices.creating(ctx.tenant, coin, price, wishes), lambda made: made.shown)
 
 
 def _shown(ctx: Ctx, invoices: Sequence[Invoice]) -> list[dict[str, Any]]:

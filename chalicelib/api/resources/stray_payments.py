@@ -93,9 +93,8 @@ def read_stray_payment(ctx: Ctx, body: StrayLook) -> Answer:
     one, one of the service itself, or one that brought nothing to us is a VALIDATION_ERROR, and so is a node that does not answer.
     What came to service wallets is not listed.
     """
-    answer = ctx.once(lambda looked: _read(ctx, looked))
-    ctx.services.stray_payments.look(known_network(ctx.catalogue, body.network), body.txid, answer.also)
-    return answer.answer
+    looking = ctx.services.stray_payments.looking(known_network(ctx.catalogue, body.network), body.txid)
+    return ctx.create(looking, lambda looked: _read(ctx, looked))
 
 
 @endpoint(
@@ -110,9 +109,8 @@ def credit_stray_payment(ctx: Ctx) -> Answer:
     VALIDATION_ERROR: decided before (of `credit` and `return` the first one counts, for ever), recorded already, fewer blocks on
     top than the network's confirmations, or a token that is not registered (`POST /v1/coins` first).
     """
-    answer = ctx.once(lambda stray: _views(ctx, [stray])[0])
-    ctx.services.stray_payments.credit(ctx.realm, ctx.param("id"), ctx.key.id, answer.also)
-    return answer.answer
+    crediting = ctx.services.stray_payments.crediting(ctx.realm, ctx.param("id"), ctx.key.id)
+    return ctx.create(crediting, lambda stray: _views(ctx, [stray])[0])
 
 
 @endpoint(
@@ -131,9 +129,8 @@ def return_stray_payment(ctx: Ctx, body: StrayReturn) -> Answer:
     VALIDATION_ERROR as for `credit`; also where the address is watched on that network (the payment is its merchant's: credit it),
     and whatever a withdrawal to `address` would be refused with now, but for the balance.
     """
-    answer = ctx.once(lambda stray: _views(ctx, [stray])[0])
-    ctx.services.stray_payments.send_back(ctx.realm, ctx.param("id"), body.address, ctx.tenant, ctx.key.id, answer.also)
-    return answer.answer
+    returning = ctx.services.stray_payments.sending_back(ctx.realm, ctx.param("id"), body.address, ctx.tenant, ctx.key.id)
+    return ctx.create(returning, lambda stray: _views(ctx, [stray])[0])
 
 
 def _read(ctx: Ctx, looked: Looked) -> dict[str, Any]:

@@ -94,8 +94,7 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
     goes.
     """
     reveal = ctx.services.settings.reveal_private_keys
-    stored = ctx.once(lambda made: _service_wallet(made, reveal), secret=True)
-    ctx.services.wallets.register(
+    registering = ctx.services.wallets.registering(
         Listed(ctx.tenant),
         ctx.catalogue.networks[body.network],
         ROLE_OF[body.type],
@@ -103,9 +102,8 @@ def create_service_wallet(ctx: Ctx, body: ServiceWalletCreate) -> Answer:
         private_key=body.private_key,
         replace="sandbox",
         by=ctx.key.id,
-        also=stored.also,
     )
-    return stored.answer
+    return ctx.create(registering, lambda made: _service_wallet(made, reveal), secret=True)
 
 
 def _service_wallet(made: Registered, reveal: bool) -> dict[str, Any]:

@@ -142,11 +142,10 @@ def create_one(
     from_address: str | None = None,
 ) -> Answer:
     """Both published forms of one withdrawal."""
-    answer = ctx.once(lambda withdrawal: created_record(ctx.views, withdrawal))
-    ctx.services.withdrawals.create(
-        ctx.tenant, coin, output, priority=priority, metadata=metadata, from_address=from_address, also=answer.also
+    creating = ctx.services.withdrawals.creating(
+        ctx.tenant, coin, output, priority=priority, metadata=metadata, from_address=from_address
     )
-    return answer.answer
+    return ctx.create(creating, lambda withdrawal: created_record(ctx.views, withdrawal))
 
 
 @endpoint(
@@ -192,9 +191,7 @@ def _create_batch(ctx: Ctx, asked: BatchRequest) -> Answer:
     def record(batch: WithdrawalBatch) -> dict[str, Any]:
         return {"batch_id": batch.id, "withdrawals": [created_record(ctx.views, member) for member in batch.members()]}
 
-    answer = ctx.once(record)
-    ctx.services.withdrawals.create_batch(ctx.tenant, coin, outputs, priority=asked.priority, also=answer.also)
-    return answer.answer
+    return ctx.create(ctx.services.withdrawals.creating_batch(ctx.tenant, coin, outputs, priority=asked.priority), record)
 
 
 @endpoint(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any, NoReturn
 
 from chalicelib.domain.catalogue.catalogue import Catalogue, Coin, Network
 from chalicelib.domain.catalogue.coin_settings import NoFreshRate, amount_text, in_usd, limit_units
@@ -16,12 +17,13 @@ from chalicelib.domain.invoices.invoices import ExternalId, Invoice, Quote
 from chalicelib.domain.money import MAX_DIGITS
 from chalicelib.domain.work import Work
 from chalicelib.usecases.addresses.addresses import Addresses, widest
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Views
 from chalicelib.usecases.invoices.settings import InvoiceSettingsService
 from chalicelib.usecases.invoices.status import changed, set_by_hand
-from chalicelib.usecases.ports.changes import Also, Change, Conflict, Open, Save, nothing_more
+from chalicelib.usecases.ports.changes import Change, Conflict, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.store import Page, Store
 
@@ -59,6 +61,14 @@ class Wishes:
     """What links begin with where the deployment has no PUBLIC_URL."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewInvoice:
+    """An invoice, and its public record, which its event has too."""
+
+    invoice: Invoice
+    shown: dict[str, Any]
+
+
 class Invoices:
     def __init__(
         self,
@@ -73,15 +83,17 @@ class Invoices:
         self._store, self._addresses, self._clock, self._settings = store, addresses, clock, settings
         self._rates, self._public_url = rates, public_url
 
-    def create(
-        self, tenant: TenantId, coin: Coin, price: int | FiatPrice, wishes: Wishes | None = None, also: Also = nothing_more
-    ) -> Invoice:
-        """A new invoice over `price` (units of `coin`, or a fiat amount priced now) at an address of its own. `also` gets its
-        public record, which the event has too.
+    def create(self, tenant: TenantId, coin: Coin, price: int | FiatPrice, wishes: Wishes | None = None) -> Invoice:
+        """A new invoice over `price` (units of `coin`, or a fiat amount priced now) at an address of its own.
 
         Raises BusinessRule (inactive coin, inactive or halted network, the merchant's settings, less than the coin's
         minDepositAmount, no fresh rate, externalId taken), Unavailable.
         """
+        return self.creating(tenant, coin, price, wishes).run().invoice
+
+    def creating(self, tenant: TenantId, coin: Coin, price: int | FiatPrice, wishes: Wishes | None = None) -> Creation[NewInvoice]:
+        """What `create` commits, decided now: each try commits the same invoice. Raises what `create` raises, but for an externalId
+        that is taken, which the commit meets."""
         if isinstance(price, int) and price <= 0:
             raise ValueError("an invoice asks for more than nothing")
         wishes = wishes or Wishes()
@@ -120,27 +132,24 @@ class Invoices:
             checkout_url=None if base is None else f"{base}/pay/{invoice_id}",
             emitted=1,
         )
-        self._commit_new(invoice, changes, catalogue, also)
-        return invoice
+        return self._new(invoice, changes, catalogue)
 
-    def _commit_new(self, invoice: Invoice, changes: Sequence[Change], catalogue: Catalogue, also: Also) -> None:
+    def _new(self, invoice: Invoice, changes: Sequence[Change], catalogue: Catalogue) -> Creation[NewInvoice]:
         news = News(invoice.created_at)
         shown = Views(catalogue).invoice(invoice)
         news.tell(invoice.tenant, "invoice.created", invoice.id, 1, shown)
         unique = [] if invoice.external_id is None else [Save(ExternalId(invoice.tenant, invoice.external_id, invoice.id))]
         made = [*unique, *changes, *changed(None, invoice), Open(expiry_work(invoice)), *news.emit()]
 
-        def decide() -> None:
-            try:
-                self._store.commit([*made, *also(shown)])
-            except Conflict as conflict:
-                if unique and conflict.change == unique[0]:
-                    reason = f"there is already an invoice with the externalId {invoice.external_id}"
-                    raise BusinessRule("externalId", reason) from conflict
-                raise
+        def taken(conflict: Conflict) -> NoReturn:
+            if unique and conflict.change == unique[0]:
+                reason = f"there is already an invoice with the externalId {invoice.external_id}"
+                raise BusinessRule("externalId", reason) from conflict
+            raise conflict
 
         # Everything in it is new but the sums, which other invoices move at the same time.
-        until_settled(decide)
+        prepared = Prepared(NewInvoice(invoice, shown), made, taken)
+        return Creation(self._store, lambda: prepared)
 
     def get(self, tenant: TenantId, invoice_id: str) -> Invoice:
         """Raises NotFound, also for another merchant's invoice."""

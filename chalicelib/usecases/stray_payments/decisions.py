@@ -23,9 +23,9 @@ from chalicelib.domain.scanning.rescans import Rescan, rescan_work
 from chalicelib.domain.stray_payments import StrayPayment, StrayStatus, stray_work
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.address_forms import form_of, tokens_by_form
-from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Also, AtEpoch, Change, Open, Save, Still, nothing_more
+from chalicelib.usecases.ports.changes import AtEpoch, Change, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
@@ -60,10 +60,11 @@ class StrayPayments:
         self._store, self._rules, self._clock = store, rules, clock
         self._reader_of, self._withdrawals = reader_of, withdrawals
 
-    def look(self, network: Network, txid: str, also: Also = nothing_more) -> Looked:
-        """Read the transaction and store its payments to deposit addresses; earlier decisions stay as they are.
+    def looking(self, network: Network, txid: str) -> Creation[Looked]:
+        """Read the transaction and prepare its payments to deposit addresses; earlier decisions stay as they are.
 
-        Raises BusinessRule: no EVM network, not active, a node that does not answer, nothing there for us.
+        Of payments too many for one transaction the last part is prepared, and the others are stored here: read again, they stay
+        as they are. Raises BusinessRule: no EVM network, not active, a node that does not answer, nothing there for us.
         """
         if network.family != "evm":
             raise BusinessRule("network", f"only EVM networks share their addresses; {network.slug} is none")
@@ -73,18 +74,19 @@ class StrayPayments:
             reading = StrayReader(network, self._reader_of(network), self._store).read(form)
         except (Unavailable, LookupError) as error:
             raise BusinessRule("network", f"the transaction can not be read now: {error}") from error
-        parts = [reading.arrived[start : start + _TOGETHER] for start in range(0, len(reading.arrived), _TOGETHER)]
+        *others, last = [reading.arrived[start : start + _TOGETHER] for start in range(0, len(reading.arrived), _TOGETHER)]
         stored: list[StrayPayment] = []
+        for part in others:
+            stored += Creation(self._store, partial(self._kept, network, reading, part)).run()
 
-        def looked(more: Sequence[StrayPayment]) -> Looked:
-            return Looked(network.slug, form, reading.block.number, reading.internal, (*stored, *more))
+        def prepare() -> Prepared[Looked]:
+            kept = self._kept(network, reading, last)
+            looked = Looked(network.slug, form, reading.block.number, reading.internal, (*stored, *kept.made))
+            return Prepared(looked, kept.changes)
 
-        for part in parts:
-            then = (lambda more: also(looked(more))) if part is parts[-1] else nothing_more
-            stored += until_settled(partial(self._keep, network, reading, part, then))
-        return looked(())
+        return Creation(self._store, prepare)
 
-    def _keep(self, network: Network, reading: Reading, part: Sequence[Arrived], then: Also) -> list[StrayPayment]:
+    def _kept(self, network: Network, reading: Reading, part: Sequence[Arrived]) -> Prepared[list[StrayPayment]]:
         keys = [each.deposit for each in part]
         wanted: list[tuple[type[Any], dict[str, str]]] = [(kind, {"id": key}) for kind in (StrayPayment, Deposit) for key in keys]
         found = self._store.get_many(wanted)
@@ -94,10 +96,7 @@ class StrayPayments:
             after = self._now(network, reading, each, before, deposit)
             kept.append(after)
             changes += [] if after == before else [Save(after)]
-        changes += then(kept)
-        if changes:
-            self._store.commit(changes)
-        return kept
+        return Prepared(kept, changes)
 
     def _now(
         self, network: Network, reading: Reading, arrived: Arrived, before: StrayPayment | None, deposit: Deposit | None
@@ -141,14 +140,14 @@ class StrayPayments:
         network = catalogue.networks[slug]
         return tokens_by_form(self._rules, network, catalogue.coins_of(slug)).get(form_of(self._rules, network, stray.contract))
 
-    def credit(self, realm: Realm, id: str, by: str, also: Also = nothing_more) -> StrayPayment:
-        """Credit a stray payment by the ordinary scan: watch its address on its network, and look at its block again. `by` is
-        the key's id.
+    def crediting(self, realm: Realm, id: str, by: str) -> Creation[StrayPayment]:
+        """Prepare to credit a stray payment by the ordinary scan: watch its address on its network, and look at its block again.
+        `by` is the key's id.
 
-        Raises NotFound, BusinessRule (decided or recorded already, its token not registered, too few confirmations).
+        A try raises NotFound, BusinessRule (decided or recorded already, its token not registered, too few confirmations).
         """
 
-        def decide() -> StrayPayment:
+        def prepare() -> Prepared[StrayPayment]:
             before, network, watched, decided = self._decidable(realm, id)
             after = self._decided(before, "credit", by)
             changes = [Save(after), *decided]
@@ -158,20 +157,19 @@ class StrayPayments:
                 owned = self._store.get(Address, tenant=before.tenant, id=before.address_id)
                 if owned is not None and network.slug not in owned.networks:
                     changes.append(Save(replace(next_version(owned), networks=(*owned.networks, network.slug))))
-            self._store.commit([*changes, *also(after)])
-            return after
+            return Prepared(after, changes)
 
-        return until_settled(decide)
+        return Creation(self._store, prepare)
 
-    def send_back(self, realm: Realm, id: str, address: str, owner: TenantId, by: str, also: Also = nothing_more) -> StrayPayment:
-        """Return a stray payment: it is the operator's merchant's (`owner`), who withdraws it to `address` once it is credited.
-        `by` is the key's id.
+    def sending_back(self, realm: Realm, id: str, address: str, owner: TenantId, by: str) -> Creation[StrayPayment]:
+        """Prepare to return a stray payment: it is the operator's merchant's (`owner`), who withdraws it to `address` once it is
+        credited. `by` is the key's id.
 
-        Raises NotFound, BusinessRule (also where its address is watched on its network: there it is its merchant's), and whatever
-        a withdrawal to `address` would be refused with now, but for the balance.
+        A try raises NotFound, BusinessRule (also where its address is watched on its network: there it is its merchant's), and
+        whatever a withdrawal to `address` would be refused with now, but for the balance.
         """
 
-        def decide() -> StrayPayment:
+        def prepare() -> Prepared[StrayPayment]:
             before, network, watched, decided = self._decidable(realm, id)
             if network.slug in watched.networks:
                 raise BusinessRule(
@@ -187,10 +185,9 @@ class StrayPayments:
             noted: Change = Still(watched)
             if network.slug not in watched.returned:
                 noted = Save(replace(next_version(watched), returned=(*watched.returned, network.slug)))
-            self._store.commit([Save(after), noted, *decided, Open(stray_work(after)), *also(after)])
-            return after
+            return Prepared(after, [Save(after), noted, *decided, Open(stray_work(after))])
 
-        return until_settled(decide)
+        return Creation(self._store, prepare)
 
     def _decided(self, before: StrayPayment, status: StrayStatus, by: str) -> StrayPayment:
         now = self._clock.now_ms()

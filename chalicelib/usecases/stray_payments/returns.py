@@ -21,6 +21,7 @@ from chalicelib.domain.stray_payments import StrayPayment
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
 from chalicelib.domain.work import Work
+from chalicelib.usecases.base.creation import Prepared
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import Each
 from chalicelib.usecases.ports.changes import Close, Save
@@ -78,13 +79,15 @@ class StrayReturns:
         if deposit is None:
             raise LookupError(f"{stray.id} was credited and is not there")
         coin = self._store.catalogue(realm).coins[slug, asset_parts(deposit.asset)[1]]
-
-        def noted(withdrawal: Withdrawal) -> list[Save]:
-            now = self._clock.now_ms()
-            return [Save(replace(next_version(stray), withdrawal_id=withdrawal.id, detail=None, updated_at=now))]
-
         metadata = {"strayPayment": stray.id, "txid": stray.txid}
-        self._withdrawals.create(owner, coin, Output(to, deposit.amount, "address"), metadata=metadata, also=noted)
+        creating = self._withdrawals.creating(owner, coin, Output(to, deposit.amount, "address"), metadata=metadata)
+
+        def prepare() -> Prepared[Withdrawal]:
+            prepared, now = creating.prepare(), self._clock.now_ms()
+            noted = replace(next_version(stray), withdrawal_id=prepared.made.id, detail=None, updated_at=now)
+            return replace(prepared, changes=[*prepared.changes, Save(noted)])
+
+        replace(creating, prepare=prepare).run()
 
     def _note(self, stray: StrayPayment, waits: str, alarm: bool = False) -> None:
         if stray.detail == waits[:300]:

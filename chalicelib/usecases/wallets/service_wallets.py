@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from chalicelib.domain.addresses.addresses import (
     CUSTODY_SHOWN,
@@ -34,12 +34,12 @@ from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import Distribution
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.usecases.base.address_forms import form_of
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import untouched
-from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import Holdings
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Also, Change, Conflict, Save, nothing_more
+from chalicelib.usecases.ports.changes import Change, Conflict, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.keys import WalletKeys
 from chalicelib.usecases.ports.store import Store
@@ -58,11 +58,12 @@ Replacing = Literal["never", "must", "sandbox"]
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """`generated` is the private key that the service generated: shown once, and stored by nobody in the clear."""
+    """`generated`: the private key made here, shown once, and stored by nobody in the clear. `replaced`: whose place it takes."""
 
     wallet: Wallet
     address: Address | None
     generated: str | None = field(default=None, repr=False)
+    replaced: Wallet | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Wallets:
         self._store, self._keys, self._rules, self._clock = store, keys, rules, clock
         self._known: dict[tuple[str, Role], tuple[float, Wallet]] = {}
 
-    def register(
+    def registering(
         self,
         listed: Listed | None,
         network: Network,
@@ -122,43 +123,30 @@ class Wallets:
         address: str | None = None,
         private_key: str | None = None,
         replace: Replacing = "never",
-        also: Also = nothing_more,
-    ) -> Registered:
-        """The network's wallet of that role, in the lists of an operator as `listed` says (in none without); without a key, one
-        is generated here.
+    ) -> Creation[Registered]:
+        """Prepare the network's wallet of that role, in the lists of an operator as `listed` says (in none without); without a key,
+        one is generated here.
 
         A cold wallet has an `address` and no key; of the others an address is only compared with the key's. Where `replace` lets
         it, it takes the place of the present one, which is retired in the same transaction: what that one has is moved to it.
-        `by` says who, in the alarm that each registration raises. `also` gets the Registered. Raises InvalidParameter,
-        BusinessRule (there is one already, or none to replace, or too many were replaced; the address is taken; a key where none
-        is taken, or that is not ours), Unavailable.
+        `by` says who, in the alarm that each registration raises. Raises InvalidParameter, BusinessRule (there is one already, or
+        none to replace, or too many were replaced; the address is taken; a key where none is taken, or that is not ours),
+        Unavailable.
         """
         self._present(network, role, replace)
         now = self._clock.now_ms()
         generated: str | None = None
-        sent = False
         secrets: list[Change] = []
         if role == "cold":
             wallet = Wallet(network.id, role, self._cold(network, address, private_key), "none", "", "", now)
         elif self._keys.native:
             wallet = self._native(network, role, address, private_key, now)
         else:
-            if address is not None and private_key is None:
-                raise InvalidParameter.one("address", address[:128], "is given for cold wallets, or together with its privateKey")
-            sent = private_key is not None
-            if private_key is None:
-                private_key = generated = self._keys.new()
-            try:
-                wallet, put_away = self._keys.put_away(network.id, role, private_key, now)
-            except ValueError as reason:
-                raise InvalidParameter.one("privateKey", "(not shown)", str(reason)) from None
-            if address is not None and self._place(network, address) != form_of(self._rules, network, wallet.address):
-                raise InvalidParameter.one("address", address[:128], "is not the address of this privateKey")
+            wallet, put_away, generated = self._put_away(network, role, address, private_key, now)
             secrets.append(Save(put_away))
         record = None if listed is None else listed.record(network, role, wallet.address, now)
-        made = Registered(wallet, record, generated)
 
-        def decide() -> Registered:
+        def prepare() -> Prepared[Registered]:
             # Before the time is taken: an operator who stops payments meanwhile did it before this wallet was there.
             switch = untouched(self._store, network.realm)
             present = self._present(network, role, replace)
@@ -166,22 +154,23 @@ class Wallets:
             watched = self._watched(network, wallet, None if record is None else record.id)
             listing = [] if record is None else [Save(record)]
             at, version = self._clock.now_ms(), version_after(present)
-            done = dataclasses.replace(made, wallet=dataclasses.replace(wallet, created_at=at, version=version))
-            changes: list[Change] = [Save(done.wallet), *([] if present is None else retiring(present, at)), switch]
-            try:
-                self._store.commit([*changes, *secrets, Save(watched), *listing, *also(done)])
-            except Conflict as conflict:
-                if conflict.change in secrets:
-                    # The key is there from a wallet that is gone. Its row is named after network and address, so it is the
-                    # same key; and the signer compares it with the wallet's public key.
-                    secrets.clear()
-                raise
-            self._known.pop((network.id, role), None)
-            key = "its key was sent" if sent else f"its key: {CUSTODY_SHOWN[wallet.custody]}"
-            _tell(done.wallet, present, key, by, rehearsed=replace == "sandbox")
-            return done
+            made = Registered(dataclasses.replace(wallet, created_at=at, version=version), record, generated, present)
+            changes: list[Change] = [Save(made.wallet), *([] if present is None else retiring(present, at)), switch]
+            return Prepared(made, [*changes, *secrets, Save(watched), *listing], without_known)
 
-        return until_settled(decide)
+        def without_known(conflict: Conflict) -> NoReturn:
+            if conflict.change in secrets:
+                # The key is there from a wallet that is gone. Its row is named after network and address, so it is the
+                # same key; and the signer compares it with the wallet's public key.
+                secrets.clear()
+            raise conflict
+
+        def tell(made: Registered) -> None:
+            self._known.pop((network.id, role), None)
+            key = "its key was sent" if private_key is not None else f"its key: {CUSTODY_SHOWN[wallet.custody]}"
+            _tell(made.wallet, made.replaced, key, by, rehearsed=replace == "sandbox")
+
+        return Creation(self._store, prepare, tell)
 
     def _present(self, network: Network, role: Role, replace: Replacing) -> Wallet | None:
         """The wallet that is to be replaced, where one is. Raises BusinessRule where `replace` does not fit what is there."""
@@ -219,6 +208,24 @@ class Wallets:
             if wallet.address not in used and (present is None or present.address != wallet.address):
                 return wallet
         raise AssertionError("unreachable")
+
+    def _put_away(
+        self, network: Network, role: Role, address: str | None, private_key: str | None, now: int
+    ) -> tuple[Wallet, Any, str | None]:
+        """The wallet of a key, the record that keeps the key encrypted, and the key where it was generated here.
+
+        Raises InvalidParameter for what is no key, and for an address without its key.
+        """
+        if address is not None and private_key is None:
+            raise InvalidParameter.one("address", address[:128], "is given for cold wallets, or together with its privateKey")
+        key = self._keys.new() if private_key is None else private_key
+        try:
+            wallet, put_away = self._keys.put_away(network.id, role, key, now)
+        except ValueError as reason:
+            raise InvalidParameter.one("privateKey", "(not shown)", str(reason)) from None
+        if address is not None and self._place(network, address) != form_of(self._rules, network, wallet.address):
+            raise InvalidParameter.one("address", address[:128], "is not the address of this privateKey")
+        return wallet, put_away, key if private_key is None else None
 
     def _cold(self, network: Network, address: str | None, private_key: str | None) -> str:
         if private_key is not None:

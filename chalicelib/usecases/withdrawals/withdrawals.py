@@ -15,11 +15,12 @@ from chalicelib.domain.money import Amount
 from chalicelib.domain.withdrawals.batches import BatchOutput, WithdrawalBatch, batch_of, batch_work
 from chalicelib.domain.withdrawals.payout_line import ready_order
 from chalicelib.domain.withdrawals.withdrawals import Priority, Withdrawal
+from chalicelib.usecases.base.creation import Creation, Prepared
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.base.views import views_now
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Also, Conflict, Open, Save, nothing_more
+from chalicelib.usecases.ports.changes import Conflict, Open, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.ports.store import Page, Store
@@ -43,7 +44,12 @@ class Withdrawals:
         self._store, self._rules, self._clock = store, rules, clock
         self._expansion, self._rates_of, self._merchant_pays = expansion, rates_of, merchant_pays
 
-    def create(
+    def create(self, tenant: TenantId, coin: Coin, output: Output) -> Withdrawal:
+        """Reserve the units of `output`, and order their payment or the approval that it needs first. Raises what a try of
+        `creating` raises."""
+        return self.creating(tenant, coin, output).run()
+
+    def creating(
         self,
         tenant: TenantId,
         coin: Coin,
@@ -52,12 +58,11 @@ class Withdrawals:
         priority: Priority = "normal",
         metadata: dict[str, Any] | None = None,
         from_address: str | None = None,
-        also: Also = nothing_more,
-    ) -> Withdrawal:
-        """Reserve the units of `output`, and order their payment or the approval that it needs first.
+    ) -> Creation[Withdrawal]:
+        """What `create` commits. `from_address` must be the hot wallet's.
 
-        `from_address` must be the hot wallet's. Raises InvalidAddress, InvalidParameter, BusinessRule (inactive, outside of a
-        limit or of the whitelist), DailyLimitExceeded, InsufficientBalance, Unavailable.
+        It or a try raises InvalidAddress, InvalidParameter, BusinessRule (inactive, outside of a limit or of the whitelist),
+        DailyLimitExceeded, InsufficientBalance, Unavailable.
         """
         if output.amount <= 0:
             raise ValueError("a withdrawal pays more than nothing")
@@ -67,7 +72,7 @@ class Withdrawals:
         asked_at = self._clock.now_ms()  # lists are in the order of ids: the record tells the same time
         withdrawal_id = new_id("wd", asked_at)
 
-        def decide() -> Withdrawal:
+        def prepare() -> Prepared[Withdrawal]:
             now = self._clock.now_ms()
             ruling = rules.judge(tenant, outputs, priority, from_address, now)
             approval = ruling.approval(ruling.reasons[0])
@@ -97,15 +102,15 @@ class Withdrawals:
             views, news = views_now(catalogue, self._rates_of, now), News(now)
             changes = [*begun(news, views, withdrawal), *moved(news, views, ruling.balance, entry)]
             changes += [Save(ruling.spent), *map(Save, ruling.own)]
-            try:
-                self._store.commit([*changes, *news.emit(), *also(withdrawal)])
-            except Conflict as conflict:
+
+            def stored(conflict: Conflict) -> Withdrawal:
                 if conflict.change == changes[0]:
                     return self.get(tenant, withdrawal_id)  # an earlier try of ours was committed after all
-                raise
-            return withdrawal
+                raise conflict
 
-        return until_settled(decide)
+            return Prepared(withdrawal, [*changes, *news.emit()], stored)
+
+        return Creation(self._store, prepare)
 
     def demand(self, tenant: TenantId, coin: Coin, amount: int, to_address: str, address_field: str = "to_address") -> str:
         """Raise what `create` would raise now, but for a balance that is too small; the address in its public spelling."""
@@ -118,13 +123,13 @@ class Withdrawals:
             log.info("%s: nothing but the balance is in the way of %s", tenant, coin.asset)  # all else was looked at before it
         return outputs[0].to_address
 
-    def create_batch(
-        self, tenant: TenantId, coin: Coin, outputs: Sequence[Output], *, priority: Priority = "normal", also: Also = nothing_more
-    ) -> WithdrawalBatch:
-        """Reserve the total of `outputs` and order their payments: all of them, or none.
+    def creating_batch(
+        self, tenant: TenantId, coin: Coin, outputs: Sequence[Output], *, priority: Priority = "normal"
+    ) -> Creation[WithdrawalBatch]:
+        """Prepare to reserve the total of `outputs` and to order their payments: all of them, or none.
 
         The batch is accepted by one transaction; its withdrawals are stored after it, here, or by housekeeping where this
-        function dies. Raises what `create` raises.
+        function dies. Raises what `creating` raises.
         """
         catalogue = self._store.catalogue(network_parts(coin.network)[0])
         rules = Rules(self._store, self._rules, self._rates_of, catalogue, coin, self._merchant_pays)
@@ -132,7 +137,7 @@ class Withdrawals:
         asked_at = self._clock.now_ms()
         batch_id = group_id("wdb", asked_at)
 
-        def decide() -> WithdrawalBatch:
+        def prepare() -> Prepared[WithdrawalBatch]:
             now = self._clock.now_ms()
             ruling = rules.judge(tenant, asked, priority, None, now)
             signed = any("multisig" in reasons for reasons in ruling.reasons)
@@ -163,21 +168,22 @@ class Withdrawals:
                 Save(ruling.spent),
                 *map(Save, ruling.own),
             ]
-            try:
-                self._store.commit([*changes, *news.emit(), *also(batch)])
-            except Conflict as conflict:
+
+            def stored(conflict: Conflict) -> WithdrawalBatch:
                 found = self._store.get(WithdrawalBatch, tenant=tenant, id=batch_id) if conflict.change == changes[0] else None
                 if found is None:
-                    raise
+                    raise conflict
                 return found  # an earlier try of ours was committed after all
-            return batch
 
-        batch = until_settled(decide)
+            return Prepared(batch, [*changes, *news.emit()], stored)
+
+        return Creation(self._store, prepare, self._expand)
+
+    def _expand(self, batch: WithdrawalBatch) -> None:
         try:
             self._expansion.expand(batch)
         except (Unavailable, Conflict) as error:
             log.warning("batch %s is accepted, and its withdrawals are made later: %s", batch.id, error)
-        return batch
 
     def get(self, tenant: TenantId, withdrawal_id: str) -> Withdrawal:
         """Raises NotFound, also for another merchant's withdrawal.

@@ -704,7 +704,7 @@ def test_a_transaction_of_several_payments_is_finished_with_the_old_key(shop: Sh
     assert old is not None
     with in_realm("live"):
         network = services().catalogue("live").networks["litecoin"]
-        new = services().wallets.register(None, network, "hot", by="a test", replace="must").wallet
+        new = services().wallets.registering(None, network, "hot", by="a test", replace="must").run().wallet
     later = shop.withdraw("2", 1, run=True)
     assert (shop.status(first), shop.status(later)) == ("confirming", "pending")
     shop.chain.mine(2, take=False)

@@ -26,7 +26,7 @@ def replaced(shop: Shop, role: Role = "hot", **more: Any) -> Registered:
     tenant = tenant_id(MerchantId(shop.stack.call("GET", "/v1/merchant", shop.stack.keys["admin_test"]).json["data"]["id"]), "test")
     network = services().catalogue("test").networks[shop.network]
     with in_realm("test"):
-        return services().wallets.register(Listed(tenant), network, role, by="a test", replace="must", **more)
+        return services().wallets.registering(Listed(tenant), network, role, by="a test", replace="must", **more).run()
 
 
 def replace_hot(shop: Shop, **more: Any) -> str:

@@ -56,7 +56,7 @@ def register(edge: Edge, network: str = "ethereum", headers: Any = None, **body:
 def replaced(edge: Edge, network: str = "ethereum") -> str:
     """Another hot wallet in the place of one, as the command `rotate` does; its address."""
     of = edge.services.store.catalogue("test").networks[network]
-    return edge.services.wallets.register(None, of, "hot", by="a test", replace="must").wallet.address
+    return edge.services.wallets.registering(None, of, "hot", by="a test", replace="must").run().wallet.address
 
 
 def wallet_of(edge: Edge, network: str, role: str = "hot") -> Wallet:
