@@ -118,16 +118,11 @@ class Ctx:
 
         `secret`: the answer shows one, so it is stored encrypted, and replayed to the same API key alone.
         """
-        return self.once(render, secret=secret).create(creation)
+        return Once(self, lambda made: self._rendered(render(made)), secret=secret).create(creation)
 
-    def once(self, render: Callable[[Any], Any], *, secret: bool = False) -> Once:
-        """For what a POST creates: hand `also` to the use case, and answer `answer`. `render` makes the public record.
+    def done(self, record: Any) -> Answer:
+        """The answer about what a POST made outside our transactions, stored by itself: `record` is public."""
+        return Once(self, self._rendered).done(record)
 
-        `secret`: the answer shows one, so it is stored encrypted, and replayed to the same API key alone.
-        """
-
-        def answer(record: Any) -> Answer:
-            data = Answer(render(record))
-            return Answer(data.data, status=self.route.status, text=self.text(data))
-
-        return Once(self, answer, secret=secret)
+    def _rendered(self, record: Any) -> Answer:
+        return Answer(record, status=self.route.status, text=self.text(Answer(record)))

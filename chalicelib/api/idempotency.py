@@ -118,7 +118,7 @@ class Once:
     @property
     def answer(self) -> Answer:
         if self._answer is None:
-            raise LookupError("the use case did not hand over what it created")
+            raise LookupError("nothing was prepared")
         return self._answer
 
     def create(self, creation: Creation[Any]) -> Answer:
@@ -131,15 +131,15 @@ class Once:
 
         def attempt() -> Any:
             prepared = creation.prepare()
-            return creation.commit(prepared, self.also(prepared.made))
+            return creation.commit(prepared, self._stored(prepared.made))
 
         creation.after(until_settled(attempt, creation.tries))
         return self.answer
 
-    def also(self, record: Any) -> list[Change]:
+    def _stored(self, record: Any) -> list[Change]:
         """The change that stores the answer about `record`, for the transaction that creates it.
 
-        Raises Replay where a use case tries again, and it was another request with the same key that was first.
+        Raises Replay where this is not the first try, and it was another request with the same key that was first.
         """
         tried_before = self._answer is not None
         self._answer = self._render(record)
@@ -179,7 +179,7 @@ class Once:
 
     def done(self, record: Any) -> Answer:
         """Store the answer by itself, for a creation outside our transactions, after it."""
-        changes = self.also(record)
+        changes = self._stored(record)
         if changes:
             try:
                 self._ctx.services.store.commit(changes)

@@ -94,7 +94,7 @@ def sandbox_deposit(ctx: Ctx, body: SandboxDeposit) -> Answer:
     coin = chosen_coin(ctx.catalogue, "coin", body.coin, body.network)
     units = parse_units(body.amount, coin.decimals)
     mined = ctx.services.sandbox.deposit(coin.network, body.address, coin, units, body.from_, _token(ctx))
-    return ctx.once(lambda record: record).done(mined)
+    return ctx.done(mined)
 
 
 @endpoint(
@@ -109,7 +109,7 @@ def sandbox_token(ctx: Ctx, body: SandboxToken) -> Answer:
     if problem is not None:
         raise BusinessRule("symbol" if "symbol" in problem else "name", problem)
     made = ctx.services.sandbox.token(ctx.catalogue.networks[body.network].id, facts, _token(ctx))
-    return ctx.once(lambda record: record).done(made)
+    return ctx.done(made)
 
 
 @endpoint(
@@ -123,7 +123,7 @@ def sandbox_blocks(ctx: Ctx, body: SandboxBlocks) -> Answer:
     others (`POST /sandbox/reorg`) among them. More is VALIDATION_ERROR.
     """
     mined = ctx.services.sandbox.blocks(ctx.catalogue.networks[body.network].id, body.count, _token(ctx), ctx.tenant)
-    return ctx.once(lambda record: record).done(mined)
+    return ctx.done(mined)
 
 
 @endpoint(
@@ -134,7 +134,7 @@ def sandbox_reorg(ctx: Ctx, body: SandboxReorg) -> Answer:
     """What fell out stays out, unless `remine`. The new blocks, one more than the old ones, are of the merchant's 10,000 an
     hour (`POST /sandbox/blocks`)."""
     done = ctx.services.sandbox.reorg(ctx.catalogue.networks[body.network].id, body.depth, body.remine, _token(ctx), ctx.tenant)
-    return ctx.once(lambda record: record).done(done)
+    return ctx.done(done)
 
 
 @endpoint(

@@ -5,7 +5,7 @@ Keep a transaction at ten items or fewer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -123,13 +123,6 @@ class Enforce:
 
 
 Change = Save | Add | Delete | Post | Beside | Emit | Open | Close | AtEpoch | Still | Absent | Enforce
-
-Also = Callable[[Any], Sequence[Change]]
-"""More changes for the same transaction, given the new record: the caller's stored answer, for instance."""
-
-
-def nothing_more(_: object) -> Sequence[Change]:
-    return ()
 
 
 class Conflict(Exception):
