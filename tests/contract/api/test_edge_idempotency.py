@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from chalicelib.api import resources
+from chalicelib.api.context import Answer, Ctx
 from chalicelib.api.routes import ROUTES, Route
 from chalicelib.domain.chain import Cursor
 from chalicelib.domain.invoices.invoices import Invoice
@@ -153,10 +155,26 @@ ONLY_ONE = {
     "/webhooks/{id}/redeliver",
 }
 """What is there already can not be made once more, and is answered all the same where the key is repeated."""
+OUTSIDE = {"/sandbox/blocks", "/sandbox/deposits", "/sandbox/reorg", "/sandbox/tokens"}
+"""What is made outside our transactions: the answer is stored by itself, after it."""
+
+
+@pytest.fixture
+def rendering(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The modules of use cases that wait while an answer is rendered."""
+    real, waiting = Ctx.text, set[str]()
+
+    def text(ctx: Ctx, answer: Answer) -> str:
+        modules = (frame.frame.f_globals["__name__"] for frame in inspect.stack(context=0))
+        waiting.update(name for name in modules if name.startswith("chalicelib.usecases."))
+        return real(ctx, answer)
+
+    monkeypatch.setattr(Ctx, "text", text)
+    return waiting
 
 
 @pytest.mark.parametrize("route", CREATING, ids=lambda route: route.path)
-def test_the_second_answer_is_the_first_to_the_byte(edge: Edge, route: Route) -> None:
+def test_the_second_answer_is_the_first_to_the_byte(edge: Edge, route: Route, rendering: set[str]) -> None:
     edge.credit("ethereum", "eth", 10 * 10**18)
     assert route.path in BODIES, f"say in BODIES what POST {route.path} makes something of"
     named, body = BODIES[route.path](edge)
@@ -176,6 +194,8 @@ def test_the_second_answer_is_the_first_to_the_byte(edge: Edge, route: Route) ->
     third = post(edge, path, body, key="k-2", caller=caller)
     assert third.status == (400 if route.path in ONLY_ONE else 201), third.body
     assert third.body != first.body
+    above = set() if route.path in OUTSIDE else {"chalicelib.usecases.base.retries"}
+    assert rendering == above, "a use case calls back up into the edge"
 
 
 def test_without_the_header_everything_happens_twice(edge):
