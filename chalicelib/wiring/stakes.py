@@ -57,16 +57,8 @@ class StakeWiring:
 
         parts, chains, signer = self._parts, self._chains, self._custody.signer
         outgoing = self._transactions
-        return StakeSigning(
-            parts.store,
-            parts.rules,
-            parts.realm_clock,
-            signer,
-            chains.staking_node,
-            chains.reader,
-            outgoing.renewals,
-            outgoing.hearings.every_node,
-        )
+        second_of, every_node = chains.second_readers.accounts, outgoing.hearings.every_node
+        return StakeSigning(parts.store, chains.context, signer, chains.staking_node, second_of, outgoing.renewals, every_node)
 
     def loans(self, network: Network) -> Loans | None:
         """The loans of the hot wallet's energy; None for a network that has none."""

@@ -10,13 +10,13 @@ import pytest
 
 from chalicelib.domain.addresses.addresses import RetiredWallet, Role
 from chalicelib.domain.treasury.collections import Collection
-from chalicelib.domain.treasury.moves import Move, move_id, move_work, operators
+from chalicelib.domain.treasury.moves import Move, MoveKind, move_id, move_work, operators
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import Payment
 from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.reconciliation.audit import audit
-from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.errors import OrderMismatch, ReadersDiffer
 from chalicelib.usecases.treasury.moves.planning import planned
 from chalicelib.usecases.wallets.service_wallets import Listed
 from chalicelib.wiring import forget, services
@@ -24,8 +24,10 @@ from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from infra.local.tron.process import TronNode
 from tests.nodes.tron_shops import CONFIRMATIONS, TRON, Shop
+from tests.support.shop import Kms
 from tests.support.stack import first_stack
 from tests.support.tron_chain import TRX, USDT, stranger
+from tests.support.tron_second_reader import FAULTS, disagree
 
 pytestmark = pytest.mark.nodes
 
@@ -143,6 +145,38 @@ def test_a_loan_that_is_none_is_not_signed(shop: Shop) -> None:
     assert left is not None and left.raw is None
     ended = replace(left, state="dropped", nonce=None, unsigned=None, version=left.version + 1)
     store.commit([Save(ended), Close(move_work(left))])
+
+
+def test_a_loan_and_its_return_that_two_readers_read_differently_are_not_sent(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours, store = shop.call("POST", "/v1/addresses", json={"network": "tron"})["address"], services().store
+    shop.node.faucet(ours, 1)
+    node = services().delegations(services().catalogue("live").networks["tron"])
+    kinds: tuple[MoveKind, ...] = ("delegation", "undelegation")
+    for kind, there in zip(kinds, (TRX, 0), strict=True):
+        news = News(services().clock_of("live").now_ms())
+        move = Move(
+            id=move_id("two readers", kind, 1), network=TRON, kind=kind, asset=f"{TRON}:trx", contract=None,  # type: ignore[arg-type]
+            source=shop.hot(), path=None, recipient=ours, amount=TRX, owner="two readers", created_at=news.at, updated_at=news.at,
+        )  # fmt: skip
+        store.commit(planned(news, move))
+        for fault in FAULTS:
+            caplog.clear()
+            with monkeypatch.context() as patch:
+                kms, asked = Kms(patch), disagree(patch, fault)
+                with in_realm("live"), pytest.raises(ReadersDiffer):
+                    services().wallet_moves.advance(TRON, move.id)
+                assert kms.calls["Sign"] == (0 if fault == "digest" else 1)
+            (order,) = asked
+            assert (order.kind, order.sender, order.recipient, order.amount) == (kind, shop.hot(), ours, TRX)
+            assert "ALARM live:tron: two readers differ about" in caplog.text
+            left = store.get(Move, network=TRON, id=move.id)
+            assert left is not None and (left.state, left.raw) == ("built", None)
+        assert node.lent(shop.hot(), ours, "ENERGY") == TRX - there
+        services().wallet_moves.advance(TRON, move.id)
+        shop.confirm()
+        assert node.lent(shop.hot(), ours, "ENERGY") == there
 
 
 def test_wallets_are_replaced_while_a_stake_is_lent(started: Shop) -> None:

@@ -2,13 +2,14 @@
 
 What a crash leaves is always one of these, and `sign` goes on from it: an order without signed bytes (the same unsigned bytes are
 signed; of two workers one stores its signature); signed bytes stored (they alone are sent); an order to renew, whose bytes have
-expired and will never be in a block (others are signed and stored). What is signed and not stored is never sent.
+expired and will never be in a block (others are signed and stored). What is signed and not stored is never sent. Nothing is signed
+or stored that the second reader reads otherwise than the order (`transactions.two_readers`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
@@ -17,13 +18,12 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.stakes import Stake, stake_work
 from chalicelib.domain.withdrawals.withdrawals import Attempt
 from chalicelib.usecases.base.kill_switch import rests_on, stopped
+from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Close, Save
-from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import Refused, Unavailable
-from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.signing import Signer
+from chalicelib.usecases.ports.second_reader import Order, SecondReader
+from chalicelib.usecases.ports.signing import Signed, Signer
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
@@ -31,6 +31,7 @@ from chalicelib.usecases.transactions.expiry_votes import EveryNode
 from chalicelib.usecases.transactions.losses import replaceable, stake_sent
 from chalicelib.usecases.transactions.replacement_bounds import worn_out
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
+from chalicelib.usecases.transactions.two_readers import sign_read_twice
 from chalicelib.usecases.wallets.lookup import wallet_at
 
 log = logging.getLogger(__name__)
@@ -42,16 +43,15 @@ class StakeSigning:
     def __init__(
         self,
         store: Store,
-        rules: AddressRules,
-        clock: Clock,
+        context_of: Callable[[Network], NetworkContext],
         signer: Signer,
         node_of: Callable[[Network], StakingNode],
-        reader_of: Callable[[Network], ChainReader],
+        second_of: Callable[[Network], SecondReader[Order] | None],
         renewals: RenewalRules,
         every_node: EveryNode,
     ) -> None:
-        self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
-        self._node_of, self._reader_of, self._renewals, self._every_node = node_of, reader_of, renewals, every_node
+        self._store, self._context_of, self._signer = store, context_of, signer
+        self._node_of, self._second_of, self._renewals, self._every_node = node_of, second_of, renewals, every_node
 
     def sign(self, network: NetworkId, stake_id: str) -> None:
         """Bring a stake as far as its broadcast. Safe to call at any time, twice, at once.
@@ -84,10 +84,11 @@ class StakeSigning:
 
     def _renewed(self, network: Network, node: StakingNode, before: Stake) -> Stake | None:
         """With new bytes in place of those that have expired; None where they need none, or the chain would refuse them."""
-        reader = self._reader_of(network)
+        context = self._context_of(network)
+        reader, rules = context.reader, context.rules
         if before.unsigned is None or before.raw is None:
             return None
-        unlike = unlike_signed(node, self._rules, network, before.raw, before.txid, before.unsigned, before.wallet)
+        unlike = unlike_signed(node, rules, network, before.raw, before.txid, before.unsigned, before.wallet)
         if unlike := [*unlike, *_unlike_order(node, before)]:
             log.error("ALARM %s: stake %s differs from what was signed in %s", network.id, before.id, ", ".join(unlike))
             raise OrderMismatch(f"stake {before.id} differs from what was signed in {', '.join(unlike)}")
@@ -99,7 +100,7 @@ class StakeSigning:
             return None
         if any(reader.receipt(txid) is not None for txid in before.txids):
             return None
-        if not replaceable(network, reader, self._store, stake_sent(network, self._rules, node, before)):
+        if not replaceable(network, reader, self._store, stake_sent(network, rules, node, before)):
             return None
         try:
             unsigned = node.prepare(before.wallet, before.amount, before.resource, before.created_at % 1000)
@@ -114,7 +115,7 @@ class StakeSigning:
         return self._signed(network, node, wanted)
 
     def _signed(self, network: Network, node: StakingNode, stake: Stake) -> Stake:
-        """Check the bytes against the order; sign; store the signed bytes."""
+        """Check the bytes against the order; sign what both readers read as the order; store the signed bytes."""
         wallet = wallet_at(self._store, network.id, stake.wallet)  # it may have been replaced since
         if wallet is None or stake.unsigned is None:
             raise Unavailable(f"the wallet of a stake of {network.id} is gone while it is under way")
@@ -122,9 +123,16 @@ class StakeSigning:
         if wrong:
             log.error("ALARM %s: stake %s differs from what was ordered in %s", network.id, stake.id, ", ".join(wrong))
             raise OrderMismatch(f"stake {stake.id} differs from the order in {', '.join(wrong)}")
-        rests = rests_on(self._store, network.realm)
-        signed = node.assemble(stake.unsigned, self._signer.sign(wallet, node.digest(stake.unsigned)))
-        done = replace(stake, raw=signed.raw, touched_at=self._clock.now_ms(), version=stake.version + 1)
+        rests, clock = rests_on(self._store, network.realm), self._context_of(network).clock
+        unsigned = stake.unsigned
+
+        def sign(digests: Sequence[bytes]) -> Signed:
+            return node.assemble(unsigned, self._signer.sign(wallet, digests[0]))
+
+        order = Order("stake", wallet.address, wallet.address, None, stake.amount, None, 0, unsigned, stake.resource)
+        second = self._second_of(network)
+        signed = sign_read_twice(network, f"stake {stake.id}", second, order, [node.digest(unsigned)], sign)
+        done = replace(stake, raw=signed.raw, touched_at=clock.now_ms(), version=stake.version + 1)
         self._store.commit([Save(done), *rests])
         return done
 
