@@ -9,11 +9,14 @@ from dataclasses import replace
 
 import pytest
 
+from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.transactions import Unsigned, decode_payload
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
+from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.base.clock import in_realm
+from chalicelib.usecases.payouts.account_payouts import Payouts
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.transactions.errors import OrderMismatch
+from chalicelib.usecases.transactions.errors import OrderMismatch, ReadersDiffer
 from chalicelib.wiring import services
 from tests.nodes.sending import send_native, send_token
 from tests.nodes.shops import OUT, Shop
@@ -28,8 +31,6 @@ MUCH = (2**256 - 1).to_bytes(32)
 
 
 def selector(name: str) -> bytes:
-    from chalicelib.encoding.keccak import keccak256
-
     return keccak256(name.encode())[:4]
 
 
@@ -74,18 +75,30 @@ def rich(shop: Shop) -> Iterator[Shop]:
     yield shop
 
 
-def test_no_altered_bytes_are_signed_on_an_evm_network(rich: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    kms = Kms(monkeypatch)
+def waiting(rich: Shop, kms: Kms) -> dict[str, dict[str, Callable[[Unsigned], Unsigned]]]:
+    """Withdrawals whose orders wait for their signature, with the alterations of each."""
     kms.away = True
     cases = (("usdt", "12.5", TOKEN), ("eth", "0.25", NATIVE))
-    made = [
-        rich.post("/v1/withdraws", network="arbitrum", coin=coin, address=OUT, amount=amount)["id"] for coin, amount, _ in cases
-    ]
+    made = {
+        rich.post("/v1/withdraws", network="arbitrum", coin=coin, address=OUT, amount=amount)["id"]: alterations
+        for coin, amount, alterations in cases
+    }
     rich.run()
     kms.away = False
     kms.calls.clear()
-    for withdrawal, (_, _, alterations) in zip(made, cases, strict=True):
-        (order,) = (o for o in services().store.every(PaymentOrder) if o.withdrawal_id == withdrawal)
+    return made
+
+
+def order_of(withdrawal: str) -> PaymentOrder:
+    (order,) = (o for o in services().store.every(PaymentOrder) if o.withdrawal_id == withdrawal)
+    return order
+
+
+def test_no_altered_bytes_are_signed_on_an_evm_network(rich: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    kms = Kms(monkeypatch)
+    made = waiting(rich, kms)
+    for withdrawal, alterations in made.items():
+        order = order_of(withdrawal)
         right = decode_payload(bytes.fromhex(order.unsigned.removeprefix("0x")))
         version = order.version
         for name, alter in alterations.items():
@@ -100,9 +113,32 @@ def test_no_altered_bytes_are_signed_on_an_evm_network(rich: Shop, monkeypatch: 
         services().store.commit([Save(replace(order, version=version + 1))])
     before = rich.on_chain(OUT)
     for withdrawal in made:
-        tenant = next(o.tenant for o in services().store.every(PaymentOrder) if o.withdrawal_id == withdrawal)
         with in_realm("live"):
-            services().payouts.pay(tenant, withdrawal)
+            services().payouts.pay(order_of(withdrawal).tenant, withdrawal)
     rich.confirm()
     assert rich.on_chain(OUT) == (before[0] + ETHER // 4, before[1] + 12_500_000)
     assert rich.available() == {"eth": "0.75", "usdt": "17.5"}
+
+
+def test_the_second_reader_alone_lets_no_altered_bytes_be_signed(rich: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own check is turned off, and what it would have allowed as a fee is the right one."""
+    kms = Kms(monkeypatch)
+    made = waiting(rich, kms)
+    monkeypatch.setattr(EvmPayer, "digest", lambda _, unsigned: keccak256(bytes.fromhex(unsigned[2:])))
+    for withdrawal, alterations in made.items():
+        order = order_of(withdrawal)
+        right = decode_payload(bytes.fromhex(order.unsigned[2:]))
+        allowed = replace(right.explain(), fee=right.gas * right.max_fee)
+        monkeypatch.setattr(Payouts, "_approve", lambda *_, allowed=allowed: allowed)
+        version = order.version
+        for name, alter in alterations.items():
+            altered = replace(order, unsigned="0x" + alter(right).payload().hex(), version=(version := version + 1))
+            services().store.commit([Save(altered)])
+            with in_realm("live"), pytest.raises(ReadersDiffer):
+                services().payouts.pay(order.tenant, withdrawal)
+            assert (order_of(withdrawal), kms.calls["Sign"]) == (altered, 0), name
+        services().store.commit([Save(replace(order, version=version + 1))])
+        with in_realm("live"):
+            services().payouts.pay(order.tenant, withdrawal)
+        assert (order_of(withdrawal).state, kms.calls["Sign"]) == ("signed", 1)
+        kms.calls.clear()
