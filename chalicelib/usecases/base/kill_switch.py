@@ -61,6 +61,18 @@ def rests_on(store: Store, realm: Realm) -> list[Change]:
     return [_unchanged(realm, found)]
 
 
+def rests_on_tables(store: Store, realm: Realm) -> list[Change]:
+    """The condition for a transaction that stores the signature of a move, or allots it a nonce: no point-in-time restore has begun
+    since, and nobody has touched the switch. Moves go on while payments are stopped. Read before signing.
+
+    Raises PaymentsStopped, Unavailable.
+    """
+    found = store.get(PaymentSwitch, realm=realm)
+    if found is not None and found.put_back is not None:
+        raise PaymentsStopped(f"{PUT_BACK}: what the wallets of the realm {realm} have sent is not known")
+    return [_unchanged(realm, found)]
+
+
 def untouched(store: Store, realm: Realm) -> Change:
     """The condition that nobody touches the switch from now on, whether it is thrown or not. Raises Unavailable."""
     return _unchanged(realm, store.get(PaymentSwitch, realm=realm))

@@ -18,6 +18,7 @@ from chalicelib.domain.reconciliation import ComparisonReport
 from chalicelib.domain.treasury import hot_utxos as coins_held
 from chalicelib.domain.treasury.collections import Collection
 from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, ConsolidationQueue, MovedCoin
+from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.ports.changes import Open, Save
 from chalicelib.usecases.ports.failures import Unavailable
@@ -377,6 +378,37 @@ def test_nothing_goes_to_a_wallet_that_was_registered_after_payments_were_stoppe
     switches.throw("live", False, None, "a test")
     treasury.sign()
     assert treasury.moves()[-1].state == "signed"
+
+
+@pytest.mark.parametrize("moment", ["before", "signing", "sending"])
+def test_nothing_is_signed_or_sent_during_a_restore(treasury: Treasury, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """A restore that begins while a worker is at it. What is signed is neither sent again nor taken for lost meanwhile."""
+    assert treasury.plan_only().state == "built"
+    real, switches = DynamoStore.commit, services().switches
+    if moment == "before":
+        switches.begin_restore("live")
+
+    def commit(store: DynamoStore, changes: Any) -> None:
+        mine = any(isinstance(r := getattr(c, "record", None), CoinMove) and (r.state, r.booked) == ("signed", 0) for c in changes)
+        if mine and moment == "signing":
+            switches.begin_restore("live")
+        real(store, changes)
+        if mine and moment == "sending":
+            switches.begin_restore("live")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DynamoStore, "commit", commit)
+        treasury.sign()
+        treasury.sign()
+    assert treasury.moves()[-1].state == ("signed" if moment == "sending" else "built")
+    network = services().catalogue("live").networks["litecoin"]
+    treasury.chain.steal(treasury.moves()[-1].outpoints[0])
+    treasury.chain.mine(REORG)
+    with in_realm("live"):
+        services().coin_moves(network).follow(lambda: True)
+    assert treasury.chain.sent == [] and treasury.moves()[-1].doubtful_since is None
+    switches.end_restore("live")
+    treasury.whole()
 
 
 def store_away(treasury: Treasury, **settings: str) -> None:

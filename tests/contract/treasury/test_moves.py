@@ -15,7 +15,9 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter
+from chalicelib.store.dynamo import DynamoStore
 from chalicelib.usecases.ports.changes import Save
+from chalicelib.usecases.ports.failures import Unavailable
 from chalicelib.usecases.scanning.matching import from_others
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.treasury.moves.signing import MOST_REFUSALS
@@ -435,6 +437,41 @@ def test_an_altered_move_is_not_replaced(
     services().store.commit([Save(replace(move, renew=True, version=move.version + 1))])
     services().wallet_moves.advance(move.network, name)
     assert len(move_of(shop, name).earlier) == 1
+
+
+@pytest.mark.parametrize("moment", ["before", "allotting", "signing", "sending"])
+def test_nothing_is_signed_or_sent_during_a_restore(shop: Shop, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    """A restore that begins while a worker is at it: what the chain has of the wallet is not known any more."""
+    address = paid_address(shop, "1", "eth")
+    name = plan(shop, "topup", "eth", shop.hot().address, address.address, "0.01")
+    network, real, switches = shop.realm_network().id, DynamoStore.commit, services().switches
+    sent: list[str] = []
+    at = {"allotting": "built", "signing": "signed", "sending": "signed"}.get(moment)
+    if moment == "before":
+        switches.begin_restore("test")
+
+    def commit(store: DynamoStore, changes: Any) -> None:
+        mine = any(isinstance(record := getattr(c, "record", None), Move) and record.state == at for c in changes)
+        if mine and moment in ("allotting", "signing"):
+            switches.begin_restore("test")
+        real(store, changes)
+        if mine and moment == "sending":
+            switches.begin_restore("test")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DynamoStore, "commit", commit)
+        patch.setattr(SandboxPayer, "broadcast", lambda _, raw: sent.append(raw))
+        for _ in range(2):
+            with contextlib.suppress(Unavailable):
+                services().wallet_moves.advance(network, name)
+    states = {"before": "planned", "allotting": "planned", "signing": "built", "sending": "signed"}
+    assert (move_of(shop, name).state, sent) == (states[moment], [])
+    switches.end_restore("test")
+    for _ in range(2):
+        later(shop)
+    shop.mine()
+    shop.turn()
+    assert move_of(shop, name).state == "settled"
 
 
 def test_each_function_leaves_the_others_moves_alone_and_twice_is_once(shop: Shop) -> None:

@@ -34,6 +34,7 @@ from chalicelib.domain.treasury.consolidations import (
 )
 from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.domain.work import Work, WorkKind
+from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
@@ -216,6 +217,8 @@ class CoinMoveFollowing:
         if move.booked < len(move.inputs):
             self._ask(move)  # nothing is sent before all of it is booked
             return
+        if put_back(self._store, self._network.realm) is not None:
+            return  # as with payments
         fate, move = self._attempts.fate(move, move.outpoints, scanned)
         if fate == "possible":
             self._ask_to_replace(move)

@@ -24,7 +24,7 @@ from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.collections import fee_share_exceeds
 from chalicelib.domain.treasury.consolidations import CoinAttempt, CoinMove, CoinMoveKind
 from chalicelib.domain.treasury.hot_utxos import MOST_RATE, OwnTransaction
-from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to
+from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to, put_back, rests_on_tables
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Post, Save, Still
@@ -129,7 +129,7 @@ class CoinMoveSigning:
         that nothing else spends (money rule 7)."""
         native = self._store.catalogue(network.realm).native(network.slug).asset
         wrong = [name for name, same in {"network": move.network == network.id, "coin": move.asset == native}.items() if not same]
-        rests_on: list[Change] = []
+        rests_on = rests_on_tables(self._store, network.realm)
         first = move.earlier[0] if move.earlier else None
         if first is None:
             wallet = recipient_of(self._store, move)
@@ -261,6 +261,8 @@ class CoinMoveSigning:
         newest = move.newest
         if newest is None or newest.raw is None:
             raise LookupError(f"{move.id} has no signed bytes")
+        if put_back(self._store, network.realm) is not None:
+            return "waiting"  # the poll sends it once it is known what was sent since
         try:
             self._payer_of(network).broadcast(newest.raw)
         except Refused as refused:

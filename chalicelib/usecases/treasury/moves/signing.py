@@ -30,10 +30,11 @@ from chalicelib.domain.treasury.hot_utxos import OwnTransaction
 from chalicelib.domain.treasury.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, move_work
 from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, NonceUse
+from chalicelib.usecases.base.kill_switch import put_back, rests_on_tables
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.accounts import ChainPayer, Explained
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Change, Close, Post, Save, Still
+from chalicelib.usecases.ports.changes import Change, Close, Post, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
@@ -101,8 +102,8 @@ class MoveSigning:
         realm, slug = network_parts(network_id)
         network = self._store.catalogue(realm).networks[slug]
         ready = self._ready(network, move)
-        if ready is None:
-            return
+        if ready is None or put_back(self._store, network.realm) is not None:
+            return  # the poll sends it once it is known what was sent since
         try:
             self._payer_of(network).broadcast(ready.raw or "")
         except Refused as refused:
@@ -132,6 +133,7 @@ class MoveSigning:
 
     def _built(self, network: Network, before: Move) -> Move | None:
         """Allot the next nonce and store the bytes that use it, in one transaction. None while that can not be."""
+        tables = rests_on_tables(self._store, network.realm)
         rests_on = self._checks.destination(network, before)
         if rests_on is None:
             self._drop(before, "the recipient is no place of ours that it may go to now")
@@ -162,7 +164,7 @@ class MoveSigning:
         )  # fmt: skip
         taken = replace(counter, next=counter.next + 1, version=counter.version + 1)
         use = NonceUse(built.id, network.id, counter.wallet, counter.next)
-        self._store.commit([Save(built), Save(taken), Save(use), *rests_on])
+        self._store.commit([Save(built), Save(taken), Save(use), *rests_on, *tables])
         return built
 
     def _rebuilt(self, network: Network, before: Move) -> Move | None:
@@ -255,12 +257,14 @@ class MoveSigning:
         log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, before.txid)
         return done
 
-    def _approved(self, network: Network, move: Move) -> tuple[Explained, list[Still]]:
+    def _approved(self, network: Network, move: Move) -> tuple[Explained, list[Change]]:
+        """What the bytes do, and what their signature rests on. Raises MoveMismatch, PaymentsStopped, Unavailable."""
+        tables = rests_on_tables(self._store, network.realm)
         try:
             does = self._payer(network, move).explain(move.unsigned or "")
         except ValueError as error:
             raise self._checks.undecodable(network, move, str(error)) from error
-        return does, self._checks.demand(network, move, does)
+        return does, [*tables, *self._checks.demand(network, move, does)]
 
     def _sign(self, network: Network, move: Move, does: Explained) -> Signed:
         """Sign with the key of the source, and no other, what both readers read as the move, with the nonce that was allotted and

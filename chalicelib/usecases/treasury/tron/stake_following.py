@@ -11,7 +11,7 @@ from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.stakes import Stake, stake_command
-from chalicelib.usecases.base.kill_switch import stopped
+from chalicelib.usecases.base.kill_switch import put_back, stopped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import Each, until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
@@ -74,8 +74,8 @@ class StakeFollowing:
                 self._booking.ripen(stake, receipt)
                 return
         ours, scanned = stake_sent(self._network, self._rules, self._node, stake), self._verdicts.scanned()
-        if self._losses.met(stake.id, ours, scanned):
-            return
+        if self._losses.met(stake.id, ours, scanned) or put_back(self._store, self._network.realm) is not None:
+            return  # as with payments
         if self._given_ups.standing(stake.id, ours, scanned) is not None:
             self._booking.give_up(stake)
             return
