@@ -11,6 +11,7 @@ from infra.local.repairs.sqs import repair_sqs
 
 def install() -> None:
     """Apply the repairs that everything needs: DynamoDB, SQS, KMS, and CloudFormation, which makes them. May be called again."""
+    from infra.local.repairs.clients import repair_clients
     from infra.local.repairs.cloudformation import repair_cloudformation
     from infra.local.repairs.direct import repair_way
     from infra.local.repairs.kms import repair_kms
@@ -22,6 +23,7 @@ def install() -> None:
     repair_kms()
     repair_speed()
     repair_way()
+    repair_clients()
 
 
 def install_for_deploying() -> None:

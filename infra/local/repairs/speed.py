@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from moto.core import responses, utils
+from moto.core.models import MockAWS, botocore_stubber, responses_mock
 from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.models.dynamo_type import DynamoType, Item, LimitedSizeDict
 
@@ -41,6 +42,8 @@ def repair_speed() -> None:
         return deque(tokens(self.condition_expression or ""))
 
     ConditionExpressionParser._lex_condition_expression = remembered  # type: ignore[method-assign]
+    _quick_conditions()
+    _quick_starts()
     setattr(responses, "method_names_from_class", lru_cache(maxsize=100)(utils.method_names_from_class))  # noqa: B010 - not exported there
     _quick_updates()
     _quick_copies()
@@ -53,21 +56,91 @@ def _quick_updates() -> None:
     # Whoever validates works on a copy; the tree itself is only read.
     _expressions.UpdateExpressionParser.make = staticmethod(lru_cache(maxsize=1000)(_expressions.UpdateExpressionParser.make))
     _validators.deepcopy = _copied
-    traverser = _nodes.DepthFirstTraverser
-    kinds = traverser.nodes_to_be_processed
+    _nodes.DepthFirstTraverser.traverse = _traversed
 
-    def nodes_to_be_processed(self: Any) -> Any:
-        if "_kinds" not in self.__dict__:
-            self._kinds = kinds(self)
-        return self._kinds
 
-    def process(self: Any, node: Any) -> Any:
-        if "_processors" not in self.__dict__:
-            self._processors = tuple(self._processing_map().items())
-        return next((processor(node) for kind, processor in self._processors if isinstance(node, kind)), None)
+def _traversed(traverser: Any, root: Any) -> Any:
+    """What `DepthFirstTraverser.traverse` gives: a node is looked at after those below it, and replaced by what is made of it."""
+    processors = tuple(traverser._processing_map().items())
+    found: dict[type, Any] = {}
+    """What each kind of node is made into, None for those that stay."""
+    before = type(traverser).pre_processing_of_child
+    told = None if before is _nodes.DepthFirstTraverser.pre_processing_of_child else traverser.pre_processing_of_child
 
-    traverser.nodes_to_be_processed = nodes_to_be_processed
-    traverser.process = process
+    def walk(node: Any, place: int) -> Any:
+        parent = node.parent
+        if node.children is not None:
+            for n, child in enumerate(node.children):
+                if told is not None:
+                    told(node, n)
+                if isinstance(child, _nodes.Node):
+                    walk(child, n)
+        kind = type(node)
+        if kind not in found:
+            found[kind] = next((processor for wanted, processor in processors if issubclass(kind, wanted)), None)
+        processor = found[kind]
+        if processor is not None:
+            node = processor(node)
+            node.parent = parent
+            if parent:
+                parent.children[place] = node
+        return node
+
+    return walk(root, -1) if isinstance(root, _nodes.Node) else root
+
+
+def _quick_conditions() -> None:
+    """moto parses the condition of a change three times: to check it, to refuse the transaction, and to commit. What it makes of
+    the same text, names and values is asked about items, and never changed."""
+    parse = ConditionExpressionParser.parse
+    parser: Any = ConditionExpressionParser
+
+    @lru_cache(maxsize=200)
+    def parsed(condition: str | None, names: str, values: str, own: _Own) -> tuple[Any, tuple[str, ...], tuple[str, ...]]:
+        # Errors are not remembered: they are raised each time.
+        made = parse(own.parser)
+        return made, tuple(own.parser.expr_attr_names_found), tuple(own.parser.expr_attr_values_found)
+
+    def remembered(self: Any) -> Any:
+        names, values = repr(self.expression_attribute_names), repr(self.expression_attribute_values)
+        made, names_found, values_found = parsed(self.condition_expression, names, values, _Own(self))
+        self.expr_attr_names_found, self.expr_attr_values_found = list(names_found), list(values_found)
+        return made
+
+    parser.parse = remembered
+
+
+class _Own:
+    """The parser that a condition is parsed by where it is not remembered. All are equal: it is no part of what is asked."""
+
+    def __init__(self, parser: Any) -> None:
+        self.parser = parser
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Own)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def _quick_starts() -> None:
+    """moto makes the same 1,300 patterns of addresses each time that it starts: 50 ms, and the tests start it for each of them."""
+    enable = MockAWS._enable_patching
+    made: list[Any] = []
+
+    def patched(self: MockAWS, reset: bool = True) -> None:
+        if not made:
+            enable(self, reset)
+            made.extend(responses_mock.registered())
+            return
+        botocore_stubber.enabled = True
+        if reset:
+            self.reset()
+        responses_mock.start()
+        for response in made:
+            responses_mock.get_registry().add(response)
+
+    MockAWS._enable_patching = patched  # type: ignore[method-assign]
 
 
 def _quick_copies() -> None:
