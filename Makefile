@@ -13,6 +13,9 @@ STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt | 
 # Half as many again as there are cores: tests of nodes and of the running service wait more than they work.
 WORKERS := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores * 3 / 2)))
 
+# Bytecode is kept: without it each worker compiles every test again, half a minute of each core.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -53,6 +54,7 @@ def _shape(key: Any) -> str:
     return re.sub(r"\d{3,}", "N", str(key(_Named())))
 
 
+@functools.cache
 def _types() -> dict[str, type]:
     """Every class of the parts that have stored types, by its name; the domain's before others of that name."""
     found: dict[str, type] = {}
@@ -73,6 +75,7 @@ def _inside(hint: Any) -> Iterator[type]:
         yield from _inside(argument)
 
 
+@functools.cache
 def _stored() -> dict[str, Any]:
     """The fields of every stored record, of what lies in one, and the values of enums there."""
     known, found = _types(), {}
@@ -117,6 +120,7 @@ def alarms() -> list[str]:
     return sorted({text for _, text in ALARMS})
 
 
+@functools.cache
 def names() -> dict[str, Any]:
     """All of them, as they are now."""
     template = TEMPLATE.read_text()

@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 import os
 from functools import lru_cache
+from importlib import import_module
 from threading import Lock
 from typing import Any
 
-from botocore import handlers, hooks
+from botocore import handlers
 from botocore.session import Session
 
+_hooks: Any = import_module("botocore.hooks")  # without types
 _DONE = "_gateway_copied"
 _LOCK = Lock()
 
@@ -31,14 +33,13 @@ def repair_clients() -> None:
 
 def _remember_signatures() -> None:
     """botocore inspects a handler's signature at each registration: 120 for a session, and the same ones again for a client."""
-    asked: Any = hooks.accepts_kwargs  # type: ignore[attr-defined]
-    remembered = lru_cache(maxsize=2000)(asked)
+    remembered = lru_cache(maxsize=2000)(_hooks.accepts_kwargs)
 
     def accepts_kwargs(handler: Any) -> Any:
         # A bound method is not kept alive here: its function has the same signature.
         return remembered(getattr(handler, "__func__", handler))
 
-    hooks.accepts_kwargs = accepts_kwargs  # type: ignore[attr-defined]
+    _hooks.accepts_kwargs = accepts_kwargs
 
 
 def _copy_handlers() -> None:
