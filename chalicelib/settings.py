@@ -22,7 +22,7 @@ QUEUES = ("relay", "deliveries", "deliveries-slow", "payouts.fifo", "collections
 DEAD_DELIVERIES = "webhooks-dead"
 """Where webhook deliveries end whose retries all failed (decisions §11). Nobody here reads it: a merchant's receiver was away."""
 AWS_CONNECTIONS = 50
-"""Connections that a client keeps open: ten messages at once, each with a wave of webhooks, ask at the same time."""
+"""Connections that a client keeps open: ten messages at once, each with a batch of webhooks, ask at the same time."""
 CHAINS = ("main", "testnet", "regtest")
 RATE_PROVIDERS = ("coingecko", "kraken", "fixed")
 VARIABLES = (

@@ -1,7 +1,7 @@
 """A message to pay a withdrawal, to sign a stake, or to move coins of a service wallet.
 
-One with `line` names a network: the payout that has its turn there is gone on with, which is another one than the message was made
-for where several merchants wait. One without names the withdrawal itself.
+A message with `line` names a network: the worker pays the next payout of its payout line. Where several merchants wait, this is
+another one than the message was made for. A message without `line` names the withdrawal itself.
 """
 
 from __future__ import annotations

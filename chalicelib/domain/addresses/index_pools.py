@@ -25,7 +25,7 @@ class IndexPool:
     """One pool's counter row. `count` indexes are used; the next is `count`, where it is below `ceiling`.
 
     `ceiling` is None in rows from before there were ceilings: nothing is given out of those. `begins` is the index that this row
-    began at, or that a restore reopened it at; `reopened` says when that was done for tables that were put back, in milliseconds
+    began at, or that a restore reopened it at; `reopened` says when that was done for restored tables, in milliseconds
     since 1970 (`PaymentSwitch.put_back`), 0 for never. A pool whose count is past all indexes is closed: it is being restored.
     """
 

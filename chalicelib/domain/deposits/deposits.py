@@ -38,7 +38,7 @@ class Deposit:
     tells of another payment under the same id, all of this is decided anew.
 
     SET_ASIDE would have taken a sum past MOST_SUM (`domain.deposits.sums`) when it was seen or credited: it is in no sum, no
-    invoice and no journal entry, whatever its status, until an operator releases it (`admitted_at`). It is judged anew when it
+    invoice and no journal entry, whatever its status, until an operator releases it (`admitted_at`). It is decided anew when it
     comes back into the chain.
 
     A payment that was seen waiting (bitcoin, litecoin) has no block yet: `block_number` and `block_hash` are None, `block_time` 0.

@@ -14,17 +14,17 @@ from chalicelib.domain.work import LANES
 WAVE = 10
 """Deliveries that are sent to one endpoint at the same time, at most."""
 LEASE_MS = 30_000
-"""How long a wave keeps other workers away: the attempts (10 s), and time to write down what came of them."""
+"""How long a batch keeps other workers away: the attempts (10 s), and time to store their outcomes."""
 TURN_MS = 15_000
-"""A worker begins no wave after this; if more is due, the endpoint waits in the queue behind others."""
+"""A worker begins no batch after this; if more is due, the endpoint waits in the queue behind others."""
 REST_SECONDS = 900
-"""For so long at most a receiver that says Retry-After with 429 or 503 is left alone altogether."""
+"""The longest rest of an endpoint whose receiver says Retry-After with 429 or 503."""
 FAILING_AFTER = 5
 """Failed attempts without a success between them after which an endpoint counts as failing, and its owner hears of it."""
 FAILING_TOLD_MS = 86_400_000
-"""An endpoint that is well and fails by turns is said to fail once in so long: what is said goes to the owner's other endpoints."""
+"""An endpoint that works and fails by turns is reported as failing once in so long: reports go to the owner's other endpoints."""
 SLOW_WAVE_MS = 5_000
-"""What takes longer waits in the queue of those that fail."""
+"""An endpoint whose batch takes longer waits in the queue of failing ones."""
 EARLY_MS = 250
 """A delivery due this soon is sent now: clocks of two machines differ, and its message will not come again."""
 DISABLED_AFTER_MS = 5 * 86_400_000

@@ -15,9 +15,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MOST_AT_ONCE = 200
-"""Payments of one merchant in one block that the scan itself records; of one merchant that are credited before all others' turn."""
+"""Payments of one merchant in one block that the scan itself records; of one merchant that are credited before those of all
+others."""
 MOST_TO_ONE = 20
-"""Payments to one address that are credited before all others' turn."""
+"""Payments to one address that are credited before those to all others."""
 AT_LEAST = 100
 """Steps that every run takes, however late it is, so that each one gets further than the last."""
 

@@ -9,7 +9,7 @@ So nothing here relies on a long chain. Each message says how many came before i
 what it was about is open work, and the minute's schedules find it. The circles among our functions, what closes them, and who goes
 on at the bound, how late (`tests/deploy/test_message_circles.py` holds the list against the rights to send):
 
-- deliver and deliver_slow, by an endpoint's next turn, retries of up to 15 minutes and the end of a rest: `DueSweep`. A retry
+- deliver and deliver_slow, by an endpoint's next lease, retries of up to 15 minutes and the end of a rest: `DueSweep`. A retry
   comes at its time where it waits for a minute or longer, else within a minute; the rest within two and a half minutes.
 - deliver → relay → deliver, by a notice to the merchant's other endpoints: `Relay.sweep`, within 75 s.
 - relay, by a job of redelivery that goes on after ten seconds: `RedeliveryRun.sweep`, within two minutes.

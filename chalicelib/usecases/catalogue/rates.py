@@ -139,7 +139,7 @@ class _Round:
         return not (_near(value, before.decimal, NEAR) and _near(value, before.anchored[0], AN_HOUR))
 
     def close(self, configured: int) -> None:
-        """Everybody has been asked: what nobody else knows anything of is judged by itself."""
+        """Decide the pairs that one provider alone quotes, once all providers were asked."""
         for pair, said in self._said.items():
             if pair in self.taken or not said:
                 continue

@@ -4,8 +4,8 @@ What comes from an address of the grey list is credited to the merchant's purse 
 operator releases it. The list is asked when a deposit is seen and again when it is credited; being on it once is enough.
 
 Seen again in another block, it is the same deposit where the chain still says the same of it. Where it says something else
-(amount, coin, sender, recipient: a contract call that was run again), the old one is orphaned and what is there now is judged like
-a new one, under the same id: an operator's release, a flag and an owner were the old one's.
+(amount, coin, sender, recipient: a contract call that was run again), the old one is orphaned. What is there now is screened like a
+new one, under the same id: an operator's release, a flag and an owner were the old one's.
 
 At the address of an open invoice every amount is the merchant's and counts. Elsewhere, less than the coin's minDepositAmount is
 recorded with a flag and told to the merchant, and is the operator's: it counts for no invoice and no balance of the merchant until

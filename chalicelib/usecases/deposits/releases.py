@@ -3,11 +3,11 @@ a sum could not take it.
 
 A deposit below the minimum becomes the merchant's as if it had never been too little: it counts for the invoice of its address,
 late or in time by its own time (decisions §9), and what was the operator's is posted to the merchant. Before its confirmations
-nothing was posted yet; it is confirmed like any other then. A release is for the sender too where that is on the grey list by then;
-a sender that is listed later was not judged, and holds it.
+nothing was posted yet; it is confirmed like any other then. A release covers the sender too where it is on the grey list by then. A
+sender that is listed later was not part of the decision, and holds the deposit.
 
-One that is set aside is booked as if it had been seen now: pending where it has not its confirmations yet, else credited at once,
-which nothing was before. That is refused while a sum still has no room for it.
+A deposit that is set aside is recorded as if it were seen now: pending before its confirmations, else credited at once. Nothing was
+posted for it before. The release is refused while a sum still has no room for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """After a point-in-time restore of the tables: later transactions of ours are found on the chain, and recorded as what they
 were.
 
-On networks of accounts. While `PaymentSwitch.put_back` stands nothing else is done in the realm. Blocks are read from where the
-cursor was put back to, less what a reorganisation reaches. A transaction that leaves a place of ours and that no record knows was
+For account networks. While `PaymentSwitch.put_back` stands nothing else is done in the realm. Blocks are read from the restored
+cursor on, less the depth of a reorganisation. A transaction that leaves an address of ours, and that no record knows, was
 
 * a withdrawal, where an open one has its coin, payee and amount (the oldest of several): that one gets it as its signed
   transaction, and `settlement` settles it by receipt, as it would have been;

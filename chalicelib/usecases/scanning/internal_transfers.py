@@ -159,10 +159,10 @@ class InternalTransfers:
         return booked + self.check(page)
 
     def _leniently(self, addresses: Sequence[str]) -> int | None:
-        """As `check`; None where it has to be tried again: blocks tell more soon, or nobody tells balances. That is no fault of the
+        """As `check`; None where it has to be retried: blocks tell more soon, or no node tells balances. That is no fault of the
         poll unless the nodes do not trace."""
         if self._store.open_work("rescan", self._network.id, limit=1):
-            return None  # what a crowded block has left over, or what an operator looks for, is told by blocks themselves
+            return None  # blocks themselves tell what a full block left over, and what an operator looks for
         try:
             return self.check(addresses)
         except Unavailable as error:

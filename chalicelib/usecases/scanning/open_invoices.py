@@ -4,11 +4,10 @@ Open invoices of all merchants lie in the order of their expiry. Fifty at a time
 all other payments unseen for a day. So a poll looks at two parts:
 
 - *the ring*: the next ones in order, so that each is looked at at last, however many one merchant has;
-- *in turn*: of the next `ROWS`, by their rows alone, the first of each merchant, then the second of each, those of one in any
-  order. It goes on behind all that it has read: what a merchant has more than its share of is left to the ring and to the next
-  time round.
+- *round robin*: of the next `ROWS`, by their rows alone, the first of each merchant, then the second of each, those of one in any
+  order. It goes on behind all that it has read: a merchant's invoices beyond its share are left to the ring and to the next round.
 
-Where the ring holds all there are the second part is empty.
+Where the ring holds all invoices, the second part is empty.
 """
 
 from __future__ import annotations

@@ -217,9 +217,9 @@ class Scanner:
     def _confirm(
         self, cursor: Cursor, final: int, more: Callable[[], bool], each: Each, tried: set[str], taken: Counter[str] | None
     ) -> bool:
-        """Whether everybody had a turn; `taken` counts them, and is None where nobody is asked to wait.
+        """Whether no merchant's deposit was left for later. `taken` counts deposits by merchant; None where there is no such bound.
 
-        What is in `tried` had its turn in this poll.
+        Deposits in `tried` were tried in this poll already.
         """
         after: Work | None = None
         all_served = True

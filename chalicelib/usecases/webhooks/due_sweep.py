@@ -177,7 +177,7 @@ class DueSweep:
                 self._queues.wake(tenant, id, max(0, math.ceil((at - now) / 1000)), failing=_failing(endpoints[line]))
                 asked += 1
             except Unavailable as error:
-                refused = error  # the others have their turn
+                refused = error  # the other endpoints are asked for all the same
         if refused is not None:
             raise refused
         return asked

@@ -73,7 +73,7 @@ class _Look:
         return bool(self.wave or self.aside)
 
     def with_health_of(self, own: Turn | None) -> Turn:
-        """The turn as it is stored, with the failures that its holder counted, unless the endpoint was put right since."""
+        """The lease as stored, with the failures that its holder counted, unless the endpoint was mended since."""
         turn = self.turn if own is None else self.turn.with_health_of(own)
         return turn if self.endpoint is None else turn.forgiven(self.endpoint.fresh_at)
 
@@ -194,7 +194,7 @@ class Leases:
             look.aside.append(partial(ours.put_aside, delivery, endpoint))
 
     def _ended(self, look: _Look, turn: Turn, now: int, started: int, *, first: bool) -> Outcome | None:
-        """How the turn ends; None while it goes on."""
+        """How the lease ends; None while its holder goes on."""
         if not look.due:
             return "idle" if first else "done"
         if turn.rests_until > now and look.wave:
@@ -207,7 +207,7 @@ class Leases:
         None: another worker changed the lease first, and nothing was done.
         """
         endpoint = look.endpoint
-        # Before the turn is taken: where KMS does not answer, no attempt has begun that would count as interrupted.
+        # Before the lease is taken: where KMS does not answer, no attempt has begun that would count as interrupted.
         secrets = opened(self._opener, endpoint, now) if endpoint is not None and look.wave else ()
         taken = turn.with_wave(tuple(delivery_work(delivery).id for delivery, _ in look.wave), now, me)
         if not self._saved(taken):
@@ -247,7 +247,7 @@ class Leases:
         return own
 
     def _is_marked(self, turn: Turn, held: bool) -> bool:
-        """Whether the holder of the turn will look again; False where the turn has changed meanwhile."""
+        """Whether the holder of the lease will look again; False where the lease has changed meanwhile."""
         return (turn.wanted and (turn.wanted_held or not held)) or self._saved(turn.marked(held))
 
     def _saved(self, turn: Turn) -> bool:

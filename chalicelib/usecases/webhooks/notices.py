@@ -33,8 +33,8 @@ class Notices:
         return [Save(after), Open(unheld_work(after)), *self._told("webhook.disabled", endpoint, after, now)]
 
     def failing(self, endpoint: WebhookEndpoint, since: int, now: int) -> Sequence[Change]:
-        """Mark `endpoint` as one that answers nothing well since `since`, and say so, once in `FAILING_TOLD_MS`: what is said may
-        fail at the owner's other endpoints, and that is said as well. Times in milliseconds since 1970, the machines' time.
+        """Store that every attempt at `endpoint` fails since `since`, and report it, once in `FAILING_TOLD_MS`. The report may fail
+        at the owner's other endpoints, which is reported as well. Times in milliseconds since 1970, the machines' time.
         Raises Unavailable."""
         marked = replace(next_version(endpoint), failing_since=since)
         if now - endpoint.failing_told_at < FAILING_TOLD_MS:

@@ -1,9 +1,9 @@
 """The fee budget: payout fees that the operator bears, counted for each merchant, network and UTC day (money rule 14).
 
-It is counted with the step that begins a payment, saved with the version of the day's record: of two that begin at once the second
-is judged again with the first one counted. The withdrawal keeps what was counted for it. So replacements, what the chain says in
-the end, and giving back correct it in the transactions that they are, each once. One record for each merchant and network, which
-nobody else's payments meet.
+The step that begins a payment counts its fee, and saves the day's record by its version: of two payments that begin at once the
+second is decided again with the first one counted. The withdrawal keeps what was counted for it. So a replacement, the fee on the
+chain and a return to the merchant each correct the count once, in their own transactions. Each merchant and network has a record of
+its own.
 """
 
 from __future__ import annotations
