@@ -17,7 +17,7 @@ class Transfer(NamedTuple):
 
     `position` is "native" for a value transfer, "log:<n>" for the n-th log of the block (`domain.deposits.claims`), "out:<n>" for
     an output, "trace:<recipient>:<n>" for the n-th time that a contract sent native coins to it in this transaction,
-    "balance:<block>:<address>" for what nobody saw coming, whose `txid` is the block's hash.
+    "balance:<block>:<address>" for a surplus that a comparison of balances found: its `txid` is the block's hash.
     On Tron "log:<n>" is the n-th log of the transaction, and "int:<n>" its n-th internal transaction: TRX that a contract sent.
     `contract` is None for the native coin. Addresses are in storage form (EVM: lower case). `amount` is in units.
     """

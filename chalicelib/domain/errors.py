@@ -20,7 +20,7 @@ class ServiceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One field that is wrong: where, what was sent (None when nothing), and what is allowed."""
+    """One wrong field: its name, the value sent (None for no value), and what is allowed."""
 
     field: str
     value: Any

@@ -360,10 +360,10 @@ def totals(entries: Iterable[JournalEntry]) -> dict[tuple[Book, str, AssetId], i
 class WalletBalance:
     """The journal's balance of one of our addresses, in units. Moved by the store together with the journal, never saved.
 
-    Beside the money: `pending` has been seen there and is not credited yet, and `held` is the part of `units` that came from
-    the grey list and is not released, `small` the part that came in deposits below the coin's minDepositAmount, which nobody
-    brings anywhere. `aside` counts the deposits there that are set aside: their units are in none of these. No posting stands
-    behind these four (`usecases.ports.changes.Beside`).
+    Beside the money: `pending` has been seen there and is not credited yet. `held` is the part of `units` that came from the grey
+    list and is not released. `small` is the part that came in deposits below the coin's minDepositAmount, which are not collected.
+    `aside` counts the deposits there that are set aside: their units are in none of these. No posting stands behind these four
+    (`usecases.ports.changes.Beside`).
     """
 
     network: NetworkId

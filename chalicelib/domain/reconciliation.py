@@ -1,8 +1,8 @@
 """Reconciliation: the ledger's balance of our addresses against the chains', and the proof of solvency made of it.
 
-A *place* is one coin at one address of ours; staked coins are a place of their own. What has to be there on the chain is what the
-ledger has, plus what is signed and not mined, less what is mined and not settled (`expected`). A run goes through all places of one
-network, looks at those that differ a second time, and adds up what merchants are owed before and after. Pure.
+A *place* is one coin at one address of ours; staked coins are a place of their own. Its expected on-chain balance is the ledger's,
+plus what is signed and not mined, less what is mined and not settled (`expected`). A run compares all places of one network,
+compares those that differ a second time, and adds up what merchants are owed before and after. Pure.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ class StrayPayment:
     `position` as in `domain.chain.Transfer`. `tenant` and `address_id` are the merchant's whose address it is. Times in
     milliseconds since 1970.
 
-    Of one that is returned `owner` is the operator's merchant, whose the deposit becomes, `return_to` where it goes, and
-    `withdrawal_id` what brings it there, None while its obligation is open; `detail` says what that waits for.
+    A returned one is the operator's merchant's (`owner`), and is withdrawn to `return_to`. `withdrawal_id` is that withdrawal, None
+    while its obligation is open; `detail` says what the obligation waits for.
     """
 
     id: str

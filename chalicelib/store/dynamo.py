@@ -50,7 +50,7 @@ class DynamoStore:
     """The store of one stage. Safe to share between threads."""
 
     def __init__(self, settings: Settings, region: str, kick: Kick = lambda *_: None) -> None:
-        """`kick` is told the id of every outbox row that was committed, and whose it is, so that the world is told at once."""
+        """`kick` gets the id and the tenant of every committed outbox row, so that its events are sent at once."""
         self._kick = kick
         self._settings = settings
         self.models = Models(settings, _connection(region))

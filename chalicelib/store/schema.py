@@ -1,8 +1,8 @@
 """Table and key of each record type. `docs/storage.md` says which access pattern each key serves.
 
-Every table has the keys `pk` and `sk`. Lists that no partition is in the order of, and what they are filtered by, are global
-secondary indexes that hold keys only: an item is in one when it has both of its attributes (`INDEXES`), and writing the item
-again costs the index nothing while these stay as they are.
+Every table has the keys `pk` and `sk`. Lists in another order than a partition's, and their filters, are global secondary indexes
+that hold keys only. An item is in one when it has both of its attributes (`INDEXES`), and writing the item again costs the index
+nothing while these stay as they are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Kind:
     sk: Key = lambda r: "-"
     indexed: Callable[[Any], Mapping[str, str | None]] | None = None
     pages: tuple[str, str] | None = None
-    """Family, and field of the owner, of the list that `Store.page` reads where that is no partition of the table."""
+    """Family and owner's field of the list that `Store.page` reads, where it is no partition of the table."""
     module: str = ""
     """The module of the domain that has the type, where it is found by its key in an index."""
 

@@ -200,7 +200,7 @@ def _by_family(network: Network, each: Each, more: Callable[[], bool]) -> None:
 
 
 def _undo(network: Network, each: Each, more: Callable[[], bool]) -> None:
-    """Take back what was settled, and what was given up, where the chain says otherwise now."""
+    """Undo settled payments and given-up transactions where the chain says otherwise now."""
     wired = services()
     each.take("watch settled payments", lambda: wired.settlement(network).watch_settled(more))
     each.take("watch what was given up", lambda: wired.given_up_watching(network).work(more))

@@ -30,7 +30,7 @@ WEIGHTS: dict[FindingName, int] = {
 ENORMOUS_TIMES, ENORMOUS = 100, 60
 """An unusual amount so many times the largest before has this weight, for any payee."""
 ESTABLISHED = 5
-"""Payments of a coin after which its amounts, and days after which its volume, are a habit that others are held against."""
+"""Payments of a coin after which its amounts are a habit, and days after which its volume is: others are compared with it."""
 UNUSUAL_TIMES = 10
 """An amount so many times the typical one, and larger than every one before, is unusual. To one payee, more in a day than so many
 times all that it had before is as new as the payee was."""

@@ -135,8 +135,8 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 def event_record(event: Event, timestamp: str, now: int) -> EventRecord:
     """The record of `event`; `timestamp` is its time as the interface writes times.
 
-    It is kept from `now` on (milliseconds since 1970), the machines' time as for deliveries: an event of the test realm bears that
-    realm's time, which may be years ahead, and must not outlive what tells that it was delivered.
+    It is kept from `now` on (milliseconds since 1970), the machines' time as for deliveries. An event of the test realm bears that
+    realm's time, which may be years ahead, and must not outlive its deliveries.
 
     The body is what ECMAScript's JSON.stringify would write of the same value (ECMA-262 section 25.5.2: no blanks, nothing
     escaped that need not be, whole numbers without ".0"): many receivers check the signature over `JSON.stringify(parsed)`

@@ -71,13 +71,13 @@ def ended(wait: FeeWait | None) -> FeeWait | None:
 class Withdrawal:
     """`amount` in units of `asset`, `fee` in units of `fee_asset`, times in milliseconds since 1970.
 
-    `approval` is there where somebody has to agree; until then there is no payout work and no command for it. `limited`: it
-    counts towards the limits that its address has on the whitelist. `charge` is what is reserved of the merchant's balance for the
-    network's fee, in units of `asset`; 0 where the hot wallet pays. `risk`: what was found when it was about to begin, if anything.
-    `charge_rate` is the rate that `charge` was reserved at (`domain.withdrawals.fees`), `charge_fixed` the part of `charge` that is
-    no fee of this payment and is debited whole, and `debited` what was debited of it: None until the chain has decided.
-    `fee_wait` is there once it has waited with the reason `fees`. `borne` is what of its fee counts towards the merchant's fee
-    budget, `uncharged` what collecting costs, in units of `fee_asset`, where its address was known as ours only when it began.
+    `approval` is there where signers or the operator have to agree; until then there is no payout work and no command for it.
+    `limited`: it counts towards the limits that its address has on the whitelist. `charge` is what is reserved of the merchant's
+    balance for the network's fee, in units of `asset`; 0 where the hot wallet pays. `risk`: what was found when it was about to
+    begin, if anything. `charge_rate` is the rate that `charge` was reserved at (`domain.withdrawals.fees`), `charge_fixed` the part
+    of `charge` that is no fee of this payment and is debited whole, and `debited` what was debited of it: None until the chain has
+    decided. `fee_wait` is there once it has waited with the reason `fees`. `borne` is what of its fee counts towards the merchant's
+    fee budget, `uncharged` what collecting costs, in units of `fee_asset`, where its address was known as ours only when it began.
     `line` is where its open payout stands (`domain.withdrawals.payout_line`); None in records from before there was a line.
     """
 

@@ -23,7 +23,7 @@ class News:
     def tell(
         self, tenant: TenantId, name: str, object_id: str, sequence: int, data: Mapping[str, Any], previous: str | None = None
     ) -> None:
-        """`previous` is the status that the object had before, where that has changed."""
+        """Add an event. `previous` is the object's status before, where it has changed."""
         told = data if previous is None else {**data, "previous_status": previous}
         # Lists are in the order of ids: what is told of one change stays in its order.
         id = next_id(self.events[-1].id) if self.events else new_id("evt", self.at)

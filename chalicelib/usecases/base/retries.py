@@ -23,7 +23,7 @@ def until_settled(decide: Callable[[], T], tries: int = TRIES) -> T:
     """Run `decide` (read, decide, commit), and retry it while its commit meets a Conflict, at most `tries` times in all. Raises the
     last Conflict.
 
-    `decide` must read everything afresh, so that what it does the second time fits what is stored by then.
+    `decide` must read everything afresh, so that its second decision fits the records of that time.
     """
     for attempt in range(tries - 1):
         try:
@@ -42,8 +42,8 @@ class Failures(ExceptionGroup[Exception]):
 class Each:
     """Takes many steps, or the same step for many records; a failed step does not stop the next ones.
 
-    A context manager that raises `Failures` at its end, where something went wrong, so that a run fails loudly. `what` names
-    all of them in the log.
+    A context manager that raises `Failures` at its end if any step failed, so that a run fails loudly. `what` names all of them
+    in the log.
     """
 
     def __init__(self, what: str) -> None:

@@ -1,13 +1,13 @@
 """Exchange rates of the live realm: providers are asked in order, and no single one decides a coin's value.
 
-A rate decides what an invoice costs. With two providers or more, a value is compared with another provider's when it is the
-first one of a coin, when it differs from the last by more than 5 %, when it differs by more than 20 % from the last one that
-two providers agreed on, and when that was more than an hour ago. Within 5 % of each other they agree, and the value is taken;
-otherwise the old rate stays, grows stale, prices nothing any more, and an alarm says so every time.
+A rate decides what an invoice costs. With two providers or more, a value is compared with another provider's in four cases: it is
+the first one of a coin; it differs from the last by more than 5 %; it differs by more than 20 % from the last one that two
+providers agreed on; that agreement is more than an hour old. Within 5 % of each other they agree, and the value is taken. Otherwise
+the old rate stays, grows stale, prices nothing any more, and an alarm says so every time.
 
-One provider alone, because no other is configured or all the others answer and do not know the coin: the first value is taken
-with a warning, and after that it may move by 20 % at once and by 20 % more an hour. What goes further is refused with an alarm,
-until so many hours are over that it is no further.
+One provider alone, because no other is configured or all the others answer and do not know the coin: the first value is taken with
+a warning. After that it may move by 20 % at once and by 20 % more an hour. A larger move is refused with an alarm, until enough
+hours have passed for it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ merchant's where the address is watched, and nobody's elsewhere.
 
 Why nothing slips through between the two: the transaction that decides to return a payment notes the network on the watched row,
 by the row's version, and only while the address is not watched there. Watching it later is a later version of the same row. So a
-scan that reads a row which lets the merchant be credited there finds the decision, which was committed before.
+scan that finds the address watched there finds the decision too, which was committed before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Managing API keys: making, changing, revoking and rotating them, by the operator or by another key.
 
-By another key: nobody gets more by it than it has. What a key makes, and what it makes wider, has no permission, no address, no
-limit and no life beyond its own, so that a key which was stolen, or given to a junior, can not be turned into a better one. A key
+By another key: nobody gets more by it than it has. A key that another one makes or widens has no permission, no address, no limit
+and no life beyond its maker's. So a stolen key, or a junior's, can not be turned into a better one. A key
 with a request limit of its own makes none at all: each would count from nothing. The key that makes or changes another is read once
 more in the transaction that does it: what a revoked key had under way comes too late.
 """

@@ -1,9 +1,9 @@
 """Limits for requests without a valid key, by source and minute, in the memory of this process: counting makes no call.
 
-Two counters a source. `keyless`: every request without a valid key, public pages included. `look_up`: keys that the store is asked
-for, counted before it is asked and taken back where the key is valid, so that a flood of random keys costs `LIMIT` reads and no
-more. They are two, so that many payers on public pages never keep a valid key of the same address (NAT) from being looked up. A key
-that was valid from this source a moment ago is looked up whatever else comes from there: the store still decides about it.
+Two counters a source. `keyless`: every request without a valid key, public pages included. `look_up`: reads of keys in the store,
+counted before the read and taken back where the key is valid. So a flood of random keys costs `LIMIT` reads and no more. They are
+two, so that many payers on public pages never keep a valid key of the same address (NAT) from being looked up. A key that was valid
+from this source a moment ago is looked up whatever else comes from there: the store still decides about it.
 
 Fixed minutes, from 1970 on. All counters of a minute go at once, when it is over or when they are too many. A Lambda process
 handles one request at a time, so it never meets `MOST_SOURCES` sources in a minute; other processes count for themselves.

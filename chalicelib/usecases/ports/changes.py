@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Store `record`. Its `version` is the new one: 1 means that it must not be there yet, n that n - 1 is what is stored."""
+    """Store `record`. Its `version` is the new one: 1 demands that no record is there yet, n that version n - 1 is stored."""
 
     record: Any
 

@@ -193,8 +193,8 @@ class Usages(Protocol):
 
 @runtime_checkable
 class SolidBalances(Protocol):
-    """A reader whose nodes know what addresses had at the newest block that can not be undone (Tron). Of several nodes two have to
-    say the same."""
+    """A reader whose nodes know balances at the newest block that can not be undone (Tron). Of several nodes two have to say the
+    same."""
 
     def solid(self) -> int:
         """Number of that block. Raises Unavailable."""

@@ -1,11 +1,11 @@
 """Compares addresses on account networks: the ledger's balance, the on-chain balance expected from it, and the actual one.
 
 Where nodes know balances at a block (EVM), all is compared at the newest block that has its confirmations and was scanned: nothing
-that comes later disturbs. Elsewhere there are only balances of the newest block (simulated networks), or of the newest solid one
-(Tron), so what differs is looked at once more between two readings of that height that are the same, with what blocks say that
-nobody has scanned yet.
+that comes later disturbs. Elsewhere nodes tell only balances of the newest block (simulated networks), or of the newest solid one
+(Tron). There an address that differs is compared once more between two equal readings of that height, together with the blocks that
+are not scanned yet.
 
-A look may still meet a poll between two of its own writes. So one that differs proves nothing, it makes a suspect.
+A comparison may still meet a poll between two of its own writes. So a difference proves nothing, it makes a suspect.
 """
 
 from __future__ import annotations
@@ -184,8 +184,9 @@ class LooksAtABlock(_Accounts):
 
 
 class LooksAtNow(_Accounts):
-    """For simulated networks, and for Tron: of that at the newest solid block, because what nodes say of the newest one counts what
-    is in no block yet."""
+    """For simulated networks at the newest block, and for Tron at the newest solid one: Tron's nodes add transactions that are in
+    no
+    block yet to the newest balances."""
 
     everywhere = False
 
@@ -232,7 +233,7 @@ class LooksAtNow(_Accounts):
         return quick
 
     def _arrived(self, ledger: Mapping[PlaceKey, WalletBalance], height: int) -> Mapping[PlaceKey, int]:
-        """What was seen up to `height` and is not credited. All that was seen is, where the newest block is what is compared."""
+        """Deposits up to `height` that are not credited yet: all pending ones, where the newest block is compared."""
         if self._solid is None:
             return {key: wallet.pending for key, wallet in ledger.items()}
         return self._awaited(height) if any(wallet.pending for wallet in ledger.values()) else {}

@@ -58,8 +58,9 @@ class InFlight:
 
 @dataclass
 class Effects:
-    """By place, in units: what to add to the ledger's for what has to be on the chain (`more`), what the ledger has in flight from
-    there, and what of that has left on the chain."""
+    """By place, in units. The ledger's balance plus `more` has to be on the chain. `in_flight` is what the ledger has in flight
+    from
+    there, `leaving` the part of it that has left on the chain."""
 
     more: dict[PlaceKey, int] = field(default_factory=lambda: defaultdict(int))
     in_flight: dict[PlaceKey, int] = field(default_factory=lambda: defaultdict(int))

@@ -1,7 +1,7 @@
 """Compares addresses on live bitcoin and litecoin. Their nodes keep no balances of addresses, so each known UTXO is asked for.
 
-At a deposit address these are the outputs of its credited deposits, at a hot wallet those that it holds. A coin that was spent
-behind our back is missing; one that came and that nobody has seen can not be found this way, which is what blocks are scanned for.
+At a deposit address these are the outputs of its credited deposits, at a hot wallet those that it holds. A UTXO that was spent
+behind our back is missing. A payment that no scan recorded can not be found this way.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class CoinWitness(Protocol):
 
 @dataclass
 class _Way:
-    """By address (storage form): what has to be there beside the ledger's, what is in flight from there, what of that has left, and
-    the outpoints of change that the wallet does not hold yet."""
+    """By address (storage form). The ledger's balance plus `more` has to be there. `in_flight` is what is in flight from there,
+    `leaving` the part of it that has left. `change`: outpoints of change that the wallet does not hold yet."""
 
     more: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     in_flight: dict[str, int] = field(default_factory=lambda: defaultdict(int))

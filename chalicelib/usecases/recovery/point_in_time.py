@@ -124,8 +124,8 @@ class PointInTimeRecovery:
                 yield from stake.txids
 
     def _unknown(self, block: Block) -> dict[str, list[Transfer]]:
-        """Of a block, what leaves places of ours that have a key here, by transactions that no record knows. Tokens' logs of
-        nothing are left out: on most contracts anybody can write those."""
+        """The transfers of a block that leave addresses of ours with a key here, by transaction, where no record knows it. Tokens'
+        logs of nothing are left out: on most contracts anybody can write those."""
         senders = sorted({t.sender for t in block.transfers if t.txid not in self._known and t.amount})
         found = self._store.get_many([watched_key(self._network, sender) for sender in senders])
         ours = {sender for sender, watched in zip(senders, found, strict=True) if watched is not None and watched.role != "cold"}

@@ -36,8 +36,8 @@ class DeepReorganisations:
         self._network, self._reader, self._store = network, reader, store
 
     def fallen(self) -> Fallen:
-        """Raises Unavailable: also where the node has no block yet at a height where deposits are, and where the network has
-        several nodes and no two of them have another block in the place of the lowest that is gone."""
+        """Raises Unavailable: also where the node has no block yet at a height where deposits are. Where the network has several
+        nodes, two of them have to have another block in the place of the lowest that is gone; else Unavailable is raised."""
         gone: list[DepositBlock] = []
         standing: int | None = None
         height, there = -1, ""

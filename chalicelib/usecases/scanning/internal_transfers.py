@@ -172,8 +172,8 @@ class InternalTransfers:
             return None
 
     def _mine(self, found: Iterable[Watched]) -> Iterable[Watched]:
-        """Merchants' addresses that receive on this network. Not those to which a payment was returned here: what lies there may be
-        that one, which is not their merchant's, and not be recorded yet."""
+        """Merchants' addresses that receive on this network. Not those to which a payment was returned here: a surplus there may be
+        that payment, not recorded yet, and it is not the merchant's."""
         network = self._network
         family = family_key(network)
         for watched in found:

@@ -9,13 +9,13 @@ since, it was replaced, double-spent or dropped. The outputs that it spends tell
 of them, waiting or in a block, the deposit is orphaned at once. A restarted node, or another provider, lacks a part of the mempool:
 a transaction that only stays away is orphaned after `GONE_MS`. Should it come back, or be mined after all, it is pending again.
 
-An output that was in no block itself is not remembered: who does not know it now may have lost it, and says nothing by that.
+An output that was in no block itself is not remembered: a node that does not know it now may have lost it, which proves nothing.
 
-What waits for the operator's own wallets is left to its block: nobody is told of it, and change of our own payments is no news.
+Payments to the operator's own wallets are left to their blocks: nobody is told of them, and change of our own payments is no news.
 
-A mempool may be full, and a node slow: which transactions wait is read before the blocks, what they are behind everything that
-credits (`read`), with a time of its own. What there was no time for is read by the next polls, some of it beside what is new. A
-process that starts anew knows nothing of it and begins at a random place, so that none is always the last.
+A mempool may be full, and a node slow: the ids of waiting transactions are read before the blocks, and the transactions after all
+crediting (`read`), with a time of its own. The next polls read what there was no time for, some of it beside new ones. A process
+that starts anew begins at a random place, so that no transaction is always the last.
 """
 
 from __future__ import annotations

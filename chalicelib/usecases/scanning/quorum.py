@@ -1,8 +1,8 @@
 """The quorum for large payments beside confirmations: two nodes that vouch for the payment, a block that the chain itself calls
 final, and on EVM networks a block whose logs are those of its receipts.
 
-All are asked when it is about to be credited, and none is ever taken for granted: where nobody can say what a payment is worth,
-where only one node answers, or where the deployment has no way of asking, it waits (money rule 11).
+All are asked when the payment is about to be credited, and none is ever taken for granted. A payment waits while its coin has no
+fresh rate, while only one node answers, or where the deployment has no way of asking (money rule 11).
 """
 
 from __future__ import annotations

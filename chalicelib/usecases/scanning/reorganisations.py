@@ -54,10 +54,10 @@ class Reorganisations:
         )  # fmt: skip
 
     def resume(self, cursor: Cursor, from_block: int | None) -> Cursor:
-        """Take a halted network up again, by an operator's decision: everything that the cursor remembers is orphaned, and what
-        stands on blocks below that the chain no longer has. All is scanned again behind `from_block`, so that what is still in
-        the chain is credited again, once. By default that is the highest block with deposits that the chain still has: nobody
-        knows where above it the branches part. Where there is none, it is the block before all that is taken back.
+        """Resume a halted network, by an operator's decision: all deposits of blocks that the cursor remembers are orphaned, and
+        those of lower blocks that the chain no longer has. All is scanned again behind `from_block`, so that what is still in
+        the chain is credited again, once. The default is the highest block with deposits that the chain still has: nobody knows
+        where above it the branches part. Where there is none, it is the block before all orphaned deposits.
 
         The network stays halted until the cursor is saved: who dies before leaves what the next one goes on with. Raises
         ValueError when it is not halted, or when `from_block` would leave out blocks that are taken back, Unavailable, Conflict.

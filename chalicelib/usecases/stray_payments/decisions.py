@@ -194,8 +194,8 @@ class StrayPayments:
         return replace(next_version(before), status=status, decided_by=by, decided_at=now, updated_at=now)
 
     def _decidable(self, realm: Realm, id: str) -> tuple[StrayPayment, Network, Watched, list[Change]]:
-        """A payment that can be decided about, its network, whose address it came to, and what every decision does and rests on:
-        the block is looked at again, and no reorganisation was followed since it was found to stand."""
+        """A payment that can be decided about, its network, its address' row, and the changes of every decision: they order a scan
+        of its block, on condition that no reorganisation was followed since the block was found to stand."""
         before = self.get(realm, id)
         network = self._store.catalogue(realm).networks[network_parts(before.network)[1]]
         if before.decided:

@@ -1,17 +1,17 @@
 """The due sweep, once a minute: endpoints with due deliveries that no message brings. Touches webhooks, work and queues only.
 
-Messages of SQS wait fifteen minutes at most. What waits longer is found here in the minute before it is due, by the index of work
-in the order of time, and gets a message with exactly the delay that is left. That obligation is stored anyway, with the change
-that causes it, so nothing more has to be made, paid for, or removed for a long wait; a one-time schedule of EventBridge would be
-a second place for the same fact, with quotas and rights of its own.
+Messages of SQS wait fifteen minutes at most. A delivery that waits longer is found here in the minute before it is due, by the
+index of work in the order of time, and gets a message with exactly the delay that is left. That obligation is stored anyway, with
+the change that causes it, so nothing more has to be made, paid for, or removed for a long wait. A one-time schedule of EventBridge
+would be a second place for the same fact, with quotas and rights of its own.
 
-Three looks, each with a time of its own, so that none of them waits for another, and each of them a part of it for every lane:
+Three searches, each with a time of its own, of which every lane has a part. So none of them waits for another:
 
-- What comes up, and what came up just now. How much that can be is bounded by what can be sent in two and a half minutes, whatever
-  backlog anybody has: a lost message is made good for within two and a half minutes.
-- What has been overdue for longer: a backlog that is being worked off, or what was due while nothing ran here. It goes on where the
-  run before stopped. All of it is seen in one minute, and one more for each 100,000 rows or so (`BEHIND_MS` at 60 ms for a
-  thousand), which is how long something overdue behind the backlog of others may wait for its message.
+- Deliveries due soon or just now. Their number is bounded by what can be sent in two and a half minutes, whatever backlog there is:
+  so a lost message is replaced within two and a half minutes.
+- Deliveries overdue for longer: a backlog, or deliveries that were due while nothing ran here. It goes on where the run before
+  stopped. All of them are seen in one minute, and one more for each 100,000 rows or so (`BEHIND_MS` at 60 ms for a thousand). So
+  long a delivery behind the backlog of others may wait for its message.
 - Endpoints that are paused no more, and have parked deliveries still. Each has an obligation of its own, so that the parked
   deliveries of paused endpoints are never read.
 """

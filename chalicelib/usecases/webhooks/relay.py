@@ -126,7 +126,7 @@ def made_once(
     """Store the deliveries of `wanted` that do not exist yet, each with its obligation; returns those stored now, in their order.
 
     `beside`: further changes, by place, in the transaction that stores the one at that place; `only_if`: a condition in each of
-    them. Raises Unavailable, and Conflict where it is these that do not fit what is stored: part of `wanted` may be made then.
+    them. Raises Unavailable, and Conflict where one of these does not fit the stored records: part of `wanted` may be made then.
     """
     known: dict[int, Made] = {}
     always = [] if only_if is None else [only_if]

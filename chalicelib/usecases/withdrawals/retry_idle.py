@@ -1,8 +1,8 @@
-"""Idle payouts: those that no worker is on are put in line again, and asked for. Needs no key, so that a schedule may run it.
+"""Idle payouts: those that no worker handles are put in line again, and asked for. Needs no key, so that a schedule may run it.
 
-What a run reads is bounded, whatever waits: up to `ASKED_AT_ONCE` merchants with as many rows each, on from where the run before
-stopped, for `SECONDS` at the most, of what waits and of what was begun and did not go on; the withdrawals of what it asks for; one
-page of the line itself.
+A run reads a bounded part of waiting payouts, and of begun ones that did not go on: up to `ASKED_AT_ONCE` merchants with as many
+rows each, for `SECONDS` at most, from where the run before stopped. It reads the withdrawals that it asks for, and one page of the
+line itself.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Whitelist:
     def _guarded(
         self, tenant: TenantId, name: str, place: NetworkId, address: str
     ) -> tuple[WhitelistEntry | None, MerchantSettings, Payees]:
-        """What is stored under an id, the settings that say who guards it, and what looks like its address; one call."""
+        """The entry with this id, the settings that say who guards it, and payees that look like its address; one call."""
         mark = mark_of(address)
         entry, settings, alike = self._store.get_many(
             [
