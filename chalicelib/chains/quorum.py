@@ -47,7 +47,8 @@ class Seen:
 
 
 class QuorumReader:
-    """Implements `usecases.ports.ChainReader`, `Witness` and `Jury` over a reader for each node, in the order of preference.
+    """Implements `usecases.ports.readers.ChainReader`, `Witness` and `Jury` over a reader for each node, in the order of
+    preference.
 
     `draw` gives numbers from 0 to 1: which ranges are compared.
     """

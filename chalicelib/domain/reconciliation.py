@@ -29,7 +29,7 @@ MOST_SUSPECTS = 500
 MOST_LOOKS = 5
 MOST_PASSES = 3
 SECOND_LOOK_MS = 60_000
-"""The least time between two looks at a place that differs: what a poll had not booked yet, it has by then."""
+"""The least time between two comparisons of a place that differs: by then a poll has posted what it had under way."""
 STANDS_STILL_MS = 600_000
 """After so long a second look counts although no block came: the chain stands still."""
 MOST_TROUBLE_MS = 2 * 3600 * 1000

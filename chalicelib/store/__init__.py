@@ -1,1 +1,1 @@
-"""DynamoDB behind `usecases.ports.Store`: tables and keys of each record, and the one transaction that changes them."""
+"""DynamoDB behind `usecases.ports.store.Store`: tables and keys of each record, and the one transaction that changes them."""

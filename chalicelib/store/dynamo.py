@@ -1,4 +1,4 @@
-"""`usecases.ports.Store` on DynamoDB. Reads are strongly consistent, but for lists by index."""
+"""`usecases.ports.store.Store` on DynamoDB. Reads are strongly consistent, but for lists by index."""
 
 from __future__ import annotations
 

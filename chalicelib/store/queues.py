@@ -1,4 +1,4 @@
-"""`usecases.ports.Queues` on SQS. Messages are wake-up calls only: all open work is in the store."""
+"""`usecases.ports.queues.Queues` on SQS. Messages are wake-up calls only: all open work is in the store."""
 
 from __future__ import annotations
 

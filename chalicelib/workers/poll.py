@@ -1,13 +1,12 @@
 """Once a minute per network: scan new blocks, confirm deposits, then follow our transactions in flight. Both realms, one after
 the other.
 
-Crediting comes first and has a deadline of its own, in every realm: however much is out and however slowly nodes answer, it costs
-no payer a poll. What is out has the time that is left, in shares: whatever was not reached comes first in the next poll
+Crediting comes first and has a deadline of its own, in every realm: however much is in flight and however slowly nodes answer, it
+costs no payer a poll. Transactions in flight share the time that is left: those that were not reached come first in the next poll
 (`usecases.transactions.round_robin`).
 
-Blocks are read before what is out is looked at: what becomes of a transaction is decided by the blocks that it was met in, or was
-not (money rule 13). Before the blocks only what fell out of the chain is undone: the cursor must not stand on a new branch while
-the books still have what the old one settled.
+Blocks are read before transactions in flight are followed: sightings in blocks decide them (money rule 13). Before the blocks only
+what fell out of the chain is undone: the cursor must not stand on a new branch while the ledger still has what the old one settled.
 """
 
 from __future__ import annotations

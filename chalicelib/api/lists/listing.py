@@ -4,7 +4,7 @@ A filter that an index or the order of keys can answer is read from there, and t
 its keys, its records, and one count. A record with a key of its own is read by it. Any other filter reads candidates, the newest
 10,000 at most in one request, fewer where records are large (`most`); then `total` is the number found among them, `total_capped`
 is true, and the cursor goes on where it stopped. To be sorted by anything but time, a list must fit that number. Reading more than
-a thousand counts as several requests of the key (`meter.py`).
+a thousand counts as several requests of the key (`api/lists/meter.py`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _BACK = (1, 7, 56)
 
 
 def is_face(rpc: Transport, contract: str, decimals: int, native_decimals: int, holders: Sequence[str]) -> bool | None:
-    """See `usecases.ports.TokenReader.is_native_face`. Raises NoToken, RpcError, Garbled, Unavailable."""
+    """See `usecases.ports.tokens.TokenReader.is_native_face`. Raises NoToken, RpcError, Garbled, Unavailable."""
     newest = rpc.call("eth_getBlockByNumber", ["latest", True])
     if not isinstance(newest, dict):
         raise Garbled("the node has no newest block")

@@ -45,7 +45,8 @@ class _Plan:
 
 
 class EvmPayer:
-    """Implements `usecases.ports.ChainPayer` over one node, or several that stand in for each other: `each` is every one of them.
+    """Implements `usecases.ports.accounts.ChainPayer` over one node, or several that stand in for each other: `each` is every one
+    of them.
 
     Raises ValueError at once for a network without a chain id.
     """

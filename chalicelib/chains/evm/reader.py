@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class EvmReader:
-    """Implements `usecases.ports.ChainReader` over one node. Whatever is the node's fault raises Unavailable."""
+    """Implements `usecases.ports.readers.ChainReader` over one node. Whatever is the node's fault raises Unavailable."""
 
     def __init__(self, network: Network, rpc: Transport, logs: LogReader | None = None) -> None:
         self._network = network

@@ -19,7 +19,7 @@ from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
 
 
 class EvmTokens:
-    """Implements `usecases.ports.TokenReader` over one node."""
+    """Implements `usecases.ports.tokens.TokenReader` over one node."""
 
     def __init__(self, network: Network, rpc: Transport) -> None:
         self._network, self._rpc = network, rpc

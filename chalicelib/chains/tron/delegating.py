@@ -30,7 +30,7 @@ _TRX = 1_000_000
 
 
 class TronDelegating(SystemContract):
-    """Implements `usecases.ports.DelegationNode`."""
+    """Implements `usecases.ports.delegating.DelegationNode`."""
 
     kinds = _DIRECTIONS
     name = "delegation"

@@ -37,8 +37,8 @@ class _Plan:
 
 
 class TronPayer:
-    """Implements `usecases.ports.ChainPayer`. Tron knows no nonces and no priorities: the nonce of an order is a sequence number
-    that makes equal payments differ, and every priority costs the same."""
+    """Implements `usecases.ports.accounts.ChainPayer`. Tron knows no nonces and no priorities: the nonce of an order is a sequence
+    number that makes equal payments differ, and every priority costs the same."""
 
     def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET, witnesses: Sequence[Node] = ()) -> None:
         self._network, self._node = network, node

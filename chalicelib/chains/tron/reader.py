@@ -42,7 +42,7 @@ _HEAD = {"detail": False}
 
 
 class TronReader:
-    """Implements `usecases.ports.ChainReader`. Whatever is the node's fault raises Unavailable.
+    """Implements `usecases.ports.readers.ChainReader`. Whatever is the node's fault raises Unavailable.
 
     `genesis` is the id of the block 0 that the chain must have; None takes any (a chain of the developer's own).
     """

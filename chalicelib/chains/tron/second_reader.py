@@ -43,7 +43,7 @@ _LONGEST_LIFE_MS = 24 * 3600_000
 
 
 class TronSecondReader:
-    """Implements `usecases.ports.SecondReader` for every kind of order that is signed for Tron."""
+    """Implements `usecases.ports.second_reader.SecondReader` for every kind of order that is signed for Tron."""
 
     def built(self, order: Order) -> Built:
         """The order's transaction with the terms of its unsigned bytes. Raises ValueError where the library builds or reads none,

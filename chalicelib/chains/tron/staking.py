@@ -14,7 +14,7 @@ from chalicelib.usecases.ports.staking import ExplainedStake
 
 
 class TronStaking(SystemContract):
-    """Implements `usecases.ports.StakingNode`."""
+    """Implements `usecases.ports.staking.StakingNode`."""
 
     kinds: ClassVar[tuple[transactions.Kind, ...]] = ("FreezeBalanceV2Contract",)
     name = "stake"

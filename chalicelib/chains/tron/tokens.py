@@ -16,7 +16,7 @@ from chalicelib.usecases.ports.tokens import NoToken, TokenFacts
 
 
 class TronTokens:
-    """Implements `usecases.ports.TokenReader`. `genesis` as in `TronReader`."""
+    """Implements `usecases.ports.tokens.TokenReader`. `genesis` as in `TronReader`."""
 
     def __init__(self, network: Network, node: Node, genesis: str | None = MAINNET) -> None:
         self._network, self._node, self._genesis = network, node, genesis

@@ -26,7 +26,7 @@ _SAYS_SO = 0xFFFFFFFE
 
 
 class UtxoMempool:
-    """Implements `usecases.ports.Mempool` over one node."""
+    """Implements `usecases.ports.readers.Mempool` over one node."""
 
     def __init__(self, network: Network, rpc: JsonRpc, chain: Chain = "main") -> None:
         self._network, self._rpc = network, rpc

@@ -50,7 +50,8 @@ _SHORTER = {"p2wpkh": 4, "p2sh-p2wpkh": 4, "p2pkh": 16}
 
 
 class UtxoPayer:
-    """Implements `usecases.ports.CoinPayer` over one node, or several that stand in for each other: `each` is every one of them."""
+    """Implements `usecases.ports.coins.CoinPayer` over one node, or several that stand in for each other: `each` is every one of
+    them."""
 
     def __init__(self, network: Network, rpc: JsonRpc, chain: Chain = "main", each: Sequence[Transport] = ()) -> None:
         self._network, self._rpc, self._chain, self._each = network, rpc, chain, each

@@ -31,7 +31,7 @@ _AT_ONCE = 8_000_000
 
 
 class UtxoReader:
-    """Implements `usecases.ports.ChainReader` over one node. Whatever is the node's fault raises Unavailable."""
+    """Implements `usecases.ports.readers.ChainReader` over one node. Whatever is the node's fault raises Unavailable."""
 
     def __init__(self, network: Network, rpc: JsonRpc, chain: Chain = "main") -> None:
         self._network, self._rpc, self._chain = network, rpc, chain

@@ -34,7 +34,7 @@ def collections_agree(
 
 
 def _one_each(collections: Sequence[Collection], collecting: Sequence[Collecting]) -> Iterable[str]:
-    """At every address at most one of each coin is not at its end, and the address knows it."""
+    """Every address has at most one open collection of each coin, and its record names it."""
     named = [id for record in collecting for id in record.open.values()]
     not_ended = {c.id for c in collections if not c.ended}
     for id in sorted(set(named) ^ not_ended):

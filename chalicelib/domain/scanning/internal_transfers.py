@@ -9,7 +9,7 @@ from chalicelib.domain.ids import NetworkId
 from chalicelib.domain.versions import next_version
 
 POSITION = "balance:"
-"""How the position of a deposit begins that was booked from a balance; the block's number follows, then the address."""
+"""The beginning of the position of a deposit that was recorded from a balance; the block's number follows, then the address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Approval:
     """The approval that a withdrawal needs, as it was configured when the withdrawal was created.
 
     `multisig` needs `required` signatures of different `signers`; `grey_list` and `risk` need the operator, whose key's id is
-    `operator`. Both may come up later: `reopened` is how often that was after everybody had agreed.
+    `operator`. Both may come up later: `reopened` counts how often one did after all had agreed.
     """
 
     reasons: tuple[ApprovalReason, ...]

@@ -204,7 +204,7 @@ class Deposits:
         until_settled(decide)
 
     def _seen(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, block: Block | None) -> Deposit:
-        """What the chain says of it, before anybody has judged it."""
+        """The deposit as the chain tells it, before it is screened."""
         seen = Deposit(
             id=deposit_id(network.id, transfer.txid, transfer.position),
             network=network.id,

@@ -1,8 +1,8 @@
 """Adjustments for payments by the owner of a cold wallet: its key is not here, so only an operator can have them recorded.
 
-An operator names the transaction. What it took from the wallet is read from the chain where blocks say so, and has to be what is
-booked. Where they do not (networks of coins; a contract that was not traced; the fee of a call) the operator's word counts,
-for no more than what the chain has less at the wallet than the ledger. One transaction is booked once for each coin.
+An operator names the transaction and the amount. Where blocks tell what the transaction took from the wallet, the amount has to be
+that. Where they do not (UTXO networks; a contract that was not traced; the fee of a call) the operator's word counts, for no more
+than the chain has less at the wallet than the ledger. One transaction is posted once for each coin.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class ColdAdjusting:
         return f"that {txid} is what took it" if receipt is not None else f"that {txid} took it, and is in the chain for good"
 
     def _deep(self, receipt: Receipt) -> None:
-        """What is booked here is never undone, so that no reorganisation may reach it."""
+        """An adjustment is never undone, so no reorganisation may reach its block."""
         cursor = self._store.get(Cursor, network=self._network.id)
         depth = 0 if cursor is None else cursor.number - receipt.block_number + 1
         if depth < self._network.reorg_depth or self._reader.block_hash(receipt.block_number) != receipt.block_hash:

@@ -7,8 +7,8 @@ cursor on, less the depth of a reorganisation. A transaction that leaves an addr
 * a withdrawal, where an open one has its coin, payee and amount (the oldest of several): that one gets it as its signed
   transaction, and `settlement` settles it by receipt, as it would have been;
 * a move, where its recipient is ours: it becomes the signed transaction of the move that was planned, else of one that is made for
-  it, and is named an `OwnTransaction`. A deposit that was recorded of it is taken back. `move_following` books it;
-* anything else: a stray. It is listed, and booked as the operator's loss only when an operator says so.
+  it, and is named an `OwnTransaction`. A deposit that was recorded of it is taken back. `treasury/moves/following` settles it;
+* anything else: a stray. It is listed, and posted as the operator's loss only when an operator says so.
 
 Bytes are not known any more (`raw` is empty): what is adopted can not be sent again, so it counts as done once no reorganisation
 reaches it. Nonces are allotted in the order of the chain; what the chain has used beyond is noted as `foreign`. Each block is done

@@ -1,8 +1,8 @@
 """Internal transfers that no trace told: the balances of deposit addresses against the ledger, at a final block.
 
-What an address has on the chain and the ledger does not know is booked as a deposit of that block, with a position that names
-block and address, and goes the way of any deposit: listed under its block, so that it falls out with it, credited by the poll, with
-everything that large payments need. Each poll looks at some addresses with open invoices, and goes a step on its way round all.
+A surplus on the chain is recorded as a deposit of that block, with a position that names block and address. It goes the way of any
+deposit: listed under its block, so that it falls out with it, and credited by the poll, with the quorum that large payments need.
+Each poll compares some addresses with open invoices, and takes a step of its round over all addresses.
 
 What makes it safe:
 
@@ -10,12 +10,12 @@ What makes it safe:
    of that block that blocks themselves tell. What is pending up to that block counts; what came after it does not.
 2. *One transaction.* The deposit commits together with the address' `BalanceBooking`, by its version, and only while the ledger
    has at the address what was compared: of two at once one passes, and a crash leaves nothing posted.
-3. *Never twice.* What is seen in a block afterwards (a rescan with a node that traces, a block of another branch) and lies at or
-   before a booking that stands is not credited: `Deposits.detect` asks `not_booked_yet`, and commits only while that is so.
-
-4. *Moves of our own.* What a top-up brought and what a sweep took is in the ledger once the move is settled: addresses with a move
-   under way, or one that was settled above the compared block, have to wait. One that settles between the reading and the booking
-   moves the ledger, so that the booking fails.
+3. *Never twice.* A later scan may find the same payment in a block (a rescan with a node that traces, a block of another branch).
+   At or before a booking that stands it is not credited: `Deposits.detect` asks `not_booked_yet`, and commits only while that is
+   so.
+4. *Moves of our own.* What a top-up brought and what a sweep took is in the ledger once the move is settled. So addresses with a
+   move in flight, or one that was settled above the compared block, have to wait. A move that settles between the comparison and
+   the booking moves the ledger, so that the booking fails.
 
 An address whose key another signer used has less than came in, and its fees are in no posting: a surplus there is an alarm and
 never posted. The chain then counts more transactions of the address than were allotted to its moves.
@@ -237,7 +237,7 @@ class InternalTransfers:
         return self._context.native().asset
 
     def _book(self, known: WalletBalance, amount: int, number: int, cursor: Cursor) -> int:
-        """How many were booked. Raises Conflict where the ledger has moved since it was read, Unavailable."""
+        """How many deposits were recorded. Raises Conflict where the ledger has moved since it was read, Unavailable."""
         address, block_hash = known.address, cursor.recent[str(number)]
         deposit = deposit_id(self._network.id, block_hash, position_of(number, address))
         before = self._store.get(BalanceBooking, network=self._network.id, address=address)

@@ -1,4 +1,4 @@
-"""The next open invoices of a network to compare, where no node traces what contracts send (`balance_bookings`).
+"""The next open invoices of a network to compare, where no node traces what contracts send (`internal_transfers`).
 
 Open invoices of all merchants lie in the order of their expiry. Fifty at a time, one merchant with a hundred thousand would keep
 all other payments unseen for a day. So a poll looks at two parts:

@@ -59,8 +59,8 @@ class Reorganisations:
         the chain is credited again, once. The default is the highest block with deposits that the chain still has: nobody knows
         where above it the branches part. Where there is none, it is the block before all orphaned deposits.
 
-        The network stays halted until the cursor is saved: who dies before leaves what the next one goes on with. Raises
-        ValueError when it is not halted, or when `from_block` would leave out blocks that are taken back, Unavailable, Conflict.
+        The network stays halted until the cursor is saved: after a crash before that, the next try goes on. Raises ValueError when
+        it is not halted, or when `from_block` would leave out orphaned blocks, Unavailable, Conflict.
         """
         if cursor.halted is None:
             raise ValueError(f"{self._network.id} is not halted")

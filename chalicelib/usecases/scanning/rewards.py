@@ -2,7 +2,7 @@
 
 A coinbase's output (bitcoin, litecoin) can not be spent for 100 blocks, and a reorganisation takes it for good: it can not be mined
 again. On EVM networks the fees of a block and the withdrawals of validators (EIP-4895) only change a balance: what came to a
-merchant's address is credited when its balance is compared (`balance_bookings`), where the network's node can tell balances.
+merchant's address is credited when its balance is compared (`internal_transfers`), where the network's node can tell balances.
 """
 
 from __future__ import annotations

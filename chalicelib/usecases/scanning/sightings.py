@@ -4,9 +4,9 @@ The wallets and signed transactions are read after the blocks: every transaction
 of them is missing, and what is signed later can not be in these blocks.
 
 * Chains of accounts: every transaction that the hot, the collector or a replaced wallet sent, by any signer; and those of
-  deposit addresses that have a signed move which is not at its end, or may come back from there (`moved`).
-* Chains of coins: every transaction that spends a coin of a hot wallet, in place or replaced, or an input of a bundle or a coin
-  move that is not at its end.
+  deposit addresses that have a signed move in flight, or one that a reorganisation may put in flight again (`moved`).
+* UTXO chains: every transaction that spends a UTXO of a hot wallet, in place or replaced, or an input of a bundle or a UTXO move
+  in flight.
 
 A note names the block by its hash: where that falls out of the chain, the note says nothing any more (`losses`). Every scan of a
 block stores it once: the poll, a rescan, a range ahead of the cursor.

@@ -156,8 +156,8 @@ class DueSweep:
         return {line: endpoint for (line, _, _), endpoint in zip(owners, found, strict=True)}
 
     def _ask(self, times: Mapping[str, Iterable[int]]) -> int:
-        """Send a message for each time (ms since 1970) of each line; how many were sent. One for every tenant, then the next ones:
-        where time does not suffice for all, nobody's many stand before anybody's few."""
+        """Send a message for each time (ms since 1970) of each line; how many were sent. Round robin over tenants: where time does
+        not suffice for all, the many of one tenant do not stand before the few of another."""
         until = self._clock.now_ms() + ASK_MS
         endpoints = self._endpoints(times)
         wanted = [(at, random.random(), line) for line, of_one in times.items() for at in of_one]  # noqa: S311 - guards nothing

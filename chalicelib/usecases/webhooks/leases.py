@@ -306,8 +306,8 @@ class Leases:
             self._wake(turn, 1, held=held)
 
     def _wake(self, turn: Turn, seconds: int, *, held: bool = False, slow: bool = False) -> None:
-        # After the first failure already, before anybody is told of it: many that hang at once would hold all functions of the
-        # queue that is everybody's before they had failed often enough.
+        # After the first failure already, before its owner is told: many that hang at once would hold all functions of the common
+        # queue before they had failed often enough.
         unwell = turn.failures > 0 or slow
         try:
             self._queues.wake(turn.tenant, turn.endpoint_id, seconds, failing=unwell, held=held)

@@ -1,11 +1,11 @@
 """The payout line of a hot wallet: round robin over merchants, however many payouts one of them has waiting.
 
-A message says that there is one more payout to make, not which (`withdrawal_steps.line_command`). The worker that gets it takes the
+A message says that there is one more payout to make, not which (`line_command`). The worker that gets it takes the
 next merchant that has one ready, behind the merchant that was served last, and that merchant's oldest. So a batch of a hundred is a
 hundred turns, and another merchant's payment has the next one. Finding it is one page of open work, however much is open.
 
-What is tried and does not go on leaves the line: with a reason that is stored (`payout_checks`), or for half a minute. A payment
-that its worker died with is taken up first, since its nonce may hold up all others, but no more than `MOST_TRIES` times.
+A payout that was tried and has to wait leaves the line: with a stored reason (`payouts/checks`), or for half a minute. A payment
+whose worker died goes first, since its nonce may hold up all others, but no more than `MOST_TRIES` times.
 """
 
 from __future__ import annotations

@@ -90,7 +90,8 @@ def moved(news: News, views: Views, balance: Balance, entry: JournalEntry) -> li
 
 
 def stepped(news: News, views: Views, before: Withdrawal, after: Withdrawal) -> Withdrawal:
-    """`after` with its next version, and the news of its change of status. Raises ValueError for a step that is not allowed."""
+    """`after` with its next version; the event of its change of status goes to `news`. Raises ValueError for a step that is not
+    allowed."""
     if after.status == before.status:
         return replace(after, version=version_after(before))
     if not may_follow(before.status, after.status):
