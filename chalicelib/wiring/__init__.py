@@ -116,7 +116,7 @@ class Services:
 
     scanner = Of(lambda wiring: wiring.scanning.scanner)
     range_queue = Of(lambda wiring: wiring.scanning.range_queue)
-    glimpses = Of(lambda wiring: wiring.scanning.glimpses)
+    mempool_scan = Of(lambda wiring: wiring.scanning.mempool_scan)
     rescanner = Of(lambda wiring: wiring.scanning.rescanner)
     rescans = Of(lambda wiring: wiring.scanning.rescans)
     balance_booker = Of(lambda wiring: wiring.scanning.balance_booker)

@@ -32,7 +32,7 @@ class ScanningWiring:
         """The queue that shares out a backlog; None for a simulated chain, which is read as fast as our own tables."""
         return None if network.simulated else self._parts.queues
 
-    def glimpses(self, network: Network) -> MempoolScan | None:
+    def mempool_scan(self, network: Network) -> MempoolScan | None:
         """The reader of a network's mempool; None for a network whose payments are first seen in blocks."""
         from chalicelib.usecases.scanning.mempool import Looks, MempoolScan
         from chalicelib.usecases.wallets.utxos import pays_from_coins

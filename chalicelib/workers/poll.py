@@ -104,7 +104,7 @@ class Poll:
         self.network = network
         self._reached: list[Cursor] = []
         """Where the scan stands; empty where it failed."""
-        self._glimpses: MempoolScan | None = None
+        self._mempool_scan: MempoolScan | None = None
         """Those of a network with a mempool, once this poll has scanned."""
 
     def credit(self, deadline: Deadline) -> None:
@@ -121,10 +121,10 @@ class Poll:
 
     def read_mempool(self) -> None:
         """Record new mempool transactions, and end those that are gone, with a time of its own."""
-        if self._glimpses is not None:
+        if self._mempool_scan is not None:
             reading = Deadline.after(SECONDS * READING)
             with in_realm(self.network.realm):
-                self._glimpses.read(reading.part(3 / 4), reading)
+                self._mempool_scan.read(reading.part(3 / 4), reading)
 
     def follow(self, deadline: Deadline) -> None:
         """Expire unpaid invoices, and bring our transactions in flight forward: half of the time that is left for each kind, so
@@ -155,11 +155,11 @@ class Poll:
         return self._reached[-1]
 
     def _scan(self, more: Callable[[], bool]) -> None:
-        self._glimpses = services().glimpses(self.network)
-        if self._glimpses is None:
+        self._mempool_scan = services().mempool_scan(self.network)
+        if self._mempool_scan is None:
             self._pass_blocks(more)
         else:
-            self._glimpses.look(partial(self._pass_blocks, more))
+            self._mempool_scan.look(partial(self._pass_blocks, more))
 
     def _confirm(self, more: Callable[[], bool]) -> None:
         for cursor in self._reached:

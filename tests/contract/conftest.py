@@ -70,11 +70,11 @@ def coins(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Coins]:
     pool = Pool()
     wired, looks = services(), module.Looks()
 
-    def glimpses(network: Network) -> module.MempoolScan | None:
+    def mempool_scan(network: Network) -> module.MempoolScan | None:
         if network.slug != "bitcoin":
             return None
         return module.MempoolScan(wired.context(network), pool, wired.deposits(network.realm), looks)
 
-    monkeypatch.setattr(wired, "glimpses", glimpses)
+    monkeypatch.setattr(wired, "mempool_scan", mempool_scan)
     yield Coins(shop, bent_node(shop, monkeypatch), pool)
     assert audit(services().store) == []

@@ -170,7 +170,9 @@ class Deposits:
             only_if = None if claim is None else (claim.units, claim.pending)
             self._first_seen(network, deposit, scanned.height, scanned.epoch, rests_on, only_if, previous)
 
-    def glimpse(self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, waits: Unmined, tip: int | None) -> str:
+    def detect_unmined(
+        self, network: Network, coin: Coin, transfer: Transfer, watched: Watched, waits: Unmined, tip: int | None
+    ) -> str:
         """Record a mempool transaction's movement to a merchant, which `waits` to be in a block; the deposit's id. It is told, and
         credits nothing. `tip` is the height of the chain.
 

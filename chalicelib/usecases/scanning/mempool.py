@@ -144,11 +144,11 @@ class MempoolScan:
                     return
                 coin = self._context.native() if transfer.contract is None else contracts[transfer.contract]
                 waits = _settled(found[transfer.txid], waiting)
-                each.take(f"{transfer.txid} {transfer.position}", partial(self._glimpse, coin, transfer, payee, waits, tip))
+                each.take(f"{transfer.txid} {transfer.position}", partial(self._detect, coin, transfer, payee, waits, tip))
         self._looks.unread = _without(self._looks.unread, txids)
 
-    def _glimpse(self, coin: Coin, transfer: Transfer, payee: Watched, waits: Unmined, tip: int) -> None:
-        self._looks.txids[self._deposits.glimpse(self._network, coin, transfer, payee, waits, tip)] = transfer.txid
+    def _detect(self, coin: Coin, transfer: Transfer, payee: Watched, waits: Unmined, tip: int) -> None:
+        self._looks.txids[self._deposits.detect_unmined(self._network, coin, transfer, payee, waits, tip)] = transfer.txid
 
     def _end_gone(self, waiting: Collection[str], looked: dict[str, str], tip: int, more: Callable[[], bool]) -> None:
         """End what is neither waiting nor in a block. `waiting` is older than the last block that was scanned.

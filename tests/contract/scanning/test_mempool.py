@@ -314,11 +314,11 @@ def test_late_in_a_flood_the_rest_is_read_the_next_time(coins: Coins, monkeypatc
     monkeypatch.setattr(module, "AT_LEAST", 2)
     crowd = [coins.send(coins.shop.invoice("1", "btc")["address"], 600, f"{n:064x}") for n in range(5)]
     network = coins.shop.realm_network()
-    glimpses = services().glimpses(network)
-    assert glimpses is not None
+    scan = services().mempool_scan(network)
+    assert scan is not None
     for told in (2, 4, 5):
-        glimpses.look(lambda: services().scanner(network).poll(lambda: True))
-        glimpses.read(lambda: False, lambda: False)
+        scan.look(lambda: services().scanner(network).poll(lambda: True))
+        scan.read(lambda: False, lambda: False)
         assert len([each for each in crowd if services().store.get(Deposit, id=coins.id(each))]) == told
 
 
@@ -535,7 +535,7 @@ def test_what_is_gone_is_ended_bit_by_bit_and_what_only_waits_for_its_time_last(
     network = shop.realm_network()
 
     def late_poll() -> list[int]:
-        found = services().glimpses(network)
+        found = services().mempool_scan(network)
         assert found is not None
         found.look(lambda: services().scanner(network).advance(lambda: True))
         found.read(lambda: False, lambda: False)
