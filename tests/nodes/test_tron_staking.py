@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from chalicelib.chains.tron.reader import TronReader
 from chalicelib.chains.tron.transactions import decode
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Wallet
@@ -254,6 +255,23 @@ def test_nothing_but_the_ordered_stake_is_signed(shop: Shop, caplog: pytest.LogC
     shop.run()
     shop.confirm()
     assert shop.frozen("ENERGY") - frozen == 10 * TRX
+
+
+def test_two_mined_stakes_are_an_alarm(shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
+    """By a node's word, that is: one is signed once the other has expired."""
+    shop.node.call("dev/drop", count=1)
+    first = shop.stake("5")["transactionId"]
+    assert shop.stack.drain(only=("relay", "payout")).settled
+    shop.expire()
+    shop.run()
+    second = shop.stakes()[0]["transactionId"]
+    shop.node.mine()
+    real = TronReader.receipt
+    with monkeypatch.context() as patch:
+        patch.setattr(TronReader, "receipt", lambda reader, txid: real(reader, second if txid == first else txid))
+        shop.run()
+    assert first != second and f"{second} and {first} are both in the chain" in caplog.text
+    shop.confirm()
 
 
 def test_an_altered_stake_is_not_replaced(shop: Shop, caplog: pytest.LogCaptureFixture):

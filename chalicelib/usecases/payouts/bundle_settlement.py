@@ -135,7 +135,7 @@ class BundleSettlement:
     # In the chain, or not
 
     def _await(self, bundle: Bundle, scanned: Scanned) -> None:
-        found, somewhere = self._attempts.mined(bundle.signed, scanned)
+        found, somewhere = self._attempts.mined(bundle, scanned)
         if found is not None:
             self._count(bundle, *found, scanned)
             return

@@ -35,6 +35,7 @@ from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import WHY, GivenUps
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import traces_of
+from chalicelib.usecases.transactions.mined_attempts import mined_attempt
 from chalicelib.usecases.transactions.rivals import by_whom, outbid
 from chalicelib.usecases.transactions.watching import Watch
 from chalicelib.usecases.withdrawals.fee_budget import corrected
@@ -112,16 +113,12 @@ class Settlement:
         attempts = () if order is None else self._sent.transactions(order)
         if order is None or not attempts:
             raise LookupError(f"{withdrawal.id} is {withdrawal.status} without signed bytes")
-        mined = False
-        for attempt in attempts:
-            receipt = self._answers.receipt(attempt.txid)
-            if receipt is not None and self._answers.in_chain(receipt, scanned):
-                self._count(withdrawal, order, attempt, receipt, scanned)
-                self._alone(order, attempt, attempts, scanned)
-                return
-            mined = mined or receipt is not None
+        mined = mined_attempt(self._network, self._answers, order.id, [attempt.txid for attempt in attempts], scanned)
+        if mined.receipt is not None:
+            self._count(withdrawal, order, attempts[mined.place], mined.receipt, scanned)
+            return
         ours = self._sent.ours(order)
-        if mined or self._losses.met(order.id, ours, scanned):
+        if mined.somewhere or self._losses.met(order.id, ours, scanned):
             return
         if put_back(self._store, self._network.realm) is not None:
             return  # what it was replaced by may be unknown here: nothing is lost before that is looked for
@@ -158,13 +155,6 @@ class Settlement:
         )
         if counted != withdrawal:
             self._store.commit([Save(replace(counted, version=withdrawal.version + 1))])
-
-    def _alone(self, order: PaymentOrder, paid: Attempt, attempts: tuple[Attempt, ...], scanned: Scanned) -> None:
-        """Nonces, inputs and expiries forbid that two attempts are mined. Should it happen, somebody has to know."""
-        for other in attempts:
-            receipt = None if other.txid == paid.txid else self._answers.receipt(other.txid)
-            if receipt is not None and self._answers.in_chain(receipt, scanned):
-                log.error("ALARM %s: %s and %s are both in the chain for %s", self._network.id, paid.txid, other.txid, order.id)
 
     def _send_again(self, withdrawal: Withdrawal, order: PaymentOrder, attempts: tuple[Attempt, ...]) -> Withdrawal:
         """The same bytes, as often as it takes: a node that forgot them hears of them again (money rule 5).

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeVar
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.chain import Receipt
 from chalicelib.domain.transactions.sightings import by_inputs
+from chalicelib.domain.transactions.utxo_attempts import Attempts, M
 from chalicelib.domain.treasury.consolidations import CoinMove
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.work import Work
@@ -23,6 +24,7 @@ from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import GivenUps
 from chalicelib.usecases.transactions.losses import Losses
+from chalicelib.usecases.transactions.mined_attempts import mined_attempt
 from chalicelib.usecases.transactions.sighting_gaps import NoteGaps
 from chalicelib.usecases.transactions.sorting import Out
 
@@ -41,7 +43,6 @@ class Attempted(Protocol):
 
 Fate = Literal["possible", "doubtful", "dead", "met"]
 """`met`: a block that was scanned has one of its attempts, whatever nodes tell of it now."""
-A = TypeVar("A", bound=Attempted)
 R = TypeVar("R", Bundle, CoinMove)
 
 
@@ -65,15 +66,11 @@ class CoinAttempts:
         self._losses, self._gaps = Losses(network, reader, store), NoteGaps(network, store)
         self._given_ups = GivenUps(network, store, self._losses, verdicts)
 
-    def mined(self, attempts: Sequence[A], scanned: Scanned) -> tuple[tuple[A, Receipt] | None, bool]:
-        """The attempt that is in a block of the chain, with its receipt; and whether one is in any block at all."""
-        somewhere = False
-        for attempt in attempts:
-            receipt = self._answers.receipt(attempt.txid or "")
-            if receipt is not None and self._answers.in_chain(receipt, scanned):
-                return (attempt, receipt), True
-            somewhere = somewhere or receipt is not None
-        return None, somewhere
+    def mined(self, record: Attempts[M], scanned: Scanned) -> tuple[tuple[M, Receipt] | None, bool]:
+        """The attempt of `record` that is in a block of the chain, with its receipt; and whether one is in any block at all."""
+        found = mined_attempt(self._network, self._answers, record.id, record.txids, scanned)
+        attempt = None if found.receipt is None else (record.attempt(record.txids[found.place]), found.receipt)
+        return attempt, found.somewhere
 
     def accepted(self, attempts: Sequence[Attempted]) -> bool:
         """Whether the node has one of them in its mempool, or takes it now."""
@@ -135,17 +132,16 @@ class CoinAttempts:
     def watched_enough(self, record: Bundle | CoinMove, scanned: Scanned) -> bool:
         """Whether a dead record needs no more looks: as many blocks again as a reorganisation is followed have passed. One that the
         chain has after all is told of once, with what an operator needs: what was given back is gone then."""
-        found, _ = self.mined(record.signed, scanned)
-        if found is None:
+        found = mined_attempt(self._network, self._answers, record.id, record.txids, scanned)
+        if found.receipt is None:
             since = record.doubtful_since
             return since is None or scanned.height - since >= 2 * self._network.reorg_depth
-        attempt, receipt = found
-        if scanned.depth(receipt.block_number) < self._network.confirmations:
+        if scanned.depth(found.receipt.block_number) < self._network.confirmations:
             return False
         log.error(
             "ALARM %s: %s was given up at height %s and its coins given back, and its transaction %s is in block %d: %d units "
             "that the ledger has again are spent",
-            *(self._network.id, record.id, record.doubtful_since, attempt.txid, receipt.block_number, record.total),
+            *(self._network.id, record.id, record.doubtful_since, found.receipt.txid, found.receipt.block_number, record.total),
         )
         return True
 

@@ -32,6 +32,7 @@ from chalicelib.usecases.wallets.sweep_candidates import open_hint
 from chalicelib.wiring import services
 from tests.contract.treasury.coin_treasury import TOTAL, Treasury
 from tests.support.bundles import COIN, CONFIRMATIONS, NETWORK, OUT, REORG, Shop, cut, die, hang
+from tests.support.fake_coins import FakeCoins
 
 COLD = "ltc1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qmu8tk5"
 
@@ -160,6 +161,22 @@ def test_a_stuck_consolidation_is_replaced_and_whichever_is_mined_counts(anew: C
         assert move.mined == move.txids[at % 2]
         assert treasury.booked(treasury.hot) == treasury.chain.balance_of(treasury.hot)
         treasury.whole()
+
+
+def test_two_mined_attempts_are_an_alarm(
+    treasury: Treasury, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By a node's word, that is: both spend the same coins."""
+    move = treasury.plan()
+    services().store.commit([Save(replace(move, renew=True, version=move.version + 1))])
+    treasury.sign()
+    (move,) = treasury.moves()
+    newest, first = move.txids
+    treasury.chain.mine(CONFIRMATIONS)
+    real = FakeCoins.receipt
+    monkeypatch.setattr(FakeCoins, "receipt", lambda chain, txid: real(chain, newest if txid == first else txid))
+    treasury.run()
+    assert f"ALARM {NETWORK}: {newest} and {first} are both in the chain for {move.id}" in caplog.text
 
 
 def test_somebody_else_has_the_seed(treasury: Treasury, caplog: pytest.LogCaptureFixture) -> None:

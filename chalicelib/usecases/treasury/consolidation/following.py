@@ -208,7 +208,7 @@ class CoinMoveFollowing:
     # In the chain, or not
 
     def _await(self, move: CoinMove, scanned: Scanned) -> None:
-        found, somewhere = self._attempts.mined(move.signed, scanned)
+        found, somewhere = self._attempts.mined(move, scanned)
         if found is not None:
             self._count(move, *found, scanned)
             return

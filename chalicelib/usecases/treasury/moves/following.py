@@ -29,6 +29,7 @@ from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import GivenUps
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
 from chalicelib.usecases.transactions.marks import traces_of
+from chalicelib.usecases.transactions.mined_attempts import mined_attempt
 from chalicelib.usecases.transactions.notes import Notes
 from chalicelib.usecases.transactions.replacements import Stuck
 from chalicelib.usecases.transactions.round_robin import Asking
@@ -122,15 +123,10 @@ class MoveFollowing:
         if not move.attempts:
             self._ask(move)
             return
-        mined = False
-        for attempt in move.attempts:
-            receipt = self._answers.receipt(attempt.txid)
-            if receipt is not None and self._answers.in_chain(receipt, scanned):
-                self.waits_for_scan |= self._booking.ripen(move, attempt, receipt, scanned)
-                self._alone(move, attempt.txid, scanned)
-                return
-            mined = mined or receipt is not None
-        if mined:
+        mined = mined_attempt(self._network, self._answers, move.id, [attempt.txid for attempt in move.attempts], scanned)
+        if mined.receipt is not None:
+            self.waits_for_scan |= self._booking.ripen(move, move.attempts[mined.place], mined.receipt, scanned)
+        if mined.somewhere:
             return
         ours = self._stuck_of(move).ours([(each.txid, each.raw) for each in move.attempts], move.source, move.nonce or 0)
         if self._losses.met(move.id, ours, scanned):
@@ -156,13 +152,6 @@ class MoveFollowing:
             return
         news.command(move_command(move))
         self._store.commit([Save(replace(move, updated_at=news.at, version=move.version + 1)), *news.emit()])
-
-    def _alone(self, move: Move, mined: str, scanned: Scanned) -> None:
-        """Nonces and expiries forbid that two attempts are mined. Should it happen, somebody has to know."""
-        for txid in move.txids:
-            receipt = None if txid == mined else self._answers.receipt(txid)
-            if receipt is not None and self._answers.in_chain(receipt, scanned):
-                log.error("ALARM %s: %s and %s are both in the chain for %s", self._network.id, mined, txid, move.id)
 
     def _send_again(self, move: Move) -> None:
         """The same bytes, as often as it takes (money rule 5). The newest first; where the node refuses those, the earlier ones."""

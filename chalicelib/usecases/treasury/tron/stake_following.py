@@ -21,9 +21,11 @@ from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.given_up import GivenUps
 from chalicelib.usecases.transactions.losses import Losses, stake_sent
+from chalicelib.usecases.transactions.mined_attempts import mined_attempt
 from chalicelib.usecases.transactions.replacement_bounds import worn_out
 from chalicelib.usecases.transactions.sighting_gaps import NoteGaps
 from chalicelib.usecases.treasury.tron.stake_booking import StakeBooking
@@ -68,12 +70,12 @@ class StakeFollowing:
         stake = self._store.get(Stake, network=self._network.id, id=stake_id)
         if stake is None or stake.status != "pending":
             return
-        for txid in stake.txids:
-            receipt = self._reader.receipt(txid)
-            if receipt is not None and self._reader.block_hash(receipt.block_number) == receipt.block_hash:
-                self._booking.ripen(stake, receipt)
-                return
-        ours, scanned = stake_sent(self._network, self._rules, self._node, stake), self._verdicts.scanned()
+        scanned = self._verdicts.scanned()
+        mined = mined_attempt(self._network, Answers(self._reader), stake.id, stake.txids, scanned)
+        if mined.receipt is not None:
+            self._booking.ripen(stake, mined.receipt)
+            return
+        ours = stake_sent(self._network, self._rules, self._node, stake)
         if self._losses.met(stake.id, ours, scanned) or put_back(self._store, self._network.realm) is not None:
             return  # as with payments
         if self._given_ups.standing(stake.id, ours, scanned) is not None:
