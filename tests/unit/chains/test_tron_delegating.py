@@ -19,33 +19,9 @@ from chalicelib.usecases.ports.delegating import ExplainedDelegation
 from infra.local.tron.messages import CODEC, Signed
 from infra.local.tron.signatures import signer
 from tests.support.tron_chain import TronKey
+from tests.support.tron_published import LOCKED, PUBLISHED
 
 OWNER, RECEIVER = "TUoHaVjx7n5xz8LwPRDckgFrDWhMhuSuJM", "TZ4UXDV5ZhNW7fb2AMSbgfAEZ7hWsnYS2g"
-# tronprotocol/wallet-cli, README, "DelegateResource" and "UndelegateResource": signed and sent to the Nile network, with their ids.
-PUBLISHED = [
-    (
-        "delegation",
-        "0917002d0068dde7ad4ffe46e75303d11192e17bfa78934a5f867c5ae20720ec",
-        "0a8f010a02020c220854e32e95d11894f84093e9dcfde5305a710839126d0a35747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e"
-        "44656c65676174655265736f75726365436f6e747261637412340a1541ce8a0cf0c16d48bcf22825f6053248df653c89ca100118c0843d221541fd49ed"
-        "a0f23ff7ec1d03b52c3a45991c24cd440e70a5bbb6f3e5301241414de060e9c104bb45d745e22b7b7a30b4a89a2635c62aab152fff5d2f10b7443023a9"
-        "aa487be86652b74974ff6a7d82d3dbf94cea9ac1e0a7e48e682175e3f601",
-    ),
-    (
-        "undelegation",
-        "537a3f4461ab55c705b77503bc42f469bfc22c0cb8588b8f3641ab40117ebfd8",
-        "0a91010a020251220868ac15256c213e7140febde9fde5305a73083a126f0a37747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e"
-        "556e44656c65676174655265736f75726365436f6e747261637412340a1541ce8a0cf0c16d48bcf22825f6053248df653c89ca100118c0843d221541fd"
-        "49eda0f23ff7ec1d03b52c3a45991c24cd440e709990c3f3e530124102ebde16d1abaccd976f8ead4b5acf92b05f7d9796c28ca6a26b4e51442e638e5e"
-        "33e598bb03732da24dc761a39b9d307c045b55323128dc9b07510ffc48933a01",
-    ),
-]
-# The same README, "DelegateResource" with a lock; Nile. It is what we never sign.
-LOCKED = (
-    "0a020000220819b59068c6058ff440daf691b4d1305a720839126e0a35747970652e676f6f676c65617069732e636f6d2f70726f746f636f6c2e44656c6567"
-    "6174655265736f75726365436f6e747261637412350a154159e3741a68ec3e1ebba80ad809d5ccd31674236e1880ade2042215419a9afe56e155ef0ff3f680"
-    "d00ecf19deff60bdca280170d0c8eba9d130"
-)
 NETWORK = next(network for network in default_networks("live") if network.slug == "tron")
 
 

@@ -26,8 +26,7 @@ from chalicelib.encoding import base58check
 from chalicelib.encoding.public_keys import tron_address
 from chalicelib.usecases.ports.second_reader import Order, OrderKind
 from infra.local.tron.messages import CODEC
-from tests.unit.chains.test_tron_delegating import LOCKED, PUBLISHED
-from tests.unit.chains.test_tron_transactions import FREEZE, MINED, NOT_OURS, SIGNED_CALL
+from tests.support.tron_published import FREEZE, LOCKED, MINED, NOT_OURS, PUBLISHED, SIGNED_CALL
 
 FULL = os.environ.get("SWEEP") == "full"
 RANDOM = random.Random(7)
