@@ -7,8 +7,8 @@ signature, whose cost is told too. The first call in a process imports the libra
 from __future__ import annotations
 
 import secrets
-import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -24,15 +24,8 @@ from chalicelib.domain.catalogue.catalogue import default_networks
 from chalicelib.encoding.public_keys import evm_address
 from chalicelib.usecases.ports.second_reader import Order
 from tests.bench.bench_derive_sign import COUNT, microseconds
+from tests.bench.second_readers import BUDGET, dearest
 
-BUDGET = 3.0
-"""Milliseconds."""
-_COLD = """
-import time
-began = time.process_time()
-{work}
-print((time.process_time() - began) * 1000)
-"""
 COLD = {
     "eth-account": "import eth_account, eth_account.typed_transactions",
     "eth-account and web3": "import eth_account, eth_account.typed_transactions, web3",
@@ -68,17 +61,7 @@ def measured(token: bool) -> tuple[float, float]:
 
 
 def main() -> float:
-    for name, work in COLD.items():
-        done = subprocess.run([sys.executable, "-c", _COLD.format(work=work)], capture_output=True, text=True, check=True)
-        print(f"first import of {name}: {float(done.stdout):,.0f} ms of CPU")
-    dearest = 0.0
-    for name, token in (("native coin", False), ("token", True)):
-        second, ours = measured(token)
-        print(
-            f"{name}: second reader {second:.2f} ms a signature (budget {BUDGET}), our own reading and the signature {ours:.2f} ms"
-        )
-        dearest = max(dearest, second)
-    return dearest
+    return dearest(COLD, {"native coin": partial(measured, False), "token": partial(measured, True)})
 
 
 if __name__ == "__main__":
