@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
+from chalicelib.chains.tron.payer import TronPayer
+from chalicelib.chains.tron.staking import TronStaking
+from chalicelib.chains.tron.transactions import Unsigned, decode
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.clock import in_realm
+from chalicelib.usecases.payouts.account_payouts import Payouts
+from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.second_reader import Order
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import ReadersDiffer
+from chalicelib.usecases.treasury.tron import stake_signing
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from tests.nodes.tron_shops import TRON, Shop, staking_shop
@@ -131,3 +139,76 @@ def test_a_sweep(shop: Shop, caplog: pytest.LogCaptureFixture, fault: Fault) -> 
     shop.run("collect")
     shop.confirm()
     assert shop.on_chain(shop.hot()) == before + 4 * TRX
+
+
+def alterations(real: Unsigned) -> dict[str, bytes]:
+    """Unsigned bytes that do something else than `real`, or more than it."""
+    ref, raw = real.reference, real.encode()
+    wrong = {
+        "owner": replace(real, owner=stranger()),
+        "amount": replace(real, amount=real.amount + 1),
+        "late": replace(real, reference=replace(ref, expiration=ref.timestamp + 25 * 3_600_000)),
+        "fee limit": replace(real, fee_limit=2**40),
+        "kind": replace(real, kind="TransferContract", recipient=stranger(), contract=None, resource=None, fee_limit=0),
+    }
+    if real.recipient is not None:
+        wrong["recipient"] = replace(real, recipient=stranger())
+    if real.contract is not None:
+        wrong["contract"] = replace(real, contract=stranger())
+    if real.resource is not None:
+        wrong["resource"] = replace(real, resource="BANDWIDTH")
+    made = {name: each.encode() for name, each in wrong.items()} | {"unknown field": raw + b"\xa0\x06\x01", "nothing": b""}
+    if real.contract is not None:
+        made |= {"approve": raw.replace(bytes.fromhex("a9059cbb"), bytes.fromhex("095ea7b3"))}
+    assert raw not in made.values()
+    return made
+
+
+@pytest.mark.parametrize("coin", ["trx", "usdt"])
+def test_the_second_reader_alone_lets_no_altered_payment_be_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch, coin: str) -> None:
+    """Our own check is turned off, and what it would have allowed as a fee is the right one."""
+    made = shop.call("POST", "/v1/invoices", json={"currency": coin, "amount": "25", "network": "tron"})
+    shop.node.faucet(made["address"], 25, coin.upper())
+    shop.confirm()
+    kms = Kms(monkeypatch)
+    kms.away = True
+    body = {"network": "tron", "coin": coin, "address": stranger(), "amount": "10"}
+    withdrawal = shop.call("POST", "/v1/withdraws", json=body)["id"]
+    shop.run()
+    kms.away = False
+    kms.calls.clear()
+    order = next(o for o in services().store.every(PaymentOrder) if o.withdrawal_id == withdrawal)
+    allowed, version = services().payer(services().catalogue("live").networks["tron"]).explain(order.unsigned), order.version
+    with monkeypatch.context() as patch:
+        patch.setattr(TronPayer, "digest", lambda _, unsigned: sha256(bytes.fromhex(unsigned)).digest())
+        patch.setattr(Payouts, "_approve", lambda *_, **__: allowed)
+        for name, raw in alterations(decode(bytes.fromhex(order.unsigned))).items():
+            altered = replace(order, unsigned=raw.hex() or "00", version=(version := version + 1))
+            services().store.commit([Save(altered)])
+            with in_realm("live"), pytest.raises(ReadersDiffer):
+                services().payouts.pay(order.tenant, withdrawal)
+            assert (services().store.get(PaymentOrder, id=order.id), kms.calls["Sign"]) == (altered, 0), name
+    services().store.commit([Save(replace(order, version=version + 1))])
+    shop.run("housekeeping")
+    with in_realm("live"):
+        services().payouts.pay(order.tenant, withdrawal)
+    shop.confirm()
+
+
+def test_the_second_reader_alone_lets_no_altered_stake_be_signed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, kms = shop.stake("10"), Kms(monkeypatch)
+    stake = next(stake for stake in services().store.every(Stake) if stake.txid == made["transactionId"])
+    assert stake.unsigned is not None
+    version = stake.version
+    with monkeypatch.context() as patch:
+        patch.setattr(TronStaking, "digest", lambda _, unsigned: sha256(bytes.fromhex(unsigned)).digest())
+        patch.setattr(stake_signing, "_unlike_order", lambda *_: [])
+        for name, raw in alterations(decode(bytes.fromhex(stake.unsigned))).items():
+            altered = replace(stake, unsigned=raw.hex(), hash=sha256(raw).hexdigest(), version=(version := version + 1))
+            services().store.commit([Save(altered)])
+            with in_realm("live"), pytest.raises(ReadersDiffer):
+                services().stake_signing.sign(TRON, stake.id)
+            assert (services().store.get(Stake, network=TRON, id=stake.id), kms.calls["Sign"]) == (altered, 0), name
+    services().store.commit([Save(replace(stake, version=version + 1))])
+    shop.run()
+    shop.confirm()
