@@ -107,19 +107,12 @@ def _context(ctx: KeyedRequest) -> str:
 
 
 class Once:
-    """Renders the created record, and stores the rendering with it where the request has an Idempotency-Key."""
+    """Renders what is created, and stores the answer with it where the request has an Idempotency-Key."""
 
     def __init__(self, ctx: KeyedRequest, render: Callable[[Any], Answer], *, secret: bool = False) -> None:
         self._ctx = ctx
         self._secret = secret
         self._render = render
-        self._answer: Answer | None = None
-
-    @property
-    def answer(self) -> Answer:
-        if self._answer is None:
-            raise LookupError("nothing was prepared")
-        return self._answer
 
     def create(self, creation: Creation[Any]) -> Answer:
         """Commit `creation` and the answer about it in one transaction, and do what follows; the answer.
@@ -129,33 +122,32 @@ class Once:
         """
         from chalicelib.usecases.base.retries import until_settled
 
+        answers: list[Answer] = []
+
         def attempt() -> Any:
             prepared = creation.prepare()
-            return creation.commit(prepared, self._stored(prepared.made))
+            answers.append(self._render(prepared.made))
+            return creation.commit(prepared, self._stored(answers[-1], again=len(answers) > 1))
 
         creation.after(until_settled(attempt, creation.tries))
-        return self.answer
+        return answers[-1]
 
-    def _stored(self, record: Any) -> list[Change]:
-        """The change that stores the answer about `record`, for the transaction that creates it.
+    def _stored(self, answer: Answer, *, again: bool) -> list[Change]:
+        """The change that stores `answer`, for the transaction that creates what it tells of. `again`: this is not the first try.
 
-        Raises Replay where this is not the first try, and it was another request with the same key that was first.
+        Raises Replay where it was another request with the same key that was first.
         """
-        tried_before = self._answer is not None
-        self._answer = self._render(record)
         ctx = self._ctx
         if ctx.idempotency_key is None:
             return []
-        version = 1
-        if tried_before or ctx.expired_version:
-            before = stored(ctx) if tried_before else None
-            told = replay(ctx, before)
-            if told is not None:
-                raise Replay(told)
-            version = (before.version if before is not None else ctx.expired_version) + 1
+        before = stored(ctx) if again else None
+        told = replay(ctx, before)
+        if told is not None:
+            raise Replay(told)
+        version = (before.version if before is not None else ctx.expired_version) + 1
         expires_at = ctx.now_ms + KEPT_MS
-        assert self._answer.text is not None and self._answer.status is not None  # noqa: S101
-        text = self._answer.text
+        assert answer.text is not None and answer.status is not None  # noqa: S101
+        text = answer.text
         body, packed = text, False
         if self._secret:
             from chalicelib.custody import sealed_answers
@@ -167,7 +159,7 @@ class Once:
             tenant=ctx.tenant,
             key=ctx.idempotency_key,
             request_hash=ctx.request_hash,
-            status=self._answer.status,
+            status=answer.status,
             body=body,
             expires_at=expires_at,
             ttl=expires_at // 1000,
@@ -179,7 +171,8 @@ class Once:
 
     def done(self, record: Any) -> Answer:
         """Store the answer by itself, for a creation outside our transactions, after it."""
-        changes = self._stored(record)
+        answer = self._render(record)
+        changes = self._stored(answer, again=False)
         if changes:
             try:
                 self._ctx.services.store.commit(changes)
@@ -188,4 +181,4 @@ class Once:
                 if told is None:
                     raise
                 raise Replay(told) from None
-        return self.answer
+        return answer

@@ -1,7 +1,7 @@
 """Creations: a use case prepares the transaction that makes something new, and its caller commits it.
 
-The HTTP edge commits it together with the stored answer of an Idempotency-Key (`chalicelib.api.idempotency`); every other caller
-commits it alone (`Creation.run`).
+Methods called `creating`, `ordering`, `adding` and the like give one. The HTTP edge commits it together with the stored answer of
+an Idempotency-Key (`chalicelib.api.idempotency`); every other caller commits it alone (`run`, or the plain `create`, `order`).
 """
 
 from __future__ import annotations
