@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,8 +18,8 @@ from chalicelib.domain.invoices.invoices import Invoice
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.times import iso
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal
-from chalicelib.usecases.base.idempotency import KEPT_MS
-from chalicelib.usecases.ports.changes import Add, Conflict, Save
+from chalicelib.usecases.base.idempotency import KEPT_MS, StoredAnswer
+from chalicelib.usecases.ports.changes import Add, Change, Conflict, Save
 from tests.support.edge import PREPARED, Edge
 
 INVOICE = {"currency": "eth", "amount": "1", "network": "ethereum"}
@@ -155,6 +155,8 @@ ONLY_ONE = {
     "/webhooks/{id}/redeliver",
 }
 """What is there already can not be made once more, and is answered all the same where the key is repeated."""
+UNDER_WAY = "/webhooks/deliveries/{id}/redeliver"
+"""Nothing but the answer is stored: the delivery is on its way already."""
 OUTSIDE = {"/sandbox/blocks", "/sandbox/deposits", "/sandbox/reorg", "/sandbox/tokens"}
 """What is made outside our transactions: the answer is stored by itself, after it."""
 
@@ -173,8 +175,22 @@ def rendering(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return waiting
 
 
+@pytest.fixture
+def beside(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """For each answer that is stored, how many other changes its transaction has."""
+    real, seen = edge.services.store.commit, list[int]()
+
+    def commit(changes: Sequence[Change]) -> None:
+        if any(isinstance(change, Save) and isinstance(change.record, StoredAnswer) for change in changes):
+            seen.append(len(changes) - 1)
+        real(changes)
+
+    monkeypatch.setattr(edge.services.store, "commit", commit)
+    return seen
+
+
 @pytest.mark.parametrize("route", CREATING, ids=lambda route: route.path)
-def test_the_second_answer_is_the_first_to_the_byte(edge: Edge, route: Route, rendering: set[str]) -> None:
+def test_the_second_answer_is_the_first_to_the_byte(edge: Edge, route: Route, rendering: set[str], beside: list[int]) -> None:
     edge.credit("ethereum", "eth", 10 * 10**18)
     assert route.path in BODIES, f"say in BODIES what POST {route.path} makes something of"
     named, body = BODIES[route.path](edge)
@@ -183,6 +199,7 @@ def test_the_second_answer_is_the_first_to_the_byte(edge: Edge, route: Route, re
     first = post(edge, path, body, caller=caller)
     assert first.status == 201, first.body
     assert "idempotency-replayed" not in first.headers
+    assert [more > 0 for more in beside] == [route.path not in {*OUTSIDE, UNDER_WAY}], "the answer commits with what it tells of"
     edge.services.clock.shift_ms += 3_500_000
     second = post(edge, "/v1" + path, body, caller=caller)
     assert (second.status, second.body) == (201, first.body)
