@@ -17,6 +17,7 @@ from chalicelib.domain.chain import Block, Header, Receipt, Transfer
 from chalicelib.domain.withdrawals.withdrawals import Priority
 from chalicelib.usecases.ports.coins import CoinPlan, Output, ProvedCoins, Unspent
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
+from chalicelib.usecases.ports.second_reader import Built, CoinOrder
 from chalicelib.usecases.ports.signing import Signature, Signed
 
 DUST = 294
@@ -230,6 +231,9 @@ class FakeCoins:
     def digests(self, unsigned: str) -> list[bytes]:
         return [hashlib.sha256(f"{unsigned}{number}".encode()).digest() for number in range(len(self._written(unsigned)["in"]))]
 
+    def evidence(self, unsigned: str) -> list[tuple[str, str]]:
+        return [("", "") for _ in self._written(unsigned)["in"]]
+
     def assemble(self, unsigned: str, signatures: Sequence[Signature]) -> Signed:
         if [s.r for s in signatures] != [int.from_bytes(d) for d in self.digests(unsigned)]:
             raise ValueError("a signature is not of its input")
@@ -304,6 +308,30 @@ class Reader:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._chain, name)
+
+
+class FakeLibrary:
+    """The second reader of `FakeCoins`: it makes the bytes of an order by itself."""
+
+    def built(self, order: CoinOrder) -> Built:
+        if order.inputs != tuple(dict.fromkeys(order.inputs)) or not order.outputs:
+            raise ValueError("an order spends a coin twice, or pays nobody")
+        unsigned = json.dumps(self._fields(order)).encode().hex()
+        digests = tuple(hashlib.sha256(f"{unsigned}{number}".encode()).digest() for number in range(len(order.inputs)))
+        return Built(digests, self._fields(order))
+
+    def read(self, order: CoinOrder, raw: str) -> dict[str, object]:
+        unsigned = json.loads(bytes.fromhex(raw))["signed"]
+        told: dict[str, object] = json.loads(bytes.fromhex(unsigned), object_hook=self._tuples)
+        return {**told, "txid": hashlib.sha256(unsigned.encode()).hexdigest()}
+
+    def _fields(self, order: CoinOrder) -> dict[str, object]:
+        spent, paid = ([(c.outpoint, c.amount) for c in order.inputs], [(o.address, o.amount) for o in order.outputs])
+        return {"in": spent, "out": paid}
+
+    @staticmethod
+    def _tuples(found: dict[str, list[list[object]]]) -> dict[str, object]:
+        return {name: [tuple(each) for each in rows] for name, rows in found.items()}
 
 
 class DigestSigner:

@@ -175,6 +175,10 @@ class UtxoPayer:
         """The 32 bytes to sign for each input, in order (BIP-143; the legacy rules for P2PKH). Raises ValueError as `explain`."""
         return list(self._decoded(unsigned).digests)
 
+    def evidence(self, unsigned: str) -> list[tuple[str, str]]:
+        """As `CoinPayer.evidence`. Raises ValueError as `explain`."""
+        return [(spent.previous.hex(), spent.redeem.hex()) for spent in self._decoded(unsigned).inputs]
+
     def assemble(self, unsigned: str, signatures: Sequence[Signature]) -> Signed:
         """The signed transaction and its id. Raises ValueError as `explain`, and unless each signature, with s in the lower half
         (BIP-62), is by the key of its input's address."""

@@ -81,6 +81,11 @@ class CoinPayer(Protocol):
         """The 32 bytes to sign for each input, in order (BIP-143; the legacy rules for legacy inputs)."""
         ...
 
+    def evidence(self, unsigned: str) -> list[tuple[str, str]]:
+        """For each input, in order, what no record of a coin has: the transaction that made a P2PKH coin, without its witnesses,
+        and the script behind a P2SH address. As hex, "" where there is none."""
+        ...
+
     def assemble(self, unsigned: str, signatures: Sequence[Signature]) -> Signed:
         """The signed transaction and its id. Raises ValueError unless each signature is by the key of its input's address."""
         ...

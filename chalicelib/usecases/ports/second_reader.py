@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
 from chalicelib.domain.treasury.stakes import Resource
+from chalicelib.usecases.ports.coins import Output
 
 OrderKind = Literal["payment", "stake", "delegation", "undelegation"]
 Reading = Mapping[str, object]
@@ -54,3 +55,27 @@ class SecondReader(Protocol[O_contra]):
         """The fields of the signed bytes `raw`, and `txid`, their id, all of them decoded by the library; `order` tells what no
         bytes do, such as the amounts of spent outputs. Raises ValueError for what the library can not decode."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedCoin:
+    """A coin that an order spends, by its stored record: `outpoint` is "<txid>:<n>", `amount` in units, `address` its owner's.
+
+    No record has the last two, and both are proved by a hash that it has. `previous` is the transaction that made a P2PKH coin,
+    without its witnesses: a legacy signature does not commit to the amount. `redeem` is the script behind a P2SH address. As hex.
+    """
+
+    outpoint: str
+    amount: int
+    address: str
+    previous: str = field(default="", repr=False)
+    redeem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CoinOrder:
+    """One transaction of a UTXO network, by the records that were approved: the coins in the order in which our bytes spend them,
+    the payments in their order, the change last."""
+
+    inputs: tuple[OrderedCoin, ...]
+    outputs: tuple[Output, ...]
