@@ -39,7 +39,7 @@ class ChainWiring:
     def second_readers(self) -> SecondReaders:
         from chalicelib.wiring.second_readers import SecondReaders
 
-        return SecondReaders()
+        return SecondReaders(self._parts.settings)
 
     def reader(self, network: Network) -> ChainReader:
         """The reader that scans a network: over its node, or the simulated chain."""

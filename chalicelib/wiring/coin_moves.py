@@ -70,4 +70,5 @@ class CoinMoveWiring:
 
         parts, percent, renewals = self._parts, self._parts.settings.collect_fee_percent, self._transactions.renewals
         payer_of, reader_of = self._chains.coin_payer, self._chains.reader
-        return CoinMoveSigning(parts.store, parts.rules, parts.realm_clock, keys, kinds, payer_of, reader_of, renewals, percent)
+        clock, second_of = parts.realm_clock, self._chains.second_readers.coins
+        return CoinMoveSigning(parts.store, parts.rules, clock, keys, kinds, payer_of, reader_of, renewals, percent, second_of)

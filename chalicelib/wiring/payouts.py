@@ -71,6 +71,7 @@ class PayoutWiring:
             self._screening.risk,
             parts.rates,
             self._withdrawals.fee_budgets,
+            chains.second_readers.coins,
         )
 
     def sent(self, network: Network) -> Sent:

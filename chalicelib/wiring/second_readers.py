@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from chalicelib.domain.catalogue.catalogue import Network
-    from chalicelib.usecases.ports.second_reader import Order, SecondReader
+    from chalicelib.settings import Settings
+    from chalicelib.usecases.ports.second_reader import CoinOrder, Order, SecondReader
 
 
 class SecondReaders:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
     def accounts(self, network: Network) -> SecondReader[Order] | None:
         """That of a network of accounts. None for a simulated one, which moves no money. Raises LookupError for any other."""
         if network.simulated:
@@ -25,3 +29,9 @@ class SecondReaders:
         from chalicelib.chains.evm.transactions import terms
 
         return EvmSecondReader(network.chain_id, terms)
+
+    def coins(self, network: Network) -> SecondReader[CoinOrder]:
+        """That of bitcoin or litecoin: simulated ones pay from accounts."""
+        from chalicelib.chains.utxo.second_reader import SecondCoinReader
+
+        return SecondCoinReader(network.slug, self._settings.chain(network.id))

@@ -14,11 +14,12 @@ from chalicelib.usecases.scanning import mempool as module
 from chalicelib.wiring import services
 from chalicelib.wiring.chains import ChainWiring
 from chalicelib.wiring.custody import CustodyWiring
+from chalicelib.wiring.second_readers import SecondReaders
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from tests.support import bundles
 from tests.support.bundles import COIN
-from tests.support.fake_coins import DigestSigner, FakeCoins, Reader
+from tests.support.fake_coins import DigestSigner, FakeCoins, FakeLibrary, Reader
 from tests.support.mempools import Coins, Pool
 from tests.support.shop import Shop, bent_node
 from tests.support.stack import Stack, first_stack
@@ -38,6 +39,7 @@ def live_litecoin(running_aws: LocalAws) -> Iterator[tuple[Stack, Any, FakeCoins
     with pytest.MonkeyPatch.context() as patch, running_aws.active():
         patch.setattr(ChainWiring, "live_reader", lambda self, network: Reader(Now()))  # type: ignore[arg-type]
         patch.setattr(ChainWiring, "live_coin_payer", lambda self, network: Now())
+        patch.setattr(SecondReaders, "coins", lambda self, network: FakeLibrary())
         patch.setattr(CustodyWiring, "signer", DigestSigner())
         at_work["chain"].mine(70)
         stack = first_stack(running_aws, {"litecoin": NodeInfo("http://127.0.0.1:9")})

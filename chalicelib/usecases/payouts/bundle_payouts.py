@@ -44,6 +44,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.second_reader import CoinOrder, SecondReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import Risk
@@ -69,6 +70,7 @@ class BundlePayouts:
         risk: Risk,
         rates_of: RatesOf,
         budgets: FeeBudgets,
+        second_of: Callable[[Network], SecondReader[CoinOrder] | None],
     ) -> None:
         self._store, self._rules, self._clock, self._payer_of = store, rules, clock, payer_of
         self._budgets = budgets
@@ -76,7 +78,7 @@ class BundlePayouts:
         fees = PayoutFees(store, rates_of)
         self._building = BundleBuilding(store, rules, clock, payer_of, reader_of, renewals, fees)
         self._gathering = BundleGathering(store, rules, clock, payer_of, checks, self._building, fees, budgets)
-        self._signing = BundleSigning(store, rules, clock, signer, payer_of, checks, renewals)
+        self._signing = BundleSigning(store, rules, clock, signer, payer_of, checks, renewals, second_of)
 
     def advance(self, network: Network, tenant: TenantId, withdrawal_id: str) -> Outcome:
         """Bring a withdrawal, and whatever can be paid with it, as far as the broadcast: one try of `Payouts.pay`."""

@@ -18,12 +18,15 @@ from chalicelib.usecases.payouts.checks import PayoutChecks
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.coins import CoinPayer
-from chalicelib.usecases.ports.signing import Signer
+from chalicelib.usecases.ports.coins import CoinPayer, Output, Unspent
+from chalicelib.usecases.ports.second_reader import CoinOrder, SecondReader
+from chalicelib.usecases.ports.signing import Signed, Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
 from chalicelib.usecases.transactions.spelling import spelled
+from chalicelib.usecases.transactions.two_readers import sign_read_twice
+from chalicelib.usecases.transactions.utxo_orders import coin_order
 from chalicelib.usecases.transactions.utxo_proofs import bundle_unproved
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import catalogue_views
@@ -51,18 +54,18 @@ class BundleSigning:
         payer_of: Callable[[Network], CoinPayer],
         checks: PayoutChecks,
         renewals: RenewalRules,
+        second_of: Callable[[Network], SecondReader[CoinOrder] | None],
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
-        self._payer_of, self._checks, self._renewals = payer_of, checks, renewals
+        self._payer_of, self._checks, self._renewals, self._second_of = payer_of, checks, renewals, second_of
 
     def sign(self, network: Network, wallet: Wallet, bundle: Bundle) -> Bundle:
         """Check the newest bytes against what was approved; sign; store the signed bytes before anybody can see them."""
         newest = bundle.newest
         if newest is None:
             raise LookupError(f"{bundle.id} has nothing to sign")
-        payer = self._payer_of(network)
         try:
-            self._approve(network, wallet, bundle, newest)
+            coins = self._approve(network, wallet, bundle, newest)
         except MemberMismatch as mismatch:
             # One that was altered holds up nobody else: it leaves, and waits for an operator (`rebuild-order`).
             self._throw_away(network, wallet, bundle, mismatch.withdrawals)
@@ -71,17 +74,31 @@ class BundleSigning:
             if mismatch.bytes_only:
                 self._throw_away(network, wallet, bundle)
             raise
-        digests = payer.digests(newest.unsigned)
-        if len(digests) != len(newest.inputs):
-            raise OrderMismatch(f"bundle {bundle.id} has {len(newest.inputs)} inputs and {len(digests)} digests")
         rests = rests_on(self._store, network.realm)
-        signed = payer.assemble(newest.unsigned, [self._signer.sign(wallet, digest) for digest in digests])
+        signed = self._signed(network, wallet, bundle, newest, coins)
         now = self._clock.now_ms()
         done = replace(newest, raw=signed.raw, txid=signed.txid, signed_at=now)
         bundle = replace(bundle, state="signed", newest=done).next(now)
         ours = [] if done.change is None else [Save(OwnTransaction(network.id, signed.txid, (done.change,)))]
         self._store.commit([Save(bundle), *ours, *rests])
         return bundle
+
+    def _signed(self, network: Network, wallet: Wallet, bundle: Bundle, newest: Built, coins: Sequence[Unspent]) -> Signed:
+        """Sign what both readers read as the bundle's payments out of `coins`, the change last (money rule 15). Raises
+        ReadersDiffer, Unavailable."""
+        payer = self._payer_of(network)
+        paid = [Output(payout.recipient, payout.amount) for payout in bundle.payouts]
+        if newest.change is not None:
+            paid.append(Output(wallet.address, newest.change_amount))
+        order = coin_order(payer, newest.unsigned, coins, paid)
+
+        def sign(digests: Sequence[bytes]) -> Signed:
+            return payer.assemble(newest.unsigned, [self._signer.sign(wallet, digest) for digest in digests])
+
+        digests = payer.digests(newest.unsigned)
+        if len(digests) != len(newest.inputs):
+            raise OrderMismatch(f"bundle {bundle.id} has {len(newest.inputs)} inputs and {len(digests)} digests")
+        return sign_read_twice(network, f"bundle {bundle.id}", self._second_of(network), order, digests, sign)
 
     def _throw_away(self, network: Network, wallet: Wallet, bundle: Bundle, leaving: Collection[str] = ()) -> None:
         """built → gathering: its coins are free, and whoever is next seals it with other bytes. Nothing was signed.
@@ -99,8 +116,9 @@ class BundleSigning:
         again = replace(bundle, state="gathering", newest=None, payouts=kept).next(self._clock.now_ms())
         self._store.commit([Save(again), Save(replace(held.released(bundle.id), gathering=bundle.id).next())])
 
-    def _approve(self, network: Network, wallet: Wallet, bundle: Bundle, newest: Built) -> None:
-        """Raise OrderMismatch unless the bytes do exactly what was approved (money rule 7)."""
+    def _approve(self, network: Network, wallet: Wallet, bundle: Bundle, newest: Built) -> list[Unspent]:
+        """The coins that the bytes spend, as they are reserved. Raises OrderMismatch unless the bytes do exactly what was approved
+        (money rule 7)."""
         replaces = bool(bundle.earlier)
         ordered, at_fault = self._ordered(network, wallet, bundle, replaces)
         try:
@@ -141,6 +159,7 @@ class BundleSigning:
             if at_fault:
                 raise MemberMismatch(f"bundle {bundle.id} differs from the approved withdrawals in {named}", at_fault)
             raise OrderMismatch(f"bundle {bundle.id} differs from the approved withdrawals in {named}", bytes_only=not ordered)
+        return [Unspent(coin.outpoint, wallet.address, ours[coin.outpoint], coin.height) for coin in newest.inputs]
 
     def _ordered(self, network: Network, wallet: Wallet, bundle: Bundle, replaces: bool) -> tuple[list[str], list[str]]:
         """In what the records of a bundle differ from the approved withdrawals, whatever its bytes do; and the withdrawals that may

@@ -498,9 +498,9 @@ def _dishonest(wired: Services) -> BundlePayouts:
     def payer(network: Any) -> Any:
         return _Dishonest(wired.coin_payer(network))
 
-    rules, clock, signer = wired.rules, wired.realm_clock, wired.signer
+    rules, clock, signer, second = wired.rules, wired.realm_clock, wired.signer, wired.wiring.chains.second_readers.coins
     return BundlePayouts(
-        wired.store, rules, clock, signer, payer, wired.reader, wired.renewals, wired.risk, wired.rates, wired.fee_budgets
+        wired.store, rules, clock, signer, payer, wired.reader, wired.renewals, wired.risk, wired.rates, wired.fee_budgets, second
     )
 
 

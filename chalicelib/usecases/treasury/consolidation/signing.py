@@ -29,12 +29,16 @@ from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
 from chalicelib.usecases.ports.changes import Change, Post, Save, Still
 from chalicelib.usecases.ports.clock import Clock
-from chalicelib.usecases.ports.coins import CoinPayer
+from chalicelib.usecases.ports.coins import CoinPayer, Output
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.readers import ChainReader
+from chalicelib.usecases.ports.second_reader import CoinOrder, SecondReader
+from chalicelib.usecases.ports.signing import Signed
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
+from chalicelib.usecases.transactions.two_readers import sign_read_twice
+from chalicelib.usecases.transactions.utxo_orders import coin_order
 from chalicelib.usecases.transactions.utxo_proofs import begun_for, move_unproved
 from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
 from chalicelib.usecases.treasury.consolidation.parts import (
@@ -45,6 +49,7 @@ from chalicelib.usecases.treasury.consolidation.parts import (
     queue_of,
     recipient_of,
     spendable,
+    unspent_of,
 )
 from chalicelib.usecases.wallets.utxos import coins_of
 
@@ -65,7 +70,9 @@ class CoinMoveSigning:
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
         fee_percent: int,
+        second_of: Callable[[Network], SecondReader[CoinOrder] | None],
     ) -> None:
+        self._second_of = second_of
         self._store, self._rules, self._clock, self._keys, self._kinds = store, rules, clock, keys, kinds
         self._payer_of, self._reader_of, self._renewals, self._fee_percent = payer_of, reader_of, renewals, fee_percent
 
@@ -109,20 +116,32 @@ class CoinMoveSigning:
                 anew = replace(move, state="waiting", newest=None, reason="its bytes were altered")
                 self._store.commit([Save(anew.next(self._clock.now_ms()))])
             raise
-        payer = self._payer_of(network)
-        coins = {coin.outpoint: coin for coin in move.inputs}
-        order = [coins[outpoint] for outpoint in payer.explain(newest.unsigned).inputs]
-        digests = payer.digests(newest.unsigned)
-        with self._keys(move) as sign:
-            signatures = [sign(coin, digest) for coin, digest in zip(order, digests, strict=True)]
-        # Refuses a signature that is not by the key of its input's address.
-        signed = payer.assemble(newest.unsigned, signatures)
+        signed = self._signed(network, move, newest)
         now = self._clock.now_ms()
         done = replace(newest, raw=signed.raw, txid=signed.txid, signed_at=now)
         move = replace(move, state="signed", newest=done).next(now)
         ours = OwnTransaction(network.id, signed.txid, done.positions)
         self._store.commit([Save(move), Save(ours), *rests_on])
         return move
+
+    def _signed(self, network: Network, move: CoinMove, newest: CoinAttempt) -> Signed:
+        """Sign what both readers read as the move of its coins to its recipient, the change last (money rule 15). Raises
+        ReadersDiffer, Unavailable."""
+        payer, coins = self._payer_of(network), {coin.outpoint: coin for coin in move.inputs}
+        paid = [Output(move.recipient, newest.amount)]
+        if newest.change and move.wallet is not None:
+            paid.append(Output(move.wallet, newest.change))
+        order = coin_order(payer, newest.unsigned, unspent_of(move.inputs), paid)
+
+        def sign(digests: Sequence[bytes]) -> Signed:
+            with self._keys(move) as key:
+                spent = [coins[coin.outpoint] for coin in order.inputs]
+                signatures = [key(coin, digest) for coin, digest in zip(spent, digests, strict=True)]
+            # Refuses a signature that is not by the key of its input's address.
+            return payer.assemble(newest.unsigned, signatures)
+
+        digests = payer.digests(newest.unsigned)
+        return sign_read_twice(network, f"coin move {move.id}", self._second_of(network), order, digests, sign)
 
     def _approve(self, network: Network, move: CoinMove, newest: CoinAttempt) -> list[Change]:
         """What the signature rests on. Raises OrderMismatch unless the bytes do exactly what was planned, with coins of ours
