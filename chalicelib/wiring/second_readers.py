@@ -32,6 +32,6 @@ class SecondReaders:
 
     def coins(self, network: Network) -> SecondReader[CoinOrder]:
         """That of bitcoin or litecoin: simulated ones pay from accounts."""
-        from chalicelib.chains.utxo.second_reader import SecondCoinReader
+        from chalicelib.chains.utxo.second_reader import UtxoSecondReader
 
-        return SecondCoinReader(network.slug, self._settings.chain(network.id))
+        return UtxoSecondReader(network.slug, self._settings.chain(network.id))

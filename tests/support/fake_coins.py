@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.chain import Block, Header, Receipt, Transfer
@@ -332,6 +332,23 @@ class FakeLibrary:
     @staticmethod
     def _tuples(found: dict[str, list[list[object]]]) -> dict[str, object]:
         return {name: [tuple(each) for each in rows] for name, rows in found.items()}
+
+
+class Differs(FakeLibrary):
+    """Makes another transaction of an order ("order"), or finds no output in signed bytes ("bytes")."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def built(self, order: CoinOrder) -> Built:
+        if self._what != "order":
+            return super().built(order)
+        first, *rest = order.outputs
+        return super().built(replace(order, outputs=(replace(first, amount=first.amount + 1), *rest)))
+
+    def read(self, order: CoinOrder, raw: str) -> dict[str, object]:
+        read = super().read(order, raw)
+        return {**read, "out": []} if self._what == "bytes" else read
 
 
 class DigestSigner:

@@ -10,6 +10,7 @@ are described here by the testnet's versions and the prefix of SLIP-173, and the
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -56,7 +57,7 @@ class _Proof(NamedTuple):
     key: Any
 
 
-class SecondCoinReader:
+class UtxoSecondReader:
     """Implements `usecases.ports.SecondReader` for one UTXO network."""
 
     def __init__(self, slug: str, chain: Chain = "main") -> None:
@@ -233,6 +234,8 @@ def _library() -> _Library:
     with tempfile.TemporaryDirectory(prefix="bitcoinlib-") as folder, _settings_in(folder), _hidden("sqlalchemy"):
         Path(folder, "config.ini").write_text(_CONFIG)
         from bitcoinlib import encoding, keys, networks, transactions
+    # It logs each guess at a script that it gives up. What matters it raises.
+    logging.getLogger("bitcoinlib").setLevel(logging.CRITICAL)
     for name, (like, prefix) in _REGTESTS.items():
         networks.NETWORK_DEFINITIONS[name] = {**networks.NETWORK_DEFINITIONS[like], "prefix_bech32": prefix}
     return _Library(encoding, keys, transactions)

@@ -14,7 +14,7 @@ import pytest
 from coincurve import PrivateKey
 
 from chalicelib.chains.utxo.scripts import address_of, key_hash_of
-from chalicelib.chains.utxo.second_reader import SecondCoinReader
+from chalicelib.chains.utxo.second_reader import UtxoSecondReader
 from chalicelib.chains.utxo.transactions import Input, PaidTo, Unsigned, compact_size, der_of, double_sha256
 from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
@@ -104,7 +104,7 @@ def test_both_readers_agree_about_random_orders(slug: str) -> None:
         total, scripts = sum(each.amount for each in inputs), [some_script(source) for _ in range(source.choice((1, 2, 2, 7)))]
         unsigned = Unsigned(tuple(inputs), tuple(PaidTo(total // len(scripts) - source.randrange(1, 99), s) for s in scripts))
         chain = source.choice(chains)
-        order, reader = ordered(unsigned, slug, chain), SecondCoinReader(slug, chain)
+        order, reader = ordered(unsigned, slug, chain), UtxoSecondReader(slug, chain)
         raw = signed(unsigned, owners)
         assert sign_read_twice(LIVE[slug], "", reader, order, unsigned.digests, lambda _, raw=raw: raw) == raw
         read = reader.read(order, raw.raw)
@@ -176,7 +176,7 @@ def test_no_key_is_asked_for_an_altered_field(what: str, slug: str, caplog: pyte
         raise AssertionError("a key was asked")
 
     with pytest.raises(ReadersDiffer, match=r"in digests$"):
-        sign_read_twice(LIVE[slug], "it", SecondCoinReader(slug), ordered(PLAIN, slug), altered.digests, sign)
+        sign_read_twice(LIVE[slug], "it", UtxoSecondReader(slug), ordered(PLAIN, slug), altered.digests, sign)
     assert f"ALARM live:{slug}: two readers differ about it" in caplog.text
 
 
@@ -186,14 +186,14 @@ def test_no_signed_bytes_with_an_altered_field_are_kept(what: str, caplog: pytes
     altered, field = ALTERED[what]
     raw = signed(altered, owners_of(altered))
     with pytest.raises(ReadersDiffer) as raised:
-        sign_read_twice(LIVE["bitcoin"], "it", SecondCoinReader("bitcoin"), ordered(PLAIN), PLAIN.digests, lambda _: raw)
+        sign_read_twice(LIVE["bitcoin"], "it", UtxoSecondReader("bitcoin"), ordered(PLAIN), PLAIN.digests, lambda _: raw)
     assert field in str(raised.value).partition(" in ")[2].split(", ")
     assert raw.raw not in caplog.text
 
 
 def test_what_is_not_altered_is_kept() -> None:
     raw = signed(PLAIN, KEYS)
-    assert sign_read_twice(LIVE["bitcoin"], "", SecondCoinReader("bitcoin"), ordered(PLAIN), PLAIN.digests, lambda _: raw) == raw
+    assert sign_read_twice(LIVE["bitcoin"], "", UtxoSecondReader("bitcoin"), ordered(PLAIN), PLAIN.digests, lambda _: raw) == raw
 
 
 def _signed_with(change: Callable[[list[tuple[bytes, bytes]]], None]) -> Signed:
@@ -258,12 +258,12 @@ def test_no_other_signature_is_kept(what: str) -> None:
         return BAD_SIGNATURES[what]
 
     with pytest.raises(ReadersDiffer):
-        sign_read_twice(LIVE["bitcoin"], "it", SecondCoinReader("bitcoin"), ordered(PLAIN), PLAIN.digests, sign)
+        sign_read_twice(LIVE["bitcoin"], "it", UtxoSecondReader("bitcoin"), ordered(PLAIN), PLAIN.digests, sign)
 
 
 def test_every_byte_of_signed_bytes_is_looked_at() -> None:
-    source, order, reader = random.Random("bits"), ordered(PLAIN), SecondCoinReader("bitcoin")
-    made, wanted = signed(PLAIN, KEYS), SecondCoinReader("bitcoin").built(ordered(PLAIN)).reading
+    source, order, reader = random.Random("bits"), ordered(PLAIN), UtxoSecondReader("bitcoin")
+    made, wanted = signed(PLAIN, KEYS), UtxoSecondReader("bitcoin").built(ordered(PLAIN)).reading
     for place in range(0, len(made.raw) // 2, 1 if ORDERS > 50 else 7):
         other = bytearray.fromhex(made.raw)
         other[place] ^= 1 << source.randrange(8)
@@ -312,7 +312,7 @@ def test_an_order_that_the_library_makes_nothing_of_is_not_signed(what: str, cap
         raise AssertionError("a key was asked")
 
     with pytest.raises(ReadersDiffer, match=words):
-        sign_read_twice(LIVE["bitcoin"], "it", SecondCoinReader("bitcoin"), order, PLAIN.digests, sign)
+        sign_read_twice(LIVE["bitcoin"], "it", UtxoSecondReader("bitcoin"), order, PLAIN.digests, sign)
     assert "ALARM live:bitcoin: " in caplog.text
 
 
@@ -323,7 +323,7 @@ def test_every_address_stands_for_the_same_script(slug: str, chain: Chain) -> No
     spent = coin(source, KEYS[0], "p2wpkh", 10**9)
     for _ in range(ORDERS):
         unsigned = Unsigned((spent,), (PaidTo(10**6, some_script(source)),))
-        reading = SecondCoinReader(slug, chain).built(ordered(unsigned, slug, chain)).reading
+        reading = UtxoSecondReader(slug, chain).built(ordered(unsigned, slug, chain)).reading
         assert reading["output 0 script"] == unsigned.outputs[0].script.hex()
 
 
@@ -335,8 +335,8 @@ def hook(event, args):
         opened.append(str(args[0]))
 sys.addaudithook(hook)
 sys.path.insert(0, {root!r})
-from tests.unit.chains.test_utxo_second_reader import KEYS, LIVE, PLAIN, SecondCoinReader, ordered, sign_read_twice, signed
-reader, raw = SecondCoinReader("bitcoin"), signed(PLAIN, KEYS)
+from tests.unit.chains.test_utxo_second_reader import KEYS, LIVE, PLAIN, UtxoSecondReader, ordered, sign_read_twice, signed
+reader, raw = UtxoSecondReader("bitcoin"), signed(PLAIN, KEYS)
 assert "bitcoinlib" not in sys.modules
 opened.clear()
 assert sign_read_twice(LIVE["bitcoin"], "", reader, ordered(PLAIN), PLAIN.digests, lambda _: raw) == raw
