@@ -27,11 +27,12 @@ from chalicelib.usecases.ports.staking import ExplainedStake
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from chalicelib.wiring.chains import ChainWiring
+from chalicelib.wiring.second_readers import SecondReaders
 from infra.bootstrap import NodeInfo
 from infra.local.aws import LocalAws
 from tests.deploy.declared import API
 from tests.deploy.rights import Recorder, recording, refused
-from tests.support.fake_coins import FakeCoins, Reader, Tx
+from tests.support.fake_coins import FakeCoins, FakeLibrary, Reader, Tx
 from tests.support.stack import Stack, first_stack
 
 COIN = 10**8
@@ -196,6 +197,7 @@ def live(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     readers = {"bitcoin": Reader(coins), "ethereum": Untraced(contracts), "tron": Frozen(tron)}
     monkeypatch.setattr(ChainWiring, "live_reader", lambda self, network: readers[network.slug])
     monkeypatch.setattr(ChainWiring, "live_coin_payer", lambda self, network: coins)
+    monkeypatch.setattr(SecondReaders, "coins", lambda self, network: FakeLibrary())
     monkeypatch.setattr(ChainWiring, "mempool", lambda self, network: coins)
     monkeypatch.setattr(ChainWiring, "live_payer", lambda self, network: Quoting())
     monkeypatch.setattr(ChainWiring, "staking_node", lambda self, network, impatient=False: stakes)

@@ -89,18 +89,3 @@ def test_records_are_known_by_names_that_are_theirs() -> None:
 
     assert kind_at("inv#mch_x:test") is invoices.Invoice
     assert where_is(invoices.Invoice) is RECORDS["Invoice"]
-
-
-def test_no_module_loads_a_second_reader_s_library() -> None:
-    """Every module of ours is imported, and what wires the readers has handed them out: only the first signature needs them."""
-    program = (
-        "import pkgutil, sys, app, chalicelib\n"
-        "[__import__(found.name) for found in pkgutil.walk_packages(chalicelib.__path__, 'chalicelib.')]\n"
-        "from chalicelib import wiring; from chalicelib.domain.catalogue.catalogue import default_networks\n"
-        "readers = wiring.services().wiring.chains.second_readers\n"
-        "[(readers.coins if n.family == 'utxo' else readers.accounts)(n) for n in default_networks('live')]\n"
-        "heavy = ('web3', 'eth_account', 'eth_keys', 'bitcoinlib', 'fastecdsa', 'sqlalchemy', 'tronpy')\n"
-        "assert not (found := {name for name in sys.modules if name.partition('.')[0] in heavy}), found\n"
-    )
-    environment = {"STAGE": "local", "AWS_DEFAULT_REGION": "eu-central-1", "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, check=True, timeout=60)

@@ -1,6 +1,6 @@
 """CPU of the second reader of bitcoin and litecoin, per input: the digests made from the order, and the signed bytes read.
 
-Run as a script: ``python tests/bench/bench_second_reader_utxo.py``. Budget: at most 3 ms an input. Most of it is bitcoinlib's check
+Run as a script: ``python tests/bench/bench_second_utxo.py``. Budget: at most 3 ms an input. Most of it is bitcoinlib's check
 of a signature.
 """
 
