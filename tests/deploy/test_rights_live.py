@@ -22,6 +22,7 @@ from chalicelib.domain.transactions.sightings import Lifetime
 from chalicelib.domain.treasury.stakes import Resource
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.usecases.ports.accounts import FeeEstimate, Payment
+from chalicelib.usecases.ports.second_reader import Built, Order
 from chalicelib.usecases.ports.signing import Signature, Signed
 from chalicelib.usecases.ports.staking import ExplainedStake
 from chalicelib.usecases.reconciliation.audit import audit
@@ -127,6 +128,16 @@ class Stakes:
         return Lifetime(0, self._chain.blocks[0].hash[16:32], 1)
 
 
+class Echo:
+    """The second reader of `Stakes`: what real ones see is tested with their libraries."""
+
+    def built(self, order: Order) -> Built:
+        return Built((hashlib.sha256(order.unsigned.encode()).digest(),), {})
+
+    def read(self, order: Order, raw: str) -> dict[str, object]:
+        return {"txid": hashlib.sha256(raw.encode()).hexdigest()}
+
+
 class Quoting:
     """Nothing is paid from accounts here; fees are quoted all the same."""
 
@@ -198,6 +209,7 @@ def live(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     monkeypatch.setattr(ChainWiring, "live_reader", lambda self, network: readers[network.slug])
     monkeypatch.setattr(ChainWiring, "live_coin_payer", lambda self, network: coins)
     monkeypatch.setattr(SecondReaders, "coins", lambda self, network: FakeLibrary())
+    monkeypatch.setattr(SecondReaders, "accounts", lambda self, network: Echo())
     monkeypatch.setattr(ChainWiring, "mempool", lambda self, network: coins)
     monkeypatch.setattr(ChainWiring, "live_payer", lambda self, network: Quoting())
     monkeypatch.setattr(ChainWiring, "staking_node", lambda self, network, impatient=False: stakes)

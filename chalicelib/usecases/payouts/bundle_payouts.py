@@ -70,7 +70,7 @@ class BundlePayouts:
         risk: Risk,
         rates_of: RatesOf,
         budgets: FeeBudgets,
-        second_of: Callable[[Network], SecondReader[CoinOrder] | None],
+        second_of: Callable[[Network], SecondReader[CoinOrder]],
     ) -> None:
         self._store, self._rules, self._clock, self._payer_of = store, rules, clock, payer_of
         self._budgets = budgets

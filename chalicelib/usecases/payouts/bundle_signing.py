@@ -54,7 +54,7 @@ class BundleSigning:
         payer_of: Callable[[Network], CoinPayer],
         checks: PayoutChecks,
         renewals: RenewalRules,
-        second_of: Callable[[Network], SecondReader[CoinOrder] | None],
+        second_of: Callable[[Network], SecondReader[CoinOrder]],
     ) -> None:
         self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
         self._payer_of, self._checks, self._renewals, self._second_of = payer_of, checks, renewals, second_of

@@ -70,7 +70,7 @@ class CoinMoveSigning:
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
         fee_percent: int,
-        second_of: Callable[[Network], SecondReader[CoinOrder] | None],
+        second_of: Callable[[Network], SecondReader[CoinOrder]],
     ) -> None:
         self._second_of = second_of
         self._store, self._rules, self._clock, self._keys, self._kinds = store, rules, clock, keys, kinds
