@@ -12,7 +12,7 @@ from chalicelib.domain.screening.risk import RiskRules
 
 APP = "gateway"
 USER_AGENT = APP
-"""What clients of AWS call themselves. Left to itself botocore puts its own from a dozen parts twice for every call, which is a
+"""The user agent of AWS clients. Left to itself botocore puts its own from a dozen parts twice for every call, which is a
 quarter of the call's CPU."""
 STAGES = ("local", "demo", "prod")
 TABLES = ("tenants", "records", "ledger", "chain", "payouts", "work", "events", "webhooks", "custody", "sandbox")
@@ -145,12 +145,12 @@ class Settings:
 
     @property
     def realms(self) -> tuple[Literal["live", "test"], ...]:
-        """What there is in this deployment: the demo has only the sandbox (decisions §5)."""
+        """The realms of this deployment: the demo has only the sandbox (decisions §5)."""
         return ("test",) if self.stage == "demo" else ("live", "test")
 
     @property
     def wallet_aliases(self) -> str:
-        """What the aliases of wallets' own keys in KMS look like: the payout function signs with these, and with the hot keys."""
+        """The pattern of the aliases of wallets' own keys in KMS: the payout function signs with these, and with the hot keys."""
         return self.key_alias("wallet-*")
 
     @property

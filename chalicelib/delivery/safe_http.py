@@ -41,7 +41,7 @@ class _Failed(Exception):
 
 
 class _Https(HTTPSConnection):
-    """What connecting left of the deadline (time.monotonic) holds for TLS: urllib3 would give both the same time over again."""
+    """TLS has the time that connecting left of the deadline (time.monotonic): urllib3 would give both the same time over again."""
 
     deadline = 0.0
 

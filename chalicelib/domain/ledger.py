@@ -288,7 +288,7 @@ class SignedMove:
 def move_settled(signed: SignedMove, at: int, destination: str, arrived: int, fee: Amount) -> JournalEntry:
     """A move is final: `arrived` units are at `destination`, and `fee` of the native coin was burnt at the move's place.
 
-    What is missing of the amount a token has kept for itself: it is outside, at the operator's cost.
+    A token has kept the missing part of the amount: it is outside, at the operator's cost.
     Raises ValueError when more arrived than was sent.
     """
     amount, realm = signed.amount, signed.realm

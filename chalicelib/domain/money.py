@@ -22,7 +22,7 @@ _PLAIN_DECIMAL = re.compile(r"(0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
 
 UNBOUNDED = "unbounded"
 Units = Annotated[int, UNBOUNDED]
-"""What a chain says that it has moved: a token may log 2^256 - 1. Stored as text where it has more than 38 digits."""
+"""An amount as a chain tells it: a token may log 2^256 - 1. Stored as text where it has more than 38 digits."""
 
 
 class NotAnAmount(ValueError):

@@ -47,10 +47,10 @@ WorkKind = Literal[
 LANES = 8
 """Lanes of the kinds that belong to no network, so that no partition gets all writes."""
 NOTICE = "note"
-"""What the id of an outbox row begins with that tells of nothing but webhook endpoints. The function that sends webhooks may
+"""The beginning of the id of an outbox row that tells of webhook endpoints alone. The function that sends webhooks may
 write these rows and no others: it talks to strangers, and is not to tell merchants of payments, or to order any."""
 HELD = "held"
-"""What the `order` of work begins with that waits for no time: behind all times, as text."""
+"""The beginning of the `order` of work that waits for no time: behind all times, as text."""
 
 
 @dataclass(frozen=True, slots=True)

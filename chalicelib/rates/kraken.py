@@ -27,7 +27,7 @@ PAIRS: dict[Pair, str] = {
     ("usdc", "USD"): "USDCUSD", ("usdc", "EUR"): "USDCEUR", ("usdc", "GBP"): "USDCGBP",
     ("dai", "USD"): "DAIUSD", ("dai", "EUR"): "DAIEUR",
 }  # fmt: skip
-"""Kraken's own names of the pairs, as its answers have them. What it does not trade it does not know."""
+"""Kraken's own names of the pairs, as its answers have them. A pair that it does not trade it does not know."""
 
 
 class Kraken:

@@ -270,7 +270,7 @@ def enforcing(table: str, key: ApiKey) -> tuple[Literal["put", "update"], dict[s
 
 
 def _fitting(asked: Asked, values: Item) -> list[str]:
-    """What the condition has to say of `asked`. Puts what it compares with in `values`."""
+    """The condition that `asked` demands. Puts the compared values into `values`."""
     fits = []
     for name, wanted in (("level", asked.level), ("realm", asked.realm)):
         if wanted is not None:

@@ -95,7 +95,7 @@ class UnitsAttribute(NumberAttribute):
 
     @staticmethod
     def typed(value: dict[str, Any]) -> dict[str, Any]:
-        """What pynamodb would send, as text where it is too long for a number."""
+        """The number as pynamodb would send it, as text where it is too long for a number."""
         digits = value.get(NUMBER, "")
         return {STRING: digits} if len(digits.lstrip("-")) > MAX_DIGITS else value
 

@@ -17,7 +17,7 @@ from chalicelib.settings import USER_AGENT
 from chalicelib.usecases.ports.failures import Unavailable
 
 TABLES = ("tenants", "records", "ledger", "chain", "events", "webhooks")
-"""What the API reads of the store. The table `work` it may only query, and the others it does not read (`infra.policies`)."""
+"""The tables that the API reads. The table `work` it may only query, and the others it does not read (`infra.policies`)."""
 QUICK = Config(
     # Twice: a connection may have been closed at the other end while the function was frozen.
     retries={"mode": "standard", "total_max_attempts": 2},

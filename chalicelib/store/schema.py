@@ -70,10 +70,10 @@ INDEXES: dict[tuple[str, str], Index] = {
     # have no order.
     ("wd", "address"): Index("records", "lookup", "lookup_pk", "sk"),
     ("dep", "hash"): Index("records", "lookup", "lookup_pk", "sk"),
-    # What happened to this invoice: a support desk asks it all day, and the partition of a merchant's events is long.
+    # The events of one invoice: a support desk asks it all day, and the partition of a merchant's events is long.
     ("evt", "object"): Index("events", "by_object", "object_pk", "sk"),
     **{(family, "endpoint"): Index("webhooks", "listing", "list_pk", "list_sk") for family in ("dlv", "rdl")},
-    # What came to nothing at an endpoint: few of many.
+    # Failed deliveries of an endpoint: few of many.
     ("dlv", "status"): Index("webhooks", "by_status", "status_pk", "list_sk"),
     # Due deliveries of all merchants, in the order of time: for the schedule.
     ("delivery", "due"): Index("work", "by_time", "time_pk", "sk"),
@@ -110,7 +110,7 @@ def _address_lists(r: Any) -> dict[str, str | None]:
 
 
 def _deposit_lists(r: Any) -> Mapping[str, str | None]:
-    """What came to the operator's own wallets is in no merchant's list; reconciliation finds it by its address."""
+    """A deposit to the operator's own wallets is in no merchant's list; reconciliation finds it by its address."""
     if r.tenant is None:
         owner = f"own:{network_parts(r.network)[0]}"
         return {"tx_address_pk": listed_under("tx", owner, r.address), "time_sk": place_in_time(r.created_at, r.id)}
@@ -186,12 +186,12 @@ def _transaction_lists(r: Any, status: str, address: str, txid: str) -> dict[str
 
 
 def _request_lists(r: Any) -> dict[str, str | None]:
-    """What is decided is in no list."""
+    """A decided request is in no list."""
     return {"time_pk": listed_under("apr", r.realm), "time_sk": r.id} if r.open else {}
 
 
 def _whitelist_lists(r: Any) -> dict[str, str | None]:
-    """What was removed is in no list."""
+    """A removed entry is in no list."""
     if r.removed_at is not None:
         return {}
     return {"time_pk": listed_under("wl", r.tenant), "time_sk": place_in_time(r.created_at, r.id)}

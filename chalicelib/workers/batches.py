@@ -83,7 +83,7 @@ def fields(body: str, *names: str) -> list[str]:
 
 
 def _outcome(record: SQSRecord, handle: Callable[[str], object]) -> Exception | None:
-    """What went wrong with a message. What is no Exception ends the function, as it would without threads."""
+    """The failure of a message. Any other BaseException ends the function, as it would without threads."""
     try:
         handle(record.body)
     except Exception as error:

@@ -25,7 +25,7 @@ def handle(body: str) -> None:
 
     Whatever goes wrong, the message ends: raising would lock the FIFO group, and with it every payment of the network, for
     the queue's whole visibility timeout. Nothing is lost by that: the withdrawal's work is open, and housekeeping asks again.
-    What does not pass by itself is an alarm, every time.
+    A failure that does not pass by itself is an alarm, every time.
     """
     message = json.loads(body)
     try:

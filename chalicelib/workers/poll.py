@@ -76,7 +76,7 @@ def poll(slug: str) -> None:
         for one in polls:
             each.take(one.network.id, one.read_mempool)
         _in_turn(each, {one.network.id: one.follow for one in polls}, whole, LEAST * SECONDS)
-        # What has time comes last, and after all realms: a long rescan must hold up none.
+        # Work without a deadline comes last, and after all realms: a long rescan must hold up none.
         _in_turn(each, {network.id: partial(_rescan, network) for network in active}, whole, LEAST * SECONDS / 2)
 
 

@@ -36,7 +36,7 @@ def run() -> None:
     ]
     with Each("reconciliation") as each:
         for left, network in zip(range(len(networks), 0, -1), networks, strict=True):
-            # What one network leaves of its share is the others'.
+            # The time that one network leaves of its share is the others'.
             each.take(network.id, partial(_compare, network, time.monotonic() + (until - time.monotonic()) / left))
         each.take("old reports", _tell_stale)
 

@@ -22,7 +22,7 @@ ROLE_OF: dict[str, Role] = {
 }  # fmt: skip
 """Every name that an address's type has in requests; answers about addresses use the roles' own."""
 SERVICE_TYPE: dict[Role, str] = {"hot": "hot", "cold": "cold", "collector": "tokens_collector"}
-"""What answers about service wallets call the roles."""
+"""The names of the roles in answers about service wallets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Address:
     """A merchant's deposit address. `networks` are the slugs it receives on; `path` is its derivation path (BIP-32).
 
     A service wallet that was registered through the API is one too, of the operator's merchant: `type` says so, `path` is empty.
-    What makes it pay is its `Wallet`; this is how it is listed, labelled and read. An archived one is in no list.
+    Its `Wallet` makes it pay; this is how it is listed, labelled and read. An archived one is in no list.
     """
 
     id: str
@@ -136,7 +136,7 @@ class RetiredWallet:
 
 
 CUSTODY_SHOWN: dict[Custody, str] = {"kms": "native", "envelope": "envelope", "none": "none"}
-"""What answers call the ways to keep a key. `native`: in KMS, which it never leaves."""
+"""The names of the ways to keep a key in answers. `native`: in KMS, which it never leaves."""
 
 
 @dataclass(frozen=True, slots=True)

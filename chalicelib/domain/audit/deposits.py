@@ -31,7 +31,7 @@ def _fit_to_be_held(deposit: Deposit) -> Iterable[str]:
 
 
 def _said(books: Books) -> dict[tuple[str, str], int]:
-    """What balances and wallets say, by their name and the field's."""
+    """The sums of balances and wallets, by the record's name and the field's."""
     said: dict[tuple[str, str], int] = {}
     for balance in books.balances:
         said[f"{balance.tenant} {balance.asset}", "pending"] = balance.pending

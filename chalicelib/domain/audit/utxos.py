@@ -171,7 +171,7 @@ def _bundles(
 
 
 def _without_bytes(order: PaymentOrder) -> Iterable[str]:
-    """What a bundle pays is signed with the bundle: an order that is out of its bundle can pay nothing by itself."""
+    """Payments of a bundle are signed with the bundle: an order that is out of its bundle can pay nothing by itself."""
     if order.unbundled and (order.state != "built" or order.unsigned or order.raw or order.txid or order.earlier):
         yield f"order {order.id} is in no bundle and is {order.state}, or has bytes"
 

@@ -130,7 +130,8 @@ _NETWORKS: tuple[tuple[str, str, str, Family, int | None, int, float, int, str],
     ("litecoin", "Litecoin", "LTC", "utxo", None, 6, 150, 8, "https://litecoinspace.org"),
 )
 _FORMER_BLOCK_TIMES: dict[str, float] = {"bsc": 3, "polygon": 2}
-"""What the catalogue said before. Nobody can set a block time: a network that is stored with one of these was never corrected."""
+"""Block times of earlier catalogues. Nobody can set a block time: a network that is stored with one of these was never
+corrected."""
 NETWORK_ORDER: tuple[str, ...] = tuple(row[0] for row in _NETWORKS)
 """Where a request names a coin and no network, the first active one in this order counts."""
 SIMULATED_CHAIN_IDS = 7_357_000_000

@@ -18,7 +18,7 @@ PUBLISHED = (
     "collectThreshold", "collectServiceToColdThreshold", "approveThreshold", "minValue", "maxValue", "maxValueDaily",
     "minDepositAmount",
 )  # fmt: skip
-"""What the published interface knows, and lists of coins show."""
+"""The settings that the published interface knows, and lists of coins show."""
 AMOUNTS = (*PUBLISHED, "hotCeiling", "hotFloor")
 PERCENTAGE = "collectPercentageHot"
 COLLECTING = ("collectThreshold", PERCENTAGE, "collectServiceToColdThreshold", "approveThreshold")

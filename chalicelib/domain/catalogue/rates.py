@@ -12,7 +12,7 @@ from chalicelib.domain.money import usd_cents
 STALE_MS = 15 * 60 * 1000
 """A rate older than this prices nothing (milliseconds)."""
 FIATS = ("USD", "EUR", "GBP")
-"""What coins are priced in."""
+"""The currencies that coins are priced in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class ConstantRates(Rates):
 
 
 RatesOf = Callable[[Realm], Rates]
-"""What use cases are handed: the rates of a realm, at most 30 seconds old."""
+"""The rates of a realm, at most 30 seconds old, as use cases get them."""
 
 
 def no_rates(realm: Realm) -> Rates:

@@ -31,11 +31,11 @@ class Deposit:
 
     `flags` tells what is special about it: GREY_LISTED came from an address of the grey list; NATIVE_TWIN may be told twice by its
     block, as a token and as native coins (`usecases/deposits/native_twins.py`); HELD is credited and waits, for one of these, for
-    an operator's release (`released_at`, and `released_by` the id of the key). What was released once is never held again.
-    BELOW_MINIMUM was less than the coin's minDepositAmount when it was seen, and its address was that of no open invoice: it is
-    recorded, counts for no invoice, and is the operator's until an operator releases it (`admitted_at`, and `admitted_by` the id of
-    the key): then it has the flag no more. That is decided once, whatever the minimum and the invoice become. Where another block
-    tells of another payment under the same id, all of this is decided anew.
+    an operator's release (`released_at`, and `released_by` the id of the key). A deposit that was released once is never held
+    again. BELOW_MINIMUM was less than the coin's minDepositAmount when it was seen, and its address was that of no open invoice: it
+    is recorded, counts for no invoice, and is the operator's until an operator releases it (`admitted_at`, and `admitted_by` the id
+    of the key): then it has the flag no more. That is decided once, whatever the minimum and the invoice become. Where another
+    block tells of another payment under the same id, all of this is decided anew.
 
     SET_ASIDE would have taken a sum past MOST_SUM (`domain.deposits.sums`) when it was seen or credited: it is in no sum, no
     invoice and no journal entry, whatever its status, until an operator releases it (`admitted_at`). It is decided anew when it

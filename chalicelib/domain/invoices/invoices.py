@@ -15,7 +15,7 @@ PRICED_DECIMALS = 8
 OPEN = ("pending", "partial", "confirming")
 """An invoice of such a status takes every amount, also one below its coin's minDepositAmount."""
 SUMS = ("unconfirmed", "confirmed", "late", "late_unconfirmed", "doubtful")
-"""What an invoice counts of its deposits; `domain.deposits.deposits.share_of` says what one adds."""
+"""The sums that an invoice counts of its deposits; `domain.deposits.deposits.share_of` says what one adds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Literal
 from chalicelib.domain.ids import NetworkId
 
 Usage = Literal["unused", "emptied", "holding", "used"]
-"""What the chain says of an address: nothing; it was used and has nothing that we know of; it has something now; blocks paid it,
-and nobody knows what is there still."""
+"""The use of an address, as the chain tells it. `unused`: none; `emptied`: used, with nothing left that we know of; `holding`: has
+something now; `used`: blocks paid it, and its balance is unknown."""
 
 INDEXES = 2**31
 """Address indexes that a pool has (BIP-32 children that are not hardened). A pool whose count is past them gives out nothing."""

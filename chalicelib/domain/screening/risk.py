@@ -283,6 +283,6 @@ def _hurried(case: Case, rules: RiskRules, now: int) -> bool:
     if used(history.fresh, now, DAY_MS) >= max(rules.per_day, BUSY_TIMES * busiest):
         return True
     total = case.units + used(history.fresh_units, now, DAY_MS)
-    # Who never pays anybody new has an ordinary payment to compare with.
+    # A merchant that never pays new payees has an ordinary payment to compare with.
     usual = max((units for _, _, units in earlier), default=0) or history.typical
     return len(earlier) >= ESTABLISHED and total > VOLUME_TIMES * usual and case.large(total)

@@ -20,7 +20,7 @@ from chalicelib.domain.work import HELD, Work, held_order, lane_of, time_order
 DeliveryStatus = Literal["pending", "delivered", "dead", "cancelled"]
 
 LISTED_STATUSES: tuple[DeliveryStatus, ...] = ("dead", "cancelled")
-"""Those that have lists of their own: what merchants look for, and few. What goes well costs no list anything."""
+"""Those that have lists of their own: what merchants look for, and few. A success costs no list anything."""
 ATTEMPT_SECONDS = 10.0
 """An attempt that takes longer has failed."""
 ANSWER_BYTES = 1024

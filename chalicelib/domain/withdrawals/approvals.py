@@ -12,7 +12,7 @@ from chalicelib.domain.money import ceil_units
 
 ApprovalReason = Literal["multisig", "grey_list", "risk"]
 OPERATORS: frozenset[ApprovalReason] = frozenset({"grey_list", "risk"})
-"""What the operator is asked about; the merchant's signers about the rest."""
+"""The reasons that ask the operator; the others ask the merchant's signers."""
 Verify = Callable[[str, str, str], bool]
 """Public key (hex), text, signature (hex): whether the signature is that key's over that text (Ed25519, RFC 8032)."""
 

@@ -23,13 +23,14 @@ log = logging.getLogger(__name__)
 STEP = 100
 COUNTED_AT_ONCE = 10_000
 SETTLED_MS = 10_000
-"""What is younger is counted the next time: a request that was given its id earlier may commit after one with a later id."""
+"""Younger addresses are counted the next time: a request that was given its id earlier may commit after one with a later id."""
 _REMEMBERED = 10_000
 
 
 @dataclass(slots=True)
 class _Day:
-    """What this process knows of a merchant's day: `total` were made before `since` (ms since 1970), and from there to `after`."""
+    """The count of a merchant's day in this process: `total` were made before `since` (ms since 1970), and from there to
+    `after`."""
 
     day: int
     since: int

@@ -22,7 +22,7 @@ from chalicelib.domain.withdrawals.approvals import withdrawal_text
 from chalicelib.domain.withdrawals.withdrawals import Withdrawal, transaction_status
 
 Holdings = Mapping[AssetId, WalletBalance]
-"""What the ledger has on one address, by asset; what is missing was never there."""
+"""The ledger's balances of one address by asset; a missing asset was never there."""
 
 
 def without_none(record: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def stake_of(transaction: str) -> str | None:
 
 
 def _charged(withdrawal: Withdrawal, coin: Coin) -> str:
-    """What was debited for the fee, and until then what is reserved for it."""
+    """The amount debited for the fee; until then the amount reserved for it."""
     return format_units(withdrawal.charge if withdrawal.debited is None else withdrawal.debited, coin.decimals)
 
 

@@ -1,6 +1,6 @@
 """Networks that the operator changes. The pollers notice within the 30 seconds that a catalogue is remembered.
 
-Nothing here speaks to a node: a URL is only stored. Who calls it: the poller and the payouts, and the API where the operator
+Nothing here speaks to a node: a URL is only stored. Nodes are called by the poller and the payouts, and the API where the operator
 registers a token (`usecases/catalogue/coins.py` reads its contract). So on a deployed stage a URL can not name what is the
 function's own machine or its cloud's metadata (`node_urls.py`), neither by its address nor by a name that leads there now; where a
 connection leads is looked at again whenever one is made (`chains/node_ips.py`).
@@ -130,7 +130,7 @@ def _check(network: Network) -> None:
 
 
 def _check_nodes(network: Network) -> None:
-    """What several nodes, agreement, finality and tracing ask of each other."""
+    """Check that quorum, agreement, finality and tracing fit each other."""
     urls = [url for url in (network.rpc_url, *network.more_rpc_urls) if url is not None]
     if network.more_rpc_urls and network.rpc_url is None:
         raise BusinessRule("rpcUrl", "there are others in rpcUrls: send those that remain as rpcUrls")

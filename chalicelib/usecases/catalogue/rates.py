@@ -88,7 +88,7 @@ class _Said:
 
 
 class _Round:
-    """What the providers say at one refresh, and what is taken of it."""
+    """The providers' quotes at one refresh, and the values taken of them."""
 
     def __init__(self, wanted: set[Pair], known: dict[Pair, Rate], now: int) -> None:
         self.wanted, self._known, self._now = wanted, known, now
@@ -98,7 +98,7 @@ class _Round:
         self.answered = 0
 
     def missing(self) -> set[Pair]:
-        """What is still to be asked for."""
+        """The pairs still to be asked for."""
         return self.wanted - self.taken.keys()
 
     def hear(self, name: str, quotes: Iterable[Quote]) -> None:

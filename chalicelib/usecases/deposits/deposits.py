@@ -1,7 +1,7 @@
 """Deposits: seen in a block, credited after the network's confirmations, reversed when their block falls out.
 
-What comes from an address of the grey list is credited to the merchant's purse `held`, and counts for its invoice when an
-operator releases it. The list is asked when a deposit is seen and again when it is credited; being on it once is enough.
+A payment from an address of the grey list is credited to the merchant's purse `held`, and counts for its invoice when an operator
+releases it. The list is read when a deposit is seen and again when it is credited; being on it once is enough.
 
 Seen again in another block, it is the same deposit where the chain still says the same of it. Where it says something else
 (amount, coin, sender, recipient: a contract call that was run again), the old one is orphaned. What is there now is screened like a
@@ -12,9 +12,9 @@ recorded with a flag and told to the merchant, and is the operator's: it counts 
 an operator releases it (`usecases/deposits/releases.py`). First sight decides, once. A minimum in USD counts only where rates are
 constant (the sandbox): a rate is what one provider says, and no money is taken from a merchant on that.
 
-What would take a sum past what is stored exactly (`domain/deposits/sums.py`) is set aside, when it is seen or when it is credited:
-recorded, told with its flag, and in no balance and no posting until an operator releases it. The block passes, and its other
-deposits count.
+A deposit that would take a sum past the largest exact number (`domain/deposits/sums.py`) is set aside, when it is seen or when it
+is credited: recorded, reported with its flag, and in no balance and no posting until an operator releases it. The block passes, and
+its other deposits count.
 
 Every step is one transaction, and doing a step twice changes nothing: the deposit's version, its open work and the
 journal entry's id each forbid it (money rules 2, 3 and 12).
@@ -345,7 +345,7 @@ class Deposits:
     def _no_longer_awaited(
         self, news: News, network: Network, before: Deposit, after: Deposit, views: Views, tip: int
     ) -> list[Change]:
-        """What was pending with the merchant, and what its invoice counted of it, goes."""
+        """Take it off the merchant's pending balance and off its invoice's sums."""
         if after.tenant is None:
             return []
         invoice = self._book.invoice(after.tenant, after.invoice_id)

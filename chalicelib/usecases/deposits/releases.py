@@ -105,7 +105,7 @@ class Releases:
     def _at_its_address(
         self, network: Network, before: Deposit, after: Deposit, invoice: Invoice | None, balance: Balance | None
     ) -> list[Change]:
-        """What is known beside the money there, once all sums have room for it. Raises BusinessRule where one has not."""
+        """The change of amounts beside the balance there. Raises BusinessRule where a sum has no room for the deposit."""
         if before.held:
             return [self._book.beside(network, before, held=-before.amount)]
         if not before.set_aside:
@@ -127,7 +127,8 @@ class Releases:
         return after, ledger.deposit_released(before.id, before.round, now, _owner(before), Amount(before.asset, before.amount))
 
     def _admitted(self, network: Network, before: Deposit, realm: Realm, by: str, now: int) -> tuple[Deposit, JournalEntry | None]:
-        """What was too little, or set aside. No entry before its confirmations: then nothing is the operator's yet."""
+        """Admit a deposit below the minimum, or one that was set aside. No entry before its confirmations: nothing is the
+        operator's yet."""
         flags = tuple(flag for flag in before.flags if flag not in (BELOW_MINIMUM, SET_ASIDE))
         after = replace(next_version(before), flags=flags, admitted_at=now, admitted_by=by)
         if before.small:

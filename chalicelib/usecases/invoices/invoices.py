@@ -58,7 +58,7 @@ class Wishes:
     redirect_url: str | None = None
     expires_in: int | None = None
     gateway_url: str | None = None
-    """What links begin with where the deployment has no PUBLIC_URL."""
+    """The beginning of links where the deployment has no PUBLIC_URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _demand_minimum(coin: Coin, units: int, asked: str, rates: Rates, now_ms: in
 
 @dataclass(frozen=True, slots=True)
 class _Worth:
-    """What is asked for, in units; the rate that it was made from, where it was; what it is worth in US dollars, where known."""
+    """The price in units; the rate that it was made from, where it was; its worth in US dollars, where known."""
 
     amount: int
     priced: Quote | None

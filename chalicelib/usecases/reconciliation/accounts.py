@@ -51,7 +51,7 @@ class Looks(Protocol):
 
 
 class _Accounts:
-    """What both ways have in common."""
+    """The parts of both comparisons."""
 
     unspent: Sequence[str] = ()
 
@@ -71,7 +71,8 @@ class _Accounts:
         return cursor
 
     def _ledger(self, places: Sequence[Place]) -> dict[PlaceKey, WalletBalance]:
-        """What the ledger has there. Staked coins have no balance of their own: they are the sum of the stakes that are final."""
+        """The ledger's balances of these places. Staked coins have no balance of their own: they are the sum of the stakes that are
+        final."""
         network = self._network.id
         kept = [place for place in places if not place.staked]
         keys: list[tuple[type[Any], dict[str, str]]] = [
@@ -99,7 +100,7 @@ class _Accounts:
                 return sums
 
     def _awaited(self, number: int) -> Mapping[PlaceKey, int]:
-        """What came in up to this block, and is not credited yet."""
+        """Units by place that arrived up to this block and are not credited yet."""
         sums: dict[PlaceKey, int] = defaultdict(int)
         for works in pages_of(self._store, "deposit", self._network.id, upto=f"{number:015d}"):
             for deposit in self._store.get_many([(Deposit, {"id": work.id}) for work in works]):
@@ -239,7 +240,8 @@ class LooksAtNow(_Accounts):
         return self._awaited(height) if any(wallet.pending for wallet in ledger.values()) else {}
 
     def _ahead(self, cursor: Cursor, height: int, place: Place, ways: Sequence[InFlight]) -> int:
-        """What came to a place in blocks that are not scanned yet. What we sent there ourselves is told by its own receipt."""
+        """Units that came to a place in blocks that are not scanned yet, without our own transactions: their receipts tell
+        those."""
         if self._network.status != "active":
             return 0  # It is not scanned: what has come since shows as more than the ledger has.
         if height - cursor.number > MOST_AHEAD:

@@ -93,7 +93,7 @@ class ColdAdjusting:
         return wallet
 
     def _proven(self, coin: Coin, place: str, amount: int, txid: str) -> str | None:
-        """What nobody but the operator says; None where the chain says all of it. Raises NotBooked, Unavailable."""
+        """The part that rests on the operator's word; None where the chain says all of it. Raises NotBooked, Unavailable."""
         from_coins = pays_from_coins(self._network)
         try:
             receipt = self._reader.receipt(txid)

@@ -31,7 +31,7 @@ def comparable(network: Network) -> bool:
 
 
 class Reconciliations:
-    """Reads and orders. What compares is `reconciliation_run`."""
+    """Reads reports and orders runs. `reconciliation/run` compares."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock

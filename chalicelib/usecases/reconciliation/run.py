@@ -120,7 +120,7 @@ class ReconciliationRun:
             changes = [Save(self._part(after.run, generation, *part)) for part in full]
         if not after.open:
             report = self._report(after, now, known)
-            # What was listed is in the report: the state of the next run begins empty anyway.
+            # The report has all lists: the state of the next run begins empty anyway.
             changes += [Save(replace(after, sums=(), suspects=(), differences=(), worst=(), skipped=())), Save(report)]
             # Before it is stored: twice is better than never, which a crash in between would make of it.
             self._tell(report)
@@ -182,7 +182,8 @@ class ReconciliationRun:
         return replace(state, after=page.next or "", phase="walk" if page.next is not None else "again")
 
     def _hint(self, seen: Sequence[Seen | Unread]) -> None:
-        """What lies at deposit addresses may have to be collected: each run asks anew, whatever became of older hints."""
+        """Open hints for balances at deposit addresses, which may have to be collected: each run anew, whatever became of older
+        ones."""
         network = self._network
         coins = {coin.asset for coin in self._context.coins() if collects(coin)}
         if not coins or network.status != "active":

@@ -113,7 +113,7 @@ class LooksAtCoins:
             held = self._store.get(HeldCoins, network=self._network.id, wallet=address)
             coins = () if held is None else tuple(coin for coin in held.coins if not coin.gone)
             known = [coin.outpoint for coin in coins]
-            # What anybody sent there is the ledger's, also where the record has no room for it.
+            # Payments of others there are in the ledger, also where the record has no room for them.
             if (came := self._listed(f"own:{self._network.realm}", address)) is not None:
                 return [*known, *came]
             wallet = self._store.get(WalletBalance, network=self._network.id, address=place.address, asset=place.asset)
@@ -121,7 +121,7 @@ class LooksAtCoins:
         watched: Watched | None = self._store.get(Watched, **watched_key(self._network, place.address)[1])
         if watched is not None and watched.tenant is not None:
             return self._listed(watched.tenant, address)
-        # What came to the cold wallet from others, and what we have brought there.
+        # Payments of others to the cold wallet, and our own moves to it.
         came, brought = (self._listed(owner, address) for owner in (f"own:{self._network.realm}", operators(self._network.realm)))
         return None if came is None or brought is None else [*came, *brought]
 
@@ -149,7 +149,7 @@ class LooksAtCoins:
         return f"{record.txid}:{record.position.removeprefix('out:')}"
 
     def _bundles(self) -> _Way:
-        """What payments make of it."""
+        """The effects of bundles in flight."""
         way = _Way()
         for bundle in self._open_bundles():
             home = self._context.form(bundle.wallet)
@@ -168,7 +168,7 @@ class LooksAtCoins:
         return way
 
     def _moves(self, way: _Way) -> None:
-        """The same of coin moves. What they bring back to us counts nowhere until they are settled: it is on its way."""
+        """Add the effects of UTXO moves. Their outputs to us count nowhere until they are settled: they are in flight."""
         for works in pages_of(self._store, "coinmove", self._network.id):
             for move in self._store.get_many([(CoinMove, {"network": self._network.id, "id": work.id}) for work in works]):
                 if move is None or not move.in_flight:

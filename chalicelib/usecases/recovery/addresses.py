@@ -15,7 +15,7 @@ What makes it safe:
    one of them was not searched.
 2. *All are watched again.* Used addresses are listed; unused ones below the ceiling are archived (hidden, watched for ever): they
    may have been given out and be paid tomorrow. All are the merchant's who was named: whose they were, the chain
-   does not know. What the store has already (from a backup of its tables) is left alone.
+   does not know. Records that the store has already (from a backup of its tables) stay as they are.
 3. *Store, then pass.* A window's addresses are stored before the `Restore` record passes it. After a crash the window is
    searched again, and finds them there.
 """

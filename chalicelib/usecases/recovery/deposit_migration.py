@@ -92,7 +92,7 @@ def _numbered(network: Network, deposit: Deposit) -> bool:
 
 
 def _firsts(reader: LogOrder, block: Block, txids: list[str]) -> dict[str, int]:
-    """What the node tells; without those transactions that it does not have in this block."""
+    """The node's answer, without transactions that it does not have in this block."""
     try:
         return reader.first_logs(block, txids) if txids else {}
     except Unavailable:

@@ -136,7 +136,7 @@ class PointInTimeRecovery:
         return grouped
 
     def _adopted(self, block: Block, txid: str, moved: list[Transfer]) -> list[Stray]:
-        """What is stray of it: nothing once a record has it. Raises Unavailable."""
+        """Adopt a transaction; its stray transfers, none once a record has it. Raises Unavailable."""
         receipt = self._reader.receipt(txid)
         if receipt is None or receipt.block_hash != block.hash:
             raise Unavailable(f"{self._network.id}: the node says otherwise of {txid} than its block {block.number} does")
@@ -351,7 +351,7 @@ class PointInTimeRecovery:
     # Nonces, strays, and what is left.
 
     def _count_on(self) -> None:
-        """What the chain has used is never allotted again."""
+        """Raise the counters of nonces: the chain's used nonces are never allotted again."""
         for counter in list(self._store.every(NonceCounter)):
             if counter.network == self._network.id:
                 used = self._payer.used_nonces(counter.wallet)

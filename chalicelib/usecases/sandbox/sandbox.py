@@ -30,10 +30,10 @@ OUTCOMES: tuple[str, ...] = get_args(Outcome)
 MOST_BLOCKS = 10_000
 FAUCET_COINS = 1_000_000
 MOST_UNITS = 10**MAX_DIGITS - 1
-"""What a payment can be simulated of: more than sums take, so that developers can see one that is set aside."""
+"""The largest payment that can be simulated: more than sums take, so that developers can see one that is set aside."""
 MOST_STOCK = 10**34
 STOCK_COINS = 1_000_000
-"""What a simulated hot wallet is given of each coin."""
+"""The amount of each coin that a simulated hot wallet is given."""
 
 State = Literal["planned", "waiting", "stuck", "succeeded", "failed"]
 """Of a payment: not known yet, in the mempool behind an earlier one, kept out of blocks, final either way."""
@@ -291,7 +291,7 @@ class Sandbox:
             self._budget.spend(by, field, blocks)
 
     def _both(self, network: str, address: str, sender: str | None) -> tuple[str, str | None]:
-        """Who is paid and who seems to pay. Raises InvalidAddress, with all that is wrong with either."""
+        """The recipient and the apparent sender. Raises InvalidAddress, with all that is wrong with either."""
         read: dict[str, str | None] = {"from": None}
         wrong: dict[str, tuple[str, str]] = {}
         for field, text in (("address", address), ("from", sender)):

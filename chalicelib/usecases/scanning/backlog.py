@@ -197,5 +197,5 @@ def _behind(found: ScanRange, blocks: Sequence[Block]) -> ScanRange:
 
 
 def _gone(found: ScanRange) -> list[Change]:
-    """What removes a range that is passed, or void."""
+    """The changes that remove a range that is passed, or void."""
     return [Delete(ScanRange, {"network": found.network, "name": found.name}), Close(range_work(found))]

@@ -182,7 +182,7 @@ class InternalTransfers:
                 yield watched
 
     def _known(self, addresses: Sequence[str]) -> dict[str, WalletBalance]:
-        """What the ledger has at those of the addresses that are merchants'."""
+        """The ledger's balances of those addresses that are merchants'."""
         asset = self._native()
         keys: list[tuple[type[Any], dict[str, str]]] = [watched_key(self._network, address) for address in addresses]
         keys += [(WalletBalance, {"network": self._network.id, "address": a, "asset": asset}) for a in addresses]

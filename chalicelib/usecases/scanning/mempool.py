@@ -98,7 +98,7 @@ class MempoolScan:
         if self._seen is None:
             return
         (waiting, cursor), self._seen = self._seen, None
-        # What takes the place of another is there before that one goes: to its invoice it is one payment, not none.
+        # A replacement is recorded before the replaced one goes: to its invoice it is one payment, not none.
         known = dict(self._looks.txids)
         with Each(f"{self._network.id}: first sight") as each:
             each.take("what is new", partial(self._record_new, waiting, cursor.tip, recording))
@@ -106,7 +106,7 @@ class MempoolScan:
                 each.take("what is gone", partial(self._end_gone, waiting, known, cursor.tip, ending))
 
     def _record_new(self, waiting: frozenset[str], tip: int, more: Callable[[], bool]) -> None:
-        """What came since the last look first: of a process' first look, and of a flood, the rest is read bit by bit."""
+        """New transactions first: of a process' first look, and of a flood, the rest is read in parts."""
         looks = self._looks
         fresh = list(waiting - looks.waiting)
         random.shuffle(fresh)
@@ -131,7 +131,7 @@ class MempoolScan:
         mine = [t for t in transfers if t.recipient in watched and self._matcher.bookable(t, contracts)]
         mine = in_turn(mine, lambda t: t.recipient)
         mine, _ = shared_out(mine, lambda t: t.recipient, MOST_TO_ONE)
-        # What this process has told already, in a look that ended early, comes last.
+        # Payments that this process recorded in a look that ended early come last.
         mine.sort(key=lambda t: deposit_id(self._network.id, t.txid, t.position) in self._looks.txids)
         with Each(f"{self._network.id}: glimpses") as each:
             for place, transfer in enumerate(mine):
@@ -160,7 +160,7 @@ class MempoolScan:
         asked = 0
         while True:
             works = self._store.open_work("glimpse", self._network.id, after=after, limit=_OPEN_AT_ONCE)
-            # What waited when it was last read, and waits now, needs no read.
+            # A transaction that waited when it was last read, and waits now, needs no read.
             known = {work.id: looked.get(work.id, "") for work in works}
             still |= {key: txid for key, txid in known.items() if txid in waiting}
             unknown = [key for key, txid in known.items() if txid not in waiting]

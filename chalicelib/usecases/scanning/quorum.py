@@ -69,7 +69,7 @@ class LargePayments:
             return False
 
     def _audited(self, deposit: Deposit) -> bool:
-        """Whether the logs of its block are those of all its receipts. What nobody read of it then is told in the log."""
+        """Whether the logs of its block are those of all its receipts. An ALARM tells of payments that the scan did not read."""
         number, hash_ = deposit.block
         if hash_ in self._audited_blocks or not isinstance(self._reader, Auditor):
             return True

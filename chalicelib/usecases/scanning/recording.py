@@ -126,7 +126,7 @@ class Recorder:
         return [t for t, known in zip(mine, stored, strict=True) if not _stored_as(known, t, block)]
 
     def _proven(self, block: Block, mine: list[Transfer], comes_again: bool) -> list[Transfer]:
-        """What of `mine` happened. Raises Contradiction, Unavailable."""
+        """The transfers of `mine` that happened. Raises Contradiction, Unavailable."""
         try:
             return self._reader.proven(block, mine)
         except Contradiction:

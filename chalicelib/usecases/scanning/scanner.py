@@ -239,7 +239,7 @@ class Scanner:
                 each.take(deposit.id, partial(self._judge, deposit, cursor, hashes))
             if len(due) < CONFIRM_AT_ONCE:
                 return all_served
-            # What has to wait must not keep what is behind it waiting.
+            # A deposit that has to wait must not hold up those behind it.
             after = due[-1]
 
     def _judge(self, deposit: Deposit, cursor: Cursor, hashes: dict[int, str | None]) -> None:

@@ -1,6 +1,6 @@
 """Orders the withdrawals that return stray payments, once the poll has credited them to the operator's merchant.
 
-What a crash leaves is one of these, and the next poll goes on from it: nothing recorded yet (the rescan is open, or the ordinary
+A crash leaves one of these states, and the next poll goes on from it: nothing recorded yet (the rescan is open, or the ordinary
 scan finds the payment in its new block), recorded and not credited, credited and no withdrawal, a withdrawal and the obligation
 still open. The withdrawal and the note of it on the payment are one transaction, so there is one withdrawal for ever. It is an
 ordinary one: approvals, risk, kill switch, liquidity and fees hold it as any other.
@@ -99,7 +99,7 @@ class StrayReturns:
 
 
 def _waits(stray: StrayPayment, deposit: Deposit | None) -> str | None:
-    """What its withdrawal has to wait for; None for nothing."""
+    """The reason why its withdrawal has to wait; None for none."""
     if deposit is None or deposit.status == "orphaned":
         return "waits until it is found in the chain"
     if deposit.tenant != stray.owner:

@@ -1,7 +1,7 @@
 """Service wallets: the operator's own addresses, one for each network and role, and their replacement (`rotation` drains them).
 
-A hot wallet pays withdrawals, a collector gathers tokens, a cold wallet stores: of that one only the address is known. What is
-paid to any of them is the operator's, because each is watched as such from the transaction that registers it.
+A hot wallet pays withdrawals, a collector gathers tokens, a cold wallet stores: of that one only the address is known.
+Payments to any of them are the operator's, because each is watched as such from the transaction that registers it.
 """
 
 from __future__ import annotations
@@ -243,7 +243,8 @@ class Wallets:
             raise InvalidParameter.one("address", address[:128], str(reason)) from None
 
     def _watched(self, network: Network, wallet: Wallet, address_id: str | None) -> Watched:
-        """What the scanner has to know. EVM networks share addresses, so one row may name several networks, of one role."""
+        """The row by which the scanner knows the wallet. EVM networks share addresses, so one row may name several networks, of one
+        role."""
         place = form_of(self._rules, network, wallet.address)
         known: Watched | None = self._store.get(Watched, **watched_key(network, place)[1])
         if known is None:

@@ -44,7 +44,7 @@ AHEAD_MS = 90_000
 GRACE_MS = 60_000
 """How long a message may be on its way before it is taken for lost."""
 KNOWN_MS = 150_000
-"""What is overdue by less than this the first look finds: in one of the next runs after its grace, though one be late."""
+"""The first search finds deliveries overdue by less than this: in one of the next runs after their grace, though one be late."""
 COMING_MS = 8_000
 BEHIND_MS = 6_000
 UNHELD_MS = 5_000
@@ -86,7 +86,7 @@ class DueSweep:
         return self._ask(times)
 
     def _behind(self) -> int:
-        """What has been overdue for longer, a part of it in each run."""
+        """Deliveries that have been overdue for longer, a part of them in each run."""
         start = self._clock.now_ms()
         before = self._store.get(SweepCursor, id="deliveries") or SweepCursor("deliveries", version=0)
         span = Span(None, f"{time_order(start - KNOWN_MS)}#~")

@@ -242,7 +242,7 @@ class Webhooks:
         return [*found, *_secret_problems(given.get("secret"))]
 
     def _sealing(self, tenant: TenantId, id: str) -> Callable[[str], str]:
-        """What seals secrets of one endpoint: each once, however often it is decided again."""
+        """A function that seals secrets of one endpoint: each once, however often the change is decided again."""
         return cache(lambda secret: self._sealer.seal(tenant, id, secret))
 
     def _unheld(self, before: WebhookEndpoint, after: WebhookEndpoint) -> Sequence[Change]:

@@ -1,6 +1,6 @@
 """Carrying out jobs of redelivery, page by page, in the function `relay`. Touches webhooks, events and work only.
 
-A page is a hundred events. What was made of it follows from the events, the endpoint and the job, and how far the job has come is
+A page is a hundred events. Its deliveries follow from the events, the endpoint and the job, and how far the job has come is
 written down last: a page that is done twice, or by two at once, makes nothing twice. A message is worked at for ten seconds, then
 the job waits in the queue behind others. A page is 6 reads and 20 to 34 transactions, one after the other: 10,000 events are 100
 pages, less than a dozen messages, and one job writes a few hundred units a second of its own tenant's partition at most.

@@ -10,7 +10,7 @@ from chalicelib.usecases.ports.secrets import NotOurs, Opener
 log = logging.getLogger(__name__)
 
 UNREADABLE = "the secret of this endpoint can not be read: rotate it"
-"""What the merchant is told of an attempt that nothing could sign."""
+"""The error that the merchant sees of an attempt that nothing could sign."""
 
 
 def opened(opener: Opener, endpoint: WebhookEndpoint, now: int) -> tuple[str, ...]:

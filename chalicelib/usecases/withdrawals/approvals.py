@@ -84,7 +84,7 @@ class Approvals:
         """Agree to a withdrawal. The last agreement that it needs pays it. The same acceptance twice is one.
 
         An admin key without a signature gives the operator's word, which a grey-listed address or a risk needs; it never stands
-        for a signature, nor a signature that it hands on for its word. What was found of risk counts as accepted then. The grey
+        for a signature, nor a signature that it hands on for its word. Findings of risk count as accepted then. The grey
         list is asked again: who agrees to an address that has come to it since may not be the last. The operator's word about one
         that waits with the reason `fees` lets it go on, whatever it costs. Raises NotFound, BusinessRule (nothing to agree to, not
         a signer, a wrong signature).

@@ -152,7 +152,7 @@ class Rules:
         return Ruling(facts.balance, spent, tuple(own.values()), fee, charges, reasons, limited, facts.settings)
 
     def _charges(self, facts: Facts, outputs: Sequence[Output], fee: int | None, now: int) -> tuple[Charge, ...]:
-        """What each payment is charged beside its amount. Raises BusinessRule where that can not be told now.
+        """The charge of each payment beside its amount. Raises BusinessRule where it can not be told now.
 
         A merchant who pays the fee is charged the estimate. A payment to an address of this service, of any merchant, is charged
         the whole way, also where the operator pays fees: what comes back could be paid again, all day (money rule 14).
