@@ -23,7 +23,7 @@ from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.retries import Each
-from chalicelib.usecases.wallets.lookup import quoted_for, retired_wallets
+from chalicelib.usecases.wallets.signers import draining, quoted_for
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 from chalicelib.wiring import services
 from chalicelib.workers.deadlines import Deadline
@@ -243,9 +243,8 @@ def _collect_coins(network: Network, each: Each) -> None:
     each.take("consolidate", lambda: wired.coin_move_planning(network).look(wired.verdicts(network).scanned()))
     cold = wired.cold_coins(network)
     each.take("store away", cold.look)
-    for old in retired_wallets(wired.store, network.id):
-        if old.role == "hot" and old.drained_at is None:
-            each.take(f"drain {old.address}", partial(cold.drain, old.wallet))
+    for old in draining(wired.store, network.id, "hot"):
+        each.take(f"drain {old.address}", partial(cold.drain, old.wallet))
 
 
 def _rescan(network: Network, more: Callable[[], bool]) -> None:

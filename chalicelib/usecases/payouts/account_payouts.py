@@ -58,7 +58,7 @@ from chalicelib.usecases.transactions.losses import replaceable, sent_from
 from chalicelib.usecases.transactions.rivals import outbid
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
 from chalicelib.usecases.transactions.two_readers import sign_read_twice
-from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.signers import signing_wallet
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP, FeeBudgets
 from chalicelib.usecases.withdrawals.steps import (
@@ -150,7 +150,7 @@ class Payouts:
             log.error("ALARM %s: order %s differs from what was approved in wallet", network.id, order.id)
             raise OrderMismatch(f"order {order.id} names another wallet than the withdrawal was begun with")
         paid_from = withdrawal.from_address
-        wallet = None if paid_from is None else wallet_at(self._store, network.id, paid_from)
+        wallet = signing_wallet(self._store, network.id, paid_from)
         if wallet is None:
             log.error("ALARM %s: the wallet %s that payment %s was begun with is not here", network.id, paid_from, withdrawal.id)
             raise Unavailable(f"the hot wallet of {network.id} is gone while a payment is under way")

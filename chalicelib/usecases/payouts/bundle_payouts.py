@@ -48,7 +48,7 @@ from chalicelib.usecases.ports.second_reader import CoinOrder, SecondReader
 from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import Risk
-from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.signers import signing_wallet
 from chalicelib.usecases.withdrawals.fee_budget import FeeBudgets
 from chalicelib.usecases.withdrawals.steps import catalogue_views, order_id, sent_work, stepped
 
@@ -102,7 +102,7 @@ class BundlePayouts:
                 return "waiting"
         bundle = None if order is None or order.bundle is None else self._store.get(Bundle, id=order.bundle)
         # The wallet that it was begun with, which may have been replaced since.
-        wallet = None if bundle is None else wallet_at(self._store, network.id, bundle.wallet)
+        wallet = None if bundle is None else signing_wallet(self._store, network.id, bundle.wallet)
         if bundle is None or wallet is None:
             if self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id) != withdrawal:
                 raise Conflict(None)  # it was taken out of its bundle, or ended, between two of these reads

@@ -28,12 +28,11 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.bundles import Bundle
 from chalicelib.domain.work import WorkKind
-from chalicelib.usecases.base.current_wallets import wallets_of
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Save
-from chalicelib.usecases.wallets.lookup import retired_wallets
+from chalicelib.usecases.wallets.signers import signing_wallets
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 
 _TOGETHER = 10
@@ -109,12 +108,8 @@ class SightingNotes:
         return found
 
     def _wallets(self) -> list[Wallet]:
-        """Every wallet that has, or had, a key here. Current ones first: one that is replaced between the two reads is in the
-        second."""
-        network = self._network.id
-        current = wallets_of(self._store, network)
-        retired = [old.wallet for old in retired_wallets(self._store, network)]
-        return [wallet for wallet in (*current, *retired) if wallet is not None and wallet.role != "cold"]
+        """Every wallet that has, or had, a key here."""
+        return signing_wallets(self._store, self._network.id)
 
     def _open(self, kind: type[Any], lanes: Iterable[WorkKind]) -> Iterator[Any]:
         by_network = kind is not Bundle

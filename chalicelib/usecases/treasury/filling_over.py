@@ -31,7 +31,7 @@ from chalicelib.usecases.transactions.give_up import MOST_REASON, located
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
 from chalicelib.usecases.transactions.marks import traces_of
 from chalicelib.usecases.transactions.rivals import filler_id, filler_over, rival_bytes
-from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.signers import signing_wallet
 
 ALLOWED = "named is a withdrawal (wd_...) that is signed, in no block and open"
 
@@ -90,8 +90,8 @@ class FillingOver:
         if not wanted.signed or not isinstance(wanted.record, PaymentOrder):
             raise NotFilled(f"nothing is signed for {id}: {ALLOWED}")
         order = wanted.record
-        wallet = wallet_at(self._store, self._network.id, order.wallet)
-        if wallet is None or wallet.role == "cold" or order.network != self._network.id:
+        wallet = signing_wallet(self._store, self._network.id, order.wallet)
+        if wallet is None or order.network != self._network.id:
             raise NotFilled(f"{id} leaves {order.wallet}, of which nothing here has the key")
         return order
 

@@ -27,7 +27,7 @@ from chalicelib.usecases.transactions.first_nonce import agreed_nonce
 from chalicelib.usecases.transactions.open_nonces import open_nonces
 from chalicelib.usecases.treasury.moves.checks import MoveChecks
 from chalicelib.usecases.treasury.moves.planning import planned
-from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.signers import SIGN, signing_wallet
 
 MOST = 10
 """Nonces that are filled at once: their fees are less than a top-up may be."""
@@ -106,7 +106,7 @@ class NonceFilling:
 
     def _path(self, address: str) -> str | None:
         """How the key of a deposit address is derived; None for a service wallet. Raises LookupError for any other address."""
-        if wallet_at(self._store, self._network.id, address) is not None:
+        if signing_wallet(self._store, self._network.id, address, SIGN) is not None:
             return None
         kind, key = watched_key(self._network, self._rules.storage_form(self._network.slug, address))
         watched: Watched | None = self._store.get(kind, **key)

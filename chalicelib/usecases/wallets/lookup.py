@@ -37,13 +37,6 @@ def retired_wallets(store: Store, network: NetworkId) -> list[RetiredWallet]:
         after = page.next
 
 
-def quoted_for(store: Store, hot: Wallet) -> list[str]:
-    """The wallets whose payments fees are quoted for, in order: the retired one that may still have the coins, then the hot
-    wallet. A node quotes no fee for a wallet without coins. Raises Unavailable."""
-    draining = [old for old in retired_wallets(store, hot.network) if old.role == "hot" and old.drained_at is None]
-    return [*([max(draining, key=lambda old: old.created_at).address] if draining else []), hot.address]
-
-
 def retiring(present: Wallet, now_ms: int) -> list[Change]:
     """The changes of a transaction that puts another wallet in the place of `present`. A cold wallet's coins are moved by its
     owner alone."""

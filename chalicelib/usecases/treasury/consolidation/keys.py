@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from chalicelib.domain.treasury.consolidations import CoinMove, MovedCoin
 from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.signers import signing_wallet
 
 CoinKeys = Callable[[CoinMove], AbstractContextManager[Callable[[MovedCoin, bytes], Signature]]]
 """Opens the keys of a move's inputs for the length of a `with` block: what signs 32 bytes for a coin."""
@@ -36,8 +36,8 @@ def wallets_keys(store: Store, signer: Signer) -> CoinKeys:
 
     @contextmanager
     def opened(move: CoinMove) -> Iterator[Callable[[MovedCoin, bytes], Signature]]:
-        wallet = None if move.wallet is None else wallet_at(store, move.network, move.wallet)
-        if wallet is None or wallet.role != "hot":
+        wallet = signing_wallet(store, move.network, move.wallet)
+        if wallet is None:
             raise LookupError(f"{move.id} spends coins of {move.wallet}, which is no hot wallet of ours")
         yield lambda coin, digest: signer.sign(wallet, digest)
 

@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses.addresses import Role
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
 from chalicelib.domain.money import Amount
@@ -52,13 +51,12 @@ from chalicelib.usecases.transactions.two_readers import sign_read_twice
 from chalicelib.usecases.treasury.moves.building import MoveBytes
 from chalicelib.usecases.treasury.moves.checks import MoveChecks, MoveMismatch
 from chalicelib.usecases.treasury.moves.cures import MoveCures
-from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.signers import SIGN, signing_wallet
 
 log = logging.getLogger(__name__)
 
 MOST_REFUSALS = 5
 """A move that was refused so often before anything was signed is dropped."""
-_PAYS: tuple[Role, ...] = ("hot", "collector")
 _LOANS: dict[MoveKind, OrderKind] = {"delegation": "delegation", "undelegation": "undelegation"}
 
 
@@ -288,8 +286,8 @@ class MoveSigning:
                     log.error("ALARM %s: move %s can not be signed: %s", network.id, move.id, error)
                     raise OrderMismatch(f"move {move.id} can not be signed: {error}") from error
         # The wallet that the move names, also one that was replaced meanwhile: what was begun with it is finished with it.
-        wallet = wallet_at(self._store, network.id, self._rules.normalize(network.slug, move.source))
-        if wallet is None or wallet.role not in _PAYS or self._wallets is None:
+        wallet = signing_wallet(self._store, network.id, self._rules.normalize(network.slug, move.source), SIGN)
+        if wallet is None or self._wallets is None:
             log.error("ALARM %s: the wallet %s that move %s leaves is not here", network.id, move.source, move.id)
             raise OrderMismatch(f"move {move.id} leaves {move.source}, which is no wallet that pays")
         return self._wallets.sign(wallet, digest)

@@ -32,7 +32,7 @@ from chalicelib.usecases.transactions.losses import replaceable, stake_sent
 from chalicelib.usecases.transactions.replacement_bounds import worn_out
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
 from chalicelib.usecases.transactions.two_readers import sign_read_twice
-from chalicelib.usecases.wallets.lookup import wallet_at
+from chalicelib.usecases.wallets.signers import signing_wallet
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class StakeSigning:
 
     def _signed(self, network: Network, node: StakingNode, stake: Stake) -> Stake:
         """Check the bytes against the order; sign what both readers read as the order; store the signed bytes."""
-        wallet = wallet_at(self._store, network.id, stake.wallet)  # it may have been replaced since
+        wallet = signing_wallet(self._store, network.id, stake.wallet)  # it may have been replaced since
         if wallet is None or stake.unsigned is None:
             raise Unavailable(f"the wallet of a stake of {network.id} is gone while it is under way")
         wrong = _unlike_order(node, stake)
