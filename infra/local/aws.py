@@ -78,6 +78,18 @@ class LocalAws:
                 parameters={name: list(history) for name, history in parameters.items()},
             )
 
+    def holds(self, token: Snapshot) -> bool:
+        """Whether nothing has changed since `token` was taken, or given back."""
+        with LOCK:
+            dynamodb, sqs, kms, parameters = _backends()
+            return (
+                {name: rows_of(table).generation for name, table in dynamodb.tables.items()}
+                == {name: rows[0] for name, rows in token.rows.items()}
+                and {name: _freeze_queue(queue) for name, queue in sqs.queues.items()} == token.queues
+                and kms.keys.keys() == token.keys.keys()
+                and dict(parameters) == token.parameters
+            )
+
     def restore(self, token: Snapshot) -> None:
         """Make the data what it was at `snapshot`; tables and queues made since are gone. Only changed tables cost anything."""
         with LOCK:

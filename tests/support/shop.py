@@ -5,6 +5,7 @@ What the tests of unhappy paths use. `Shop` asks through the API, lets clocks an
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -163,10 +164,20 @@ class Shop:
 
 
 @contextmanager
-def open_shop(stack: Stack) -> Iterator[Shop]:
-    """A shop on a service that has seen its hot wallets funded; at the end the books must be whole."""
+def open_shop(stack: Stack, *credits: tuple[str, str]) -> Iterator[Shop]:
+    """A shop on a service that has seen its hot wallets funded; at the end the books must be whole.
+
+    `credits` are amounts and coins that the merchant has. All that is done once for a module's tests, and given back to each.
+    """
     shop = Shop(stack)
-    shop.turn()
+
+    def make() -> None:
+        shop.turn()
+        for amount, coin in credits:
+            shop.credit(amount, coin)
+
+    # By module: what one changes for all its tests is in force while this is made.
+    stack.prepare((os.environ["PYTEST_CURRENT_TEST"].partition("::")[0], credits), make)
     yield shop
     assert audit(services().store) == []
 

@@ -5,7 +5,7 @@ queues through the pump's `drain`. For fault tests, `snapshot` and `restore` put
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -78,6 +78,7 @@ class Stack(Client):
         self.app = app
         self.keys = dict(keys)
         self._fresh = aws.snapshot()
+        self._prepared: dict[Hashable, Snapshot] = {}
 
     def drain(self, **options: Any) -> Drained:
         """Everything that clocks and queues would do, until nothing is left; see `infra.local.pump.drain`."""
@@ -90,6 +91,18 @@ class Stack(Client):
         """All data as at `snapshot`, and no process memory of what came after."""
         self.aws.restore(token)
         _forget_services()
+
+    def prepare(self, name: Hashable, make: Callable[[], None]) -> None:
+        """Do `make` on the stack as it was after its first start, or give back what it left there when it was done under this name
+        before. A stack that something was done to is prepared anew."""
+        if not self.aws.holds(self._fresh):
+            make()
+        elif name in self._prepared:
+            self.restore(self._prepared[name])
+        else:
+            make()
+            self._prepared[name] = self.snapshot()
+            _forget_services()  # as after a restore: no test depends on being the first
 
     def reset(self) -> None:
         """All data as after the first start."""

@@ -25,9 +25,7 @@ HUNDRED = 100 * 10**6
 def shop(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     monkeypatch.setenv("WITHDRAWAL_FEE_PAYER", "merchant")
     wiring.forget()
-    with open_shop(stack) as opened:
-        opened.credit("1")
-        opened.credit("100", "usdt")
+    with open_shop(stack, ("1", "eth"), ("100", "usdt")) as opened:
         yield opened
     wiring.forget()
 

@@ -24,9 +24,7 @@ TO = {"ethereum": PAYEE, "tron": "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", "litecoin
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("20")
-        opened.credit("100", "usdt")
+    with open_shop(stack, ("20", "eth"), ("100", "usdt")) as opened:
         yield opened
 
 
@@ -220,8 +218,7 @@ def test_no_payment_of_the_wallet_is_held_up_by_that(shop: Shop, monkeypatch: py
 def test_a_replacement_that_the_merchant_pays_for_is_reserved_too(stack: Stack, monkeypatch: pytest.MonkeyPatch, rest: str) -> None:
     monkeypatch.setenv("WITHDRAWAL_FEE_PAYER", "merchant")
     wiring.forget()
-    with open_shop(stack) as shop:
-        shop.credit("100", "usdt")
+    with open_shop(stack, ("100", "usdt")) as shop:
         withdrawal = stuck(shop, "50" if rest == "enough" else "95")
         before = shop.record(withdrawal).charge
         free = shop.available("usdt")

@@ -30,8 +30,7 @@ UNITS = 12_500_000
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("30", "usdt")
+    with open_shop(stack, ("30", "usdt")) as opened:
         yield opened
 
 

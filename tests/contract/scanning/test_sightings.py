@@ -26,8 +26,7 @@ from tests.support.treasury import move_of, paid_address, plan
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("1")
+    with open_shop(stack, ("1", "eth")) as opened:
         yield opened
 
 

@@ -26,8 +26,7 @@ DAY = 24 * 3600
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("20")
+    with open_shop(stack, ("20", "eth")) as opened:
         yield opened
 
 

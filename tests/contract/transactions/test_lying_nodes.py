@@ -15,8 +15,7 @@ from tests.support.stack import Stack
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("5")
+    with open_shop(stack, ("5", "eth")) as opened:
         yield opened
 
 

@@ -26,8 +26,7 @@ SMALL, LARGE = "0.1", "5"
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("20")
+    with open_shop(stack, ("20", "eth")) as opened:
         yield opened
 
 

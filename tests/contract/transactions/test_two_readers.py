@@ -61,8 +61,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
 
 @pytest.fixture
 def shop(library: Library, stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("30", "usdt")
+    with open_shop(stack, ("30", "usdt")) as opened:
         yield opened
 
 

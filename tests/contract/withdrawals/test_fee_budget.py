@@ -35,8 +35,7 @@ EACH = Decimal("1.26")
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("20")
+    with open_shop(stack, ("20", "eth")) as opened:
         yield opened
 
 

@@ -25,8 +25,7 @@ STUCK = 600
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("1")
+    with open_shop(stack, ("1", "eth")) as opened:
         yield opened
 
 

@@ -17,8 +17,7 @@ from tests.support.stack import Stack
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("1")
+    with open_shop(stack, ("1", "eth")) as opened:
         yield opened
         assert audit(services().store) == []
 

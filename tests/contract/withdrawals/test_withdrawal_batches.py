@@ -274,8 +274,7 @@ def test_lists_by_day(edge: Edge) -> None:
 
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
-    with open_shop(stack) as opened:
-        opened.credit("3")
+    with open_shop(stack, ("3", "eth")) as opened:
         yield opened
 
 
@@ -358,9 +357,7 @@ def test_the_merchant_may_pay_the_fee(stack: Stack, monkeypatch: pytest.MonkeyPa
     """The estimate at creation is the price: reserved with the amount, then the operator's; given back where nothing was burnt."""
     monkeypatch.setenv("WITHDRAWAL_FEE_PAYER", "merchant")
     wiring.forget()
-    with open_shop(stack) as shop:
-        shop.credit("1")
-        shop.credit("100", "usdt")
+    with open_shop(stack, ("1", "eth"), ("100", "usdt")) as shop:
         estimates = {
             coin: shop.get("/v1/withdrawals/fees", network="ethereum", coin=coin)["data"]["estimates"][2]
             for coin in ("eth", "usdt")
