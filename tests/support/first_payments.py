@@ -20,13 +20,16 @@ from chalicelib.chains.abi import transfer_call
 from chalicelib.chains.evm import transactions as evm
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.tron import transactions as tron
+from chalicelib.chains.utxo import transactions as utxo
+from chalicelib.chains.utxo.scripts import address_of
 from chalicelib.custody.signatures import sign_with
 from chalicelib.domain.catalogue.catalogue import Network, default_networks
 from chalicelib.encoding import base58check
-from chalicelib.encoding.public_keys import evm_address, tron_address
-from chalicelib.usecases.ports.second_reader import Order
+from chalicelib.encoding.public_keys import evm_address, hash160, tron_address
+from chalicelib.usecases.ports.coins import Output
+from chalicelib.usecases.ports.second_reader import CoinOrder, Order, OrderedCoin
 
-Case = tuple[Network, Order, str]
+Case = tuple[Network, Order | CoinOrder, str]
 """A network, an order, and its signed bytes."""
 
 _KEY = PrivateKey()
@@ -43,9 +46,10 @@ wired = wiring.services()
 wired.store.models.connection.client, wired.queues, wired.client("kms"), wired.payouts, wired.signer
 network, order, raw = pickle.loads(bytes.fromhex(sys.argv[2]))
 chains = wired.wiring.chains
-chains.reader(network), chains.payer(network)
+coins = network.family == "utxo"
+chains.reader(network), chains.coin_payer(network) if coins else chains.payer(network)
 started = time.process_time()
-reader = chains.second_readers.accounts(network)
+reader = chains.second_readers.coins(network) if coins else chains.second_readers.accounts(network)
 built, read = reader.built(order), reader.read(order, raw)
 done = time.process_time()
 assert built.reading.items() <= read.items(), (built, read)
@@ -55,7 +59,7 @@ print(started - began, done - started, resource.getrusage(resource.RUSAGE_SELF).
 
 def cases() -> dict[str, Case]:
     """An order of each family."""
-    return {"EVM, a token": _evm_token(), "Tron, a token": _tron_token()}
+    return {"EVM, a token": _evm_token(), "Tron, a token": _tron_token(), "bitcoin": _bitcoin()}
 
 
 def first_payment(package: Path, case: Case, *options: str) -> list[float]:
@@ -98,3 +102,15 @@ def _tron_token() -> Case:
 
 def _tron_address() -> str:
     return base58check.encode(b"\x41" + secrets.token_bytes(20))
+
+
+def _bitcoin() -> Case:
+    script = b"\0\x14" + hash160(_KEY.public_key.format())
+    spent = utxo.Input(secrets.token_bytes(32) + bytes(4), 10**8, script)
+    paid = (utxo.PaidTo(6 * 10**7, b"\0\x14" + secrets.token_bytes(20)), utxo.PaidTo(39 * 10**6, script))
+    made = utxo.Unsigned((spent,), paid)
+    coin = OrderedCoin(spent.name, spent.amount, address_of("bitcoin", script, "main"))
+    order = CoinOrder((coin,), tuple(Output(address_of("bitcoin", each.script, "main"), each.amount) for each in paid))
+    signature = sign_with(_KEY, made.digests[0])
+    signed = made.signed([(utxo.der_of(signature.r, signature.s), _KEY.public_key.format())])
+    return _network("bitcoin"), order, signed.raw
