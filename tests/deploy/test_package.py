@@ -23,7 +23,7 @@ from tests.support.first_payments import cases, first_payment
 pytestmark = pytest.mark.slow
 STAGE = "prod"
 ZIPPED, UNZIPPED = 45_000_000, 130_000_000
-"""Budgets in bytes: 32.4 and 92.3 million are used with the second readers' libraries. Lambda takes 50 and 250 million."""
+"""Budgets in bytes: 32.4 and 92.5 million are used. Lambda takes 50 million directly, and 250 unzipped."""
 ON_LAMBDAS_PLATFORM = sys.platform == "linux" and platform.machine() == "x86_64"
 
 _IMPORT_ALL = """
