@@ -98,7 +98,7 @@ class _Plan:
 def write(models: Models, changes: Sequence[Change], token: str) -> None:
     """Commit `changes`. Raises Conflict with the first change whose condition failed, Busy, pynamodb's and botocore's errors.
 
-    `token` makes trying again safe for ten minutes: what was committed under it already is answered as done
+    `token` makes a retry safe for ten minutes: what was committed under it already is answered as done
     (ClientRequestToken).
     """
     plan = _Plan(models, token)

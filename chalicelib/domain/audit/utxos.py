@@ -104,7 +104,7 @@ def _held(wallet: HeldCoins, expected: dict[str, int]) -> Iterable[str]:
 
 
 def _reserved(wallet: HeldCoins, bundles: Sequence[Bundle], open_ids: set[str], moves: Sequence[CoinMove]) -> Iterable[str]:
-    """A coin is reserved by what is at work on it, and what is at work has all of its coins reserved."""
+    """A UTXO is reserved by the bundle or move that spends it, and each of these has all of its UTXOs reserved."""
     yield from _reserved_by_the_living(wallet, bundles, open_ids, moves)
     reserved = {(coin.outpoint, coin.reserved_by) for coin in wallet.coins}
     for bundle in bundles:

@@ -55,9 +55,9 @@ class WebhookEndpoint:
     `previous_secret` signs as well until `previous_until`, while receivers change over. Where `sealed`, both are ciphertext that
     `usecases/ports/secrets.py` opens; rows from before secrets were encrypted have them in the clear until they are written next.
 
-    `paused`: what it is to be told is kept for it, and sent when it goes on. `failing_since`: it has answered nothing well since
-    then. `fresh_at` is when its owner last turned it on or gave it another URL: what it did before is not held against it. `told`
-    counts the events about the endpoint itself; of failing it was last told at `failing_told_at`. `unheld_at`: it was paused
+    `paused`: its deliveries are parked, and sent when it is unpaused. `failing_since`: no attempt has succeeded since then.
+    `fresh_at` is when its owner last enabled it or gave it another URL: earlier failures do not count. `told` counts the events
+    about the endpoint itself; its failing was last reported at `failing_told_at`. `unheld_at`: it was paused
     until then, last time, see `unheld`.
     """
 

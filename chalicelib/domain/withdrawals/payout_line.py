@@ -2,9 +2,9 @@
 
 Open work of the kind `payout` lies in the lane of its network. Its `order` is one of four, so that each part is read by itself:
 
-* `line<merchant>@<time>`: ready to be begun or gone on with. A page reads one merchant's, and the next merchant's is one more page.
-* `wait<merchant>@<time>`: nobody looks at it before that time, whatever the reason.
-* `work<merchant>@<time of creation>`: was begun, and did not go on. It is asked for by name: its nonce holds up all others.
+* `line<merchant>@<time>`: ready to be begun or resumed. A page reads one merchant's, and the next merchant's is one more page.
+* `wait<merchant>@<time>`: no worker takes it before that time, whatever the reason.
+* `work<merchant>@<time of creation>`: in flight, and cut short. It is asked for by name: its nonce holds up all others.
 * digits alone: from before there was a line. The sweep puts it in.
 
 A payout in flight moves at most once, and to the last part: a reader of the whole lane, from beginning to end, meets every payment
@@ -26,7 +26,7 @@ READY, WAITING, BEGUN = "line", "wait", "work"  # in this order, and of one leng
 BEFORE_LINES = "9~"
 """Behind every `order` from before there was a line, and before all others."""
 IDLE_MS = 30_000
-"""A payment that was tried and did not go on, nobody knows why, is tried again after so long."""
+"""A payment that was tried and stopped without a stored reason is retried after so long."""
 RETRY_MS = 120_000
 """The same for one that waits for liquidity, for lower fees, or for its merchant's balance to be no longer negative."""
 _SEPARATOR = "|"

@@ -26,7 +26,8 @@ from chalicelib.usecases.ports.store import Store
 AT_ONCE = 50
 """Invoices of each part."""
 ROWS = 4_000
-"""Rows of open work that the second part goes on by: some 180 read units where there are so many, 26 polls for 100,000 invoices."""
+"""Rows of open work that the second part reads at once: some 180 read units where there are so many, 26 polls for 100,000
+invoices."""
 
 
 def next_looks(store: Store, network: NetworkId, before: Reconciled) -> tuple[list[Invoice], Reconciled]:
@@ -50,5 +51,5 @@ def _behind(store: Store, network: NetworkId, order: str, id: str, limit: int) -
 
 
 def _place(rows: list[Work], limit: int) -> tuple[str, str]:
-    """Where it goes on behind `rows`: from the start where they were the last."""
+    """Where the next look begins behind `rows`: at the start where they were the last."""
     return (rows[-1].order, rows[-1].id) if len(rows) == limit else ("", "")

@@ -134,7 +134,7 @@ class Deliveries:
         self._try([Save(cancelled), Close(delivery_work(delivery)), rests_on])
 
     def put_aside(self, delivery: Delivery, endpoint: WebhookEndpoint) -> None:
-        """Park a due delivery of `endpoint`, which is paused, until it goes on. Raises Unavailable."""
+        """Park a due delivery of `endpoint`, which is paused, until it is unpaused. Raises Unavailable."""
         aside = delivery.put_aside()
         self._try([Save(aside), Close(delivery_work(delivery)), Open(delivery_work(aside)), Still(endpoint)])
 

@@ -146,7 +146,7 @@ class Webhooks:
         status: EndpointStatus | None = None,
     ) -> WebhookEndpoint:
         """Change the given fields. Enabling forgets why it was disabled; deliveries parked while it was paused are sent when it
-        goes on.
+        is unpaused.
 
         Raises InvalidParameter, NotFound; Unavailable where a secret from before they were sealed is to be.
         """

@@ -2,9 +2,9 @@
 only.
 
 A message names an endpoint. The worker reads the due deliveries from the store, takes the lease with the batch that it is about to
-send, and goes on until nothing is due or its time is up; then the endpoint goes to the end of the queue, as long as its chain of
-messages may grow (`message_chains`), else the schedule goes on with it. A message that finds the lease taken sets the wake-up
-flag, so that the holder looks once more before it gives the lease back: no message is lost between the two.
+send, and repeats this until nothing is due or its time is up. Then the endpoint goes to the end of the queue, as long as its chain
+of messages may grow (`message_chains`), else the schedule brings it. A message that finds the lease taken sets the wake-up flag, so
+that the holder reads once more before it gives the lease back: no message is lost between the two.
 """
 
 from __future__ import annotations
@@ -286,8 +286,8 @@ class Leases:
         return ()
 
     def _ask_again(self, sent: Sequence[Sent], turn: Turn, held: bool = False) -> None:
-        """Messages for retries that are near; what waits longer than a message can is brought by the schedule. `held`: what was put
-        aside is being sent as well, and goes on when a rest is over."""
+        """Send messages for retries that are near; the schedule brings those that wait longer than a message can. `held`: parked
+        deliveries are being sent as well, and the next ones follow when a rest is over."""
         now = self._clock.now_ms()
         waiting = [one.delivery for one in sent if one.outcome == "retry" and not one.delivery.scheduled]
         times = {max(delivery.due_at, turn.rests_until) for delivery in waiting}

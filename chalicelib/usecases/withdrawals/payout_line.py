@@ -113,8 +113,8 @@ class Line:
         return work
 
     def _left_behind(self, line: PayoutLine) -> Work | None:
-        """What was in hand last and stands there still: its worker has died, or is at work on it still, which does no harm. What
-        left the line and came back stands elsewhere."""
+        """The payout last in hand, where it stands there still: its worker has died, or still works on it, which does no harm. A
+        payout that left the line and came back stands elsewhere."""
         if not line.hand:
             return None
         order, _, id = line.hand.partition("#")
@@ -124,7 +124,7 @@ class Line:
         return work if found is not None and _open(found) and payout_work(found) == work else None
 
     def leave(self, work: Work) -> None:
-        """After an attempt at a payout: where it did not go on and no reason is stored, others go before it for half a minute.
+        """After an attempt at a payout: where it stopped without a stored reason, others go before it for half a minute.
 
         Raises Conflict, Unavailable: then the next worker finds it in hand.
         """

@@ -94,8 +94,9 @@ class IdleRetries:
         return min(len(asked), ASKED_AT_ONCE) + len(begun.found)
 
     def _due(self, network: NetworkId, now: int, place: str) -> Look[Work]:
-        """What has waited for long enough: first rows of merchants, from behind the one that the run before came to, around to it
-        again, as far as time goes."""
+        """Payouts that have waited for long enough: first rows of merchants, from behind the one that the run before came to,
+        around
+        to it again, as far as time goes."""
         until = self._watch() + SECONDS
         look = partial(parts, self._store, network, WAITING, limit=ASKED_AT_ONCE)
         found: list[Work] = []
@@ -109,7 +110,7 @@ class IdleRetries:
         return Look(found, "")
 
     def _idle(self, network: NetworkId, now: int, place: str) -> Look[Withdrawal]:
-        """What was begun and stands still: the next page of it. `place` is a row's order and id."""
+        """The next page of begun payouts that stand still. `place` is a row's order and id."""
         order, _, id = (place or BEGUN).partition("#")
         first = Work("payout", network, order, id)
         page = self._store.open_work("payout", network, after=first, upto=behind(BEGUN, "~"), limit=ASKED_AT_ONCE)
@@ -127,7 +128,7 @@ class IdleRetries:
             log.info("%s: another run of the sweep was first", cursor.id)
 
     def _put_in_line(self, work: Work, now: int) -> Work | None:
-        """Its place in line; None where it went on meanwhile, or was begun: that is asked for by name."""
+        """Its place in line; None where it left its place meanwhile, or was begun: that is asked for by name."""
         tenant, withdrawal_id = payout_parts(work)
         before = self._store.get(Withdrawal, tenant=tenant, id=withdrawal_id)
         if before is None or payout_work(before) != work:

@@ -150,7 +150,7 @@ def fees_request_id(withdrawal_id: str) -> str:
 
 
 def fees_request(withdrawal: Withdrawal) -> ApprovalRequest:
-    """The record to save when a withdrawal first waits with the reason `fees`. In no list of approvals: it goes on by itself."""
+    """The record of a withdrawal that first waits with the reason `fees`. In no list of approvals: it resumes by itself."""
     return ApprovalRequest(
         fees_request_id(withdrawal.id), withdrawal.tenant, tenant_parts(withdrawal.tenant)[1], open=False, version=1
     )
