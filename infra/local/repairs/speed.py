@@ -54,9 +54,32 @@ def _quick_updates() -> None:
     """moto parses an update anew each time, copies its tree with `deepcopy`, and asks a traverser at each node what it is for.
     Here the tree of a text is made once, copied node by node, and a traverser's table is made once."""
     # Whoever validates works on a copy; the tree itself is only read.
-    _expressions.UpdateExpressionParser.make = staticmethod(lru_cache(maxsize=1000)(_expressions.UpdateExpressionParser.make))
+    make = _expressions.UpdateExpressionParser.make
+
+    @lru_cache(maxsize=1000)
+    def made(expression: str) -> Any:
+        tree = make(expression)
+        tree.checked = set()
+        return tree
+
+    _expressions.UpdateExpressionParser.make = staticmethod(made)
+    _validators.UpdateExpressionValidator.validate = _validated
     _validators.deepcopy = _copied
     _nodes.DepthFirstTraverser.traverse = _traversed
+
+
+def _validated(validator: Any) -> Any:
+    """What `UpdateExpressionValidator.validate` gives. Checks that look at the text, its names and the table's keys alone are made
+    once for each of these."""
+    node = validator.node_to_validate
+    asked = (repr(validator.expression_attribute_names), tuple(validator.table.table_key_attrs))
+    of_the_text = (_validators.ActionCountValidator, _validators.OverlappingPathsValidator, _validators.UpdateHashRangeKeyValidator)
+    checked: set[Any] = node.checked
+    for processor in validator.processors:
+        if asked not in checked or not isinstance(processor, of_the_text):
+            node = processor.traverse(node)
+    checked.add(asked)
+    return node
 
 
 def _traversed(traverser: Any, root: Any) -> Any:

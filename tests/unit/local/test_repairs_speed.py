@@ -53,3 +53,34 @@ def test_an_update_that_is_used_again_does_what_it_did_the_first_time() -> None:
                 TableName="t", Key={"pk": {"S": "a"}}, UpdateExpression="SET #n = :n, #n = :n",
                 ExpressionAttributeNames={"#n": "name"}, ExpressionAttributeValues={":n": {"S": "v"}},
             )  # fmt: skip
+
+
+def test_an_update_that_was_taken_is_checked_again_with_other_names() -> None:
+    repair_speed()
+    with mock_aws():
+        client = boto3.client("dynamodb", region_name="eu-central-1")
+        keys = [{"AttributeName": "pk", "AttributeType": "S"}], [{"AttributeName": "pk", "KeyType": "HASH"}]
+        client.create_table(TableName="t", AttributeDefinitions=keys[0], KeySchema=keys[1], BillingMode="PAY_PER_REQUEST")
+
+        def update(first: str, second: str) -> None:
+            client.update_item(
+                TableName="t", Key={"pk": {"S": "a"}}, UpdateExpression="SET #a = :v, #b = :v",
+                ExpressionAttributeNames={"#a": first, "#b": second}, ExpressionAttributeValues={":v": {"S": "v"}},
+            )  # fmt: skip
+
+        update("x", "y")
+        for wrong in (("x", "x"), ("x", "pk")):
+            for _ in range(2):
+                with pytest.raises(client.exceptions.ClientError, match="ValidationException"):
+                    update(*wrong)
+        update("x", "y")
+
+
+def test_a_second_start_answers_as_the_first_did() -> None:
+    repair_speed()
+    for _ in range(3):
+        with mock_aws():
+            client = boto3.client("sqs", region_name="eu-central-1")
+            assert "QueueUrls" not in client.list_queues()
+            client.create_queue(QueueName="q")
+            assert len(client.list_queues()["QueueUrls"]) == 1
