@@ -12,6 +12,7 @@ from chalicelib.chains.tron.transactions import decode
 from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.money import Amount
+from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
@@ -207,10 +208,16 @@ def test_a_stake_whose_coins_are_gone_fails_only_when_it_can_never_be_mined(shop
     shop.expire()
     shop.run()
     assert shop.stakes()[0] == staked | {"status": "failed"}
+    watched = {found.kind for work in services().store.open_work("givenup", TRON) if (found := given_up(work.id)) is not None}
+    assert watched == {"stake"}, "it is watched on"
     assert shop.frozen("ENERGY") == frozen
     adjust(shop, behind, held - behind - shop.on_chain(shop.hot()))
     shop.node.faucet(shop.hot(), 10_000)
     shop.confirm()
+
+
+def given_up(id: str) -> GivenUp | None:
+    return services().store.get(GivenUp, id=id)
 
 
 def adjust(shop: Shop, units: int, burnt: int) -> None:

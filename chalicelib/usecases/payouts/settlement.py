@@ -14,6 +14,7 @@ from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import FeeQuote, Receipt
 from chalicelib.domain.ledger import Balance, JournalEntry
 from chalicelib.domain.money import Amount
+from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.withdrawals.fees import debit_of, operators_part
 from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, PaymentOrder, Withdrawal
 from chalicelib.domain.work import Work
@@ -32,7 +33,7 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.chain_cache import Answers
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
-from chalicelib.usecases.transactions.given_up import WHY, GivenUps
+from chalicelib.usecases.transactions.given_up import LOST, WHY, GivenUps, watched_on
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import traces_of
 from chalicelib.usecases.transactions.mined_attempts import mined_attempt
@@ -196,6 +197,7 @@ class Settlement:
 
         Nonces that were not allotted and are used as well are passed over first, in a transaction of its own: whatever is built
         from then on leaves no hole. Who dies between the two begins anew. Those that a reorganisation may give back are waited for.
+        It is watched on.
         """
         counter = self._store.get(NonceCounter, network=order.network, wallet=order.wallet)
         if counter is not None:
@@ -208,10 +210,12 @@ class Settlement:
             "ALARM %s: %s can never be mined, its nonce %d was used by %s",
             *(self._network.id, order.id, order.nonce, by_whom(self._store, self._reader, self._network, order)),
         )
-        _, changes = bounced(
-            self._store, self._rules, self._rates_of, self._network, withdrawal, order, self._clock.now_ms(),
-            "another transaction used the nonce of its own: it can not be mined any more",
-        )  # fmt: skip
+        now, why = self._clock.now_ms(), "another transaction used the nonce of its own: it can not be mined any more"
+        txids = self._sent.ours(order).txids
+        watch = GivenUp(withdrawal.id, self._network.id, "payout", withdrawal.tenant, LOST, why, now, scanned.height, txids)
+        if watching := watched_on(self._store, watch):
+            self._store.commit(watching)  # by itself: what gives the money back may fill a transaction
+        _, changes = bounced(self._store, self._rules, self._rates_of, self._network, withdrawal, order, now, why)
         self._store.commit(changes)
 
     def _give_up(self, withdrawal: Withdrawal, order: PaymentOrder) -> None:

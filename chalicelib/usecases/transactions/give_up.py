@@ -8,7 +8,7 @@ decision is stored with who made it and why, and the poll carries it out (`given
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.given_up import GivenKind, GivenUp, given_up_work
@@ -22,11 +22,12 @@ from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Open, Save, Still
+from chalicelib.usecases.ports.changes import Close, Open, Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.coins import CoinPayer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
+from chalicelib.usecases.transactions.given_up import LOST
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import Record, traces_of
 from chalicelib.usecases.withdrawals.steps import order_of, payout_parts
@@ -74,7 +75,7 @@ class GivingUp:
         return until_settled(lambda: self._decide(id, by, reason))
 
     def _decide(self, id: str, by: str, reason: str) -> GivenUp:
-        _demand_new(self._store, id)
+        before = _demand_new(self._store, id)
         wanted = located(self._store, self._network, id)
         if wanted is None:
             raise NotGivenUp(f"{id} is not open on {self._network.id}")
@@ -89,7 +90,10 @@ class GivingUp:
         decision = GivenUp(
             id, self._network.id, wanted.kind, wanted.owner, by, reason, self._clock.now_ms(), scanned.height, ours.txids
         )
-        self._store.commit([Save(decision), Open(given_up_work(decision)), Still(record)])
+        if before is not None:
+            decision = replace(decision, version=before.version + 1)
+        past = [Close(given_up_work(before))] if before is not None and before.state == "open" else []
+        self._store.commit([Save(decision), *past, Open(given_up_work(decision)), Still(record)])
         return decision
 
     def _demand_open(self, id: str, wanted: Wanted) -> Record:
@@ -169,7 +173,9 @@ def _withdrawal(store: Store, network: Network, id: str) -> Wanted | None:
     return None
 
 
-def _demand_new(store: Store, id: str) -> None:
+def _demand_new(store: Store, id: str) -> GivenUp | None:
+    """The watch over what was lost once, where there is one. Raises NotGivenUp where an operator gave it up before."""
     before = store.get(GivenUp, id=id)
-    if before is not None:
+    if before is not None and before.by != LOST:
         raise NotGivenUp(f"{id} was given up before, by {before.by}: {before.reason}")
+    return before

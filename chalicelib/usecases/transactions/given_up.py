@@ -1,5 +1,8 @@
 """Given-up transactions: whether an operator's decision stands, for the code that follows our transactions (money rule 13).
 
+A transaction that a sighting proved to be lost is watched on in the same way, under a record of the same kind: by `LOST`, which is
+no operator, so it ends nothing (`watched_on`).
+
 A decision ends nothing by itself. The poll does that, in the way in which it ends what is lost, and asks once more: a transaction
 that was met in a block of the chain, or that any node tells of, is not given up. A node that has a vote and does not answer is
 waited for.
@@ -8,11 +11,13 @@ waited for.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.transactions.given_up import GivenUp
+from chalicelib.domain.transactions.given_up import GivenUp, given_up_work
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.usecases.base.open_work import pages_of
+from chalicelib.usecases.ports.changes import Change, Open, Save
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
 from chalicelib.usecases.transactions.losses import Losses
@@ -21,6 +26,22 @@ log = logging.getLogger(__name__)
 
 WHY = "the operator gave it up: it was in no block"
 """Shown with what was given up."""
+
+
+LOST = "the service"
+"""Who gave up what is lost."""
+
+
+def watched_on(store: Store, watch: GivenUp) -> list[Change]:
+    """The changes that have a transaction watched after its loss (`given_up_watching`); none where it is watched already.
+
+    Stored with the end of its record, or before: until then the watch does nothing. Raises Unavailable.
+    """
+    before = store.get(GivenUp, id=watch.id)
+    if before is not None and before.state == "open":
+        return []
+    new = replace(watch, version=1 if before is None else before.version + 1)
+    return [Save(new), Open(given_up_work(new))]
 
 
 class GivenUps:
@@ -36,7 +57,7 @@ class GivenUps:
         With an alarm, since the caller carries it out. Raises Unavailable.
         """
         decision = self._decisions().get(id)
-        if decision is None or scanned.unsure:
+        if decision is None or decision.by == LOST or scanned.unsure:
             return None
         if self._losses.mined(ours, scanned) is not None or not self._verdicts.untold(ours.txids):
             return None

@@ -432,7 +432,7 @@ def test_giving_back_what_can_never_be_mined_may_be_cut_anywhere(
     cutter.set(0, how, when)
     poll()
     writes = [n for n, name in enumerate(cutter.trace, 1) if name in ("TransactWriteItems", "PutItem", "UpdateItem")]
-    assert len(writes) == 3, "the cursor, the nonces, the payment"
+    assert len(writes) == 4, "the cursor, the nonces, the watch, the payment"
     for at in writes:
         shop.stack.restore(state)
         services().clock.shift_ms = shift

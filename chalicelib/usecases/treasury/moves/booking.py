@@ -16,6 +16,7 @@ from chalicelib.domain.chain import Receipt
 from chalicelib.domain.ids import asset_parts
 from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
+from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.treasury.moves import Move, move_work, moved_work
 from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, Usurped
 from chalicelib.domain.work import Command, Work
@@ -27,7 +28,7 @@ from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned, Verdicts
-from chalicelib.usecases.transactions.given_up import WHY
+from chalicelib.usecases.transactions.given_up import LOST, WHY, watched_on
 from chalicelib.usecases.transactions.losses import Losses
 from chalicelib.usecases.transactions.marks import traces_of
 from chalicelib.usecases.transactions.rivals import by_whom
@@ -101,6 +102,7 @@ class MoveBooking:
         """Its nonce is used for good by a transaction that is not ours: it can never be mined, and its coins are where they were.
 
         Nonces that were not allotted and are used as well are passed over first, in a transaction of its own, as with payments.
+        It is watched on.
         """
         source = self._rules.normalize(self._network.slug, before.source)
         counter = self._store.get(NonceCounter, network=self._network.id, wallet=source)
@@ -116,6 +118,10 @@ class MoveBooking:
         )
         usurped = before.usurped or Usurped(scanned.height, scanned.epoch, (before.nonce or 0) + 1)
         why = "another transaction used the nonce of its own: it can not be mined any more"
+        now = self._clock.now_ms()
+        watch = GivenUp(before.id, self._network.id, "move", "", LOST, why, now, scanned.height, before.txids)
+        if watching := watched_on(self._store, watch):
+            self._store.commit(watching)
         self._fail(replace(before, usurped=usurped), why)
 
     def give_up(self, before: Move) -> None:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
+from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.treasury.stakes import Stake, stake_work
 from chalicelib.domain.withdrawals.withdrawals import Attempt
@@ -28,6 +29,8 @@ from chalicelib.usecases.ports.staking import StakingNode
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.expiry_votes import EveryNode
+from chalicelib.usecases.transactions.finality import scanned_so_far
+from chalicelib.usecases.transactions.given_up import LOST, watched_on
 from chalicelib.usecases.transactions.losses import replaceable, stake_sent
 from chalicelib.usecases.transactions.replacement_bounds import worn_out
 from chalicelib.usecases.transactions.signed_bytes import unlike_signed
@@ -105,9 +108,13 @@ class StakeSigning:
         try:
             unsigned = node.prepare(before.wallet, before.amount, before.resource, before.created_at % 1000)
         except Refused as refused:
-            # Nothing that was signed can ever be mined, and nothing new is signed.
-            failed = replace(before, status="failed", reason=str(refused)[:300], renew=False, version=before.version + 1)
-            self._store.commit([Save(failed), Close(stake_work(failed))])
+            # Nothing that was signed can ever be mined, and nothing new is signed. It is watched on.
+            why, height = str(refused)[:300], scanned_so_far(network, reader, self._store).height
+            failed = replace(before, status="failed", reason=why, renew=False, version=before.version + 1)
+            watch = GivenUp(
+                before.id, network.id, "stake", "", LOST, why, self._context_of(network).clock.now_ms(), height, before.txids
+            )
+            self._store.commit([Save(failed), Close(stake_work(failed)), *watched_on(self._store, watch)])
             return None
         attempt = Attempt(before.raw, before.txid, 0, before.touched_at)
         txid = node.explain(unsigned).txid
