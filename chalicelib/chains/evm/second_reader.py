@@ -25,7 +25,7 @@ _TOKEN = {
 
 
 class EvmSecondReader:
-    """Implements `usecases.ports.SecondReader` for one EVM network.
+    """Implements `usecases.ports.second_reader.SecondReader` for one EVM network.
 
     eth-account knows no network, so `chain_id` is that of our own list. An order states neither type, gas nor fee rates. `terms`
     reads them from our bytes by our own decoding, under the names of JSON-RPC: `gas`, and `gasPrice` or `maxFeePerGas` with

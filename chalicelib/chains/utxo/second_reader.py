@@ -58,7 +58,7 @@ class _Proof(NamedTuple):
 
 
 class UtxoSecondReader:
-    """Implements `usecases.ports.SecondReader` for one UTXO network."""
+    """Implements `usecases.ports.second_reader.SecondReader` for one UTXO network."""
 
     def __init__(self, slug: str, chain: Chain = "main") -> None:
         self._network = _NAMES[slug, chain]

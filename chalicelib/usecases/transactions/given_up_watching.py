@@ -3,7 +3,7 @@
 Payments and moves of accounts, and stakes: one of its attempts was met in a block that is deep enough. Then it is as if it had
 never been given up: what was given back is taken back, its coins are in flight again, and settlement books what the chain did. A
 merchant's balance may be negative then: the payment that he ordered was made. If the operator bore that, a merchant could keep the
-bytes, send them later and have both. Bundles and coin moves are watched where they are dead (`coin_attempts`): an operator is told.
+bytes, send them later and have both. Bundles and coin moves are watched where they are dead (`utxo_attempts`): an operator is told.
 
 Watched for twice as many blocks as a reorganisation is followed, as what is dead is; where transactions expire, for the longest
 that they may live besides; where there are nonces, until its nonce is used and the scan is as deep behind that as a reorganisation

@@ -1,7 +1,7 @@
 """Nonces of an address that are allotted to open payments and open moves.
 
 A nonce that the chain waits for and nobody has is a gap: whatever was signed behind it is never mined. So that is looked for where
-something has waited too long (`Stuck`), and before gaps are filled (`nonce_filling`).
+something has waited too long (`Stuck`), and before gaps are filled (`usecases.treasury.nonce_gaps`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ The transaction that replaces a wallet opens the obligation `drain`. Each look a
 * Nothing is left that is worth its fee, and nothing under way: the obligation ends. What arrives later opens it again.
 
 What is planned is in the wallet's record, and planned in its transaction: a look that dies plans nothing, or all of it. On networks
-of coins it is a coin move (`coin_move_cold`); here its end is seen.
+of coins it is a coin move (`cold_storage_utxo`); here its end is seen.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Open work of the kind `collectable` names every deposit whose output is not spent for good; so the outputs that wait are found
 without looking through addresses. A hint ends with a deposit that nothing is to be collected of (it fell out, it was too little),
 that an operator has to look into first (it came from the grey list: it is asked for again when it is released), or that is spent
-for good (`coins_spent`).
+for good (`spent_utxos`).
 
 Coins are gathered until together they are worth the coin's collectThreshold, and move while the fee, at the rate of the priority
 low, is no more than a set share of them. One consolidation is under way at a time; what has no room in it goes with the next. Those

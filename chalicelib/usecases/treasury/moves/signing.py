@@ -5,13 +5,13 @@ addresses. What a crash leaves is always one of these, and `advance` goes on fro
 
 * planned: nothing was allotted. The next nonce of the source and the exact bytes are taken in one transaction (money rule 6).
 * built: the same unsigned bytes are signed; of two workers that sign, one stores its signature. What may not be signed so gets
-  other bytes with its nonce, or gives the nonce back (`move_cures`).
+  other bytes with its nonce, or gives the nonce back (`cures`).
 * signed: these bytes alone are ever sent, as often as it takes (money rule 5). They are stored together with the name of the
   transaction, so that no scanner takes it for a deposit, and with the posting source → in flight.
 * to renew: no block takes the newest bytes; others with the same nonce are checked, signed and stored beside them.
 
 What is refused before anything is allotted is tried again some times and then dropped: nothing has moved. What waits for coins
-waits. What becomes of the bytes is decided by `move_following`.
+waits. What becomes of the bytes is decided by `following`.
 """
 
 from __future__ import annotations
