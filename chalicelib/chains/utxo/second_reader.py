@@ -77,10 +77,8 @@ class UtxoSecondReader:
         Raises ValueError for what the library can not decode.
         """
         with _as_value_error():
-            made, lib = _Made(self._network, order), _library()
-            # Not strict: the library guesses what each part of a script may be, and refuses a short signature. The guesses are
-            # not used, and what is compared in the end is every byte.
-            told = lib.transactions.Transaction.parse_bytes(bytes.fromhex(raw), strict=False, network=self._network)
+            made = _Made(self._network, order)
+            told = _parsed(bytes.fromhex(raw), self._network)
             proofs = [_proof(spent) for spent in told.inputs]
             fields = _fields(told.version_int, told.locktime, told.outputs)
             for n, (spent, proof) in enumerate(zip(told.inputs, proofs, strict=True)):
@@ -168,14 +166,20 @@ class _Made:
         previous = bytes.fromhex(coin.previous)
         if self._lib.encoding.double_sha256(previous)[::-1].hex() != txid:
             raise ValueError(f"{coin.outpoint} is of another transaction than the one shown")
-        told = self._lib.transactions.Transaction.parse_bytes(previous, strict=False, network=self._network)
+        told = _parsed(previous, self._network)
         wanted = self._lib.transactions.Output(coin.amount, address=coin.address, network=self._network)
-        # Encoded again, so that no byte was passed over.
-        if told.raw_hex() != coin.previous or index >= len(told.outputs):
+        # The library takes a script that is written in hexadecimal digits for what they stand for: encoded again, it is another.
+        if not previous.endswith(self._encoded(told)) or index >= len(told.outputs):
             raise ValueError(f"{coin.outpoint} is in no transaction that the library reads")
         found = told.outputs[index]
         if (found.value, found.lock_script) != (coin.amount, wanted.lock_script):
             raise ValueError(f"{coin.outpoint} has another amount or owner than its record says")
+
+    def _encoded(self, told: Any) -> bytes:
+        """The end of a transaction without witnesses: its outputs and lock time."""
+        size, sized = self._lib.encoding.int_to_varbyteint, self._lib.encoding.varstr
+        outputs = [output.value.to_bytes(8, "little") + sized(output.lock_script) for output in told.outputs]
+        return b"".join([size(len(outputs)), *outputs, told.locktime.to_bytes(4, "little")])
 
 
 def _fields(version: int, lock_time: int, outputs: Sequence[Any]) -> dict[str, object]:
@@ -185,6 +189,22 @@ def _fields(version: int, lock_time: int, outputs: Sequence[Any]) -> dict[str, o
         fields[f"output {n} script"] = output.lock_script.hex()
         fields[f"output {n} amount"] = output.value
     return fields
+
+
+def _parsed(raw: bytes, network: str) -> Any:
+    """The library's reading of a transaction. Not strict: it guesses what each part of a script may be, and a strict one refuses
+    a short signature. The guesses are not used."""
+    return _library().transactions.Transaction.parse_bytesio(_Whole(raw), strict=False, network=network, raw_bytes=raw)
+
+
+class _Whole(BytesIO):
+    """Raises ValueError at its end, where the library would go on: a wrong count lets it read nothing for ever."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        part = super().read(size)
+        if size and not part:
+            raise ValueError("the transaction is cut short")
+        return part
 
 
 def _proof(spent: Any) -> _Proof | None:

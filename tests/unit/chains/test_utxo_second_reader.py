@@ -229,6 +229,13 @@ def _raw(change: Callable[[str], str]) -> Signed:
     return Signed(change(made.raw), made.txid)
 
 
+def _endless(text: str) -> str:
+    """With 2^64 - 1 outputs."""
+    first = PLAIN.outputs[0].amount.to_bytes(8, "little").hex()
+    assert "02" + first in text
+    return text.replace("02" + first, "ff" * 9 + first)
+
+
 def _hash_type(text: str) -> str:
     """SIGHASH_NONE at the end of the first input's signature."""
     der = proofs_of(PLAIN, KEYS)[0][0].hex()
@@ -245,6 +252,7 @@ BAD_SIGNATURES: dict[str, Signed] = {
     "nothing signed": Signed(PLAIN.skeleton().hex(), signed(PLAIN, KEYS).txid),
     "something behind the end": _raw(lambda text: text + "00"),
     "cut short": _raw(lambda text: text[:-2]),
+    "with outputs without end": _raw(_endless),
     "capitals": _raw(str.upper),
     "no hex": _raw(lambda text: text[:-1] + "x"),
     "nothing": _raw(lambda text: ""),
@@ -253,12 +261,13 @@ BAD_SIGNATURES: dict[str, Signed] = {
 
 
 @pytest.mark.parametrize("what", BAD_SIGNATURES)
-def test_no_other_signature_is_kept(what: str) -> None:
+def test_no_other_signature_is_kept(what: str, caplog: pytest.LogCaptureFixture) -> None:
     def sign(digests: Sequence[bytes]) -> Signed:
         return BAD_SIGNATURES[what]
 
     with pytest.raises(ReadersDiffer):
         sign_read_twice(LIVE["bitcoin"], "it", UtxoSecondReader("bitcoin"), ordered(PLAIN), PLAIN.digests, sign)
+    assert not any(der.hex() in caplog.text for der, _ in proofs_of(PLAIN, KEYS)), "who reads the log could send it"
 
 
 def test_every_byte_of_signed_bytes_is_looked_at() -> None:
@@ -272,6 +281,16 @@ def test_every_byte_of_signed_bytes_is_looked_at() -> None:
         except ValueError:
             continue
         assert read != {**wanted, "txid": made.txid}, place
+
+
+def test_a_script_in_hexadecimal_digits_is_no_coin_of_ours() -> None:
+    """The library would read it as the script that the digits stand for."""
+    inner = PaidTo(10**6, legacy(KEYS[1]).hex().encode())
+    raw = b"".join([b"\2\0\0\0", compact_size(1), bytes(range(36)), b"\0", bytes(4), compact_size(1)])
+    raw += inner.amount.to_bytes(8, "little") + push(inner.script) + bytes(4)
+    outpoint = f"{double_sha256(raw)[::-1].hex()}:0"
+    with pytest.raises(ValueError, match="no transaction that the library reads"):
+        UtxoSecondReader("bitcoin").built(_coin_with(1, outpoint=outpoint, previous=raw.hex()))
 
 
 def _coin_with(place: int, **fields: object) -> CoinOrder:
