@@ -32,7 +32,7 @@ class StakeWiring:
         from chalicelib.usecases.treasury.tron.staking import Staking
 
         parts, node = self._parts, partial(self._chains.staking_node, impatient=True)
-        return Staking(parts.store, parts.rules, parts.realm_clock, node)
+        return Staking(parts.store, parts.rules, parts.realm_clock, parts.rates, node)
 
     def staker(self, network: Network) -> Staker:
         """Raises LookupError for a network that is not simulated."""

@@ -178,11 +178,11 @@ class Distributor:
         """Plan a lot of moves; a top-up of the collector in its place where that can not pay for them. `worth_it`: only where the
         fee is a small part of it."""
         try:
-            topup, fee = 0, 0
+            topup, sending, fee = 0, 0, 0
             if coin.contract is not None:
                 transfers = [(wallet.address, units) for _, wallet, units in legs]
                 fees = self._fees.provided(coin, source.address, transfers, hot)
-                topup, fee = (fees.topup if source.role != "hot" else 0), fees.fee
+                topup, sending, fee = (fees.topup if source.role != "hot" else 0), fees.topup_fee, fees.fee
             else:
                 fee = sum(self._fees.cost(coin, source.address, wallet.address, units) for _, wallet, units in legs)
         except Refused as refused:
@@ -195,6 +195,9 @@ class Distributor:
         if topup:
             if record.topups >= MOST_TOPUPS:
                 self._put_off(record, "as many top-ups as there may be were not enough")
+                return
+            if self._fees.to_spare(hot) < topup + sending:
+                self._say(record, f"liquidity: a top-up of {topup} units of {native.slug}")
                 return
             self._commit(record, [self._move(record, 1, "topup", native, hot, source, topup)], topups=record.topups + 1)
             return

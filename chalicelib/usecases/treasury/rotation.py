@@ -302,8 +302,11 @@ class Drains:
         hot, fees = wallet_of(self._store, self._network.id, "hot"), self._fees()
         if hot is None:
             return []
-        taken = fees.spoken_for(hot, native)
-        free = min(fees.booked(hot.address, native).units, self._reader.balance(hot.address)) - taken
+        try:
+            free = min(fees.to_spare(hot), self._reader.balance(hot.address) - fees.spoken_for(hot, native))
+        except NoFreshRate as error:
+            costs.refused = str(error)
+            return []
         if free < units or free < units + fees.cost(native, hot.address, old.address, units):
             costs.refused = f"the hot wallet has {free} of {units} units for the fee of its tokens"
             return []

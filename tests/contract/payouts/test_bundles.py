@@ -388,6 +388,19 @@ def test_a_stuck_bundle_is_replaced_and_whichever_is_mined_has_paid(begin: Calla
         shop.whole()
 
 
+def test_a_replacement_may_go_below_the_floor(shop: Shop) -> None:
+    shop.withdraw("4", run=True)
+    body = {"coin": "ltc", "network": "litecoin", "hotFloor": "17"}  # all that there was
+    assert shop.stack.call("PUT", "/v1/coins", shop.stack.keys["admin_live"], json=body).status == 200
+    shop.chain.mine(2, take=False)
+    shop.chain.rate = 9_000
+    shop.later(180)
+    shop.run()
+    shop.run()
+    (bundle,) = shop.bundles()
+    assert len(bundle.earlier) == 1 and bundle.newest is not None and bundle.newest.txid in shop.chain.pool
+
+
 def test_replacements_are_bounded(shop: Shop) -> None:
     shop.withdraw("1", run=True)
     shop.chain.rate = 100_000

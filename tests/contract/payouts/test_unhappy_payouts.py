@@ -25,7 +25,7 @@ from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.withdrawals.retry_idle import ASKED_AT_ONCE
 from chalicelib.usecases.withdrawals.rules import Output
 from chalicelib.wiring import services
-from tests.support.shop import ETHER, PAYEE, THIRST, Kms, Shop, bent_node, decide, open_shop
+from tests.support.shop import ETHER, PAYEE, STUCK, THIRST, Kms, Shop, bent_node, decide, open_shop
 from tests.support.stack import Stack
 
 
@@ -145,6 +145,17 @@ def test_the_floor_of_the_hot_wallet_holds_back_what_would_go_below_it(shop: Sho
     confirm(shop)
     assert [shop.withdrawal(w)["status"] for w in (large, small)] == ["confirmed", "confirmed"]
     assert audit(services().store) == []
+
+
+def test_a_replacement_may_go_below_the_floor(shop: Shop, kms: Kms) -> None:
+    """What is signed has to arrive, and others wait for its nonce: its fee's bound is what holds."""
+    withdrawal = shop.withdraw("0.4")
+    decide(shop, withdrawal, "stick")
+    shop.turn()
+    floor(shop, "1000000")
+    shop.wait(STUCK)
+    shop.turn()
+    assert (len(shop.order(withdrawal).earlier), kms.calls["Sign"]) == (1, 2)
 
 
 def test_the_fee_of_a_tokens_payment_leaves_the_native_floor_and_one_in_usd_needs_a_rate(

@@ -383,6 +383,8 @@ def test_a_stuck_move_of_everything_gets_room_for_its_replacement(shop: Shop) ->
     shop.chain().plan(sweep, "stick")
     shop.turn()
     first = move_of(shop, sweep)
+    floor = {"coin": "eth", "network": "ethereum", "hotFloor": "100000000"}  # what is signed may have it go below
+    assert shop.stack.call("PUT", "/v1/coins", shop.stack.keys["admin_test"], json=floor).status == 200
     later(shop, STUCK)
     settle(shop)
     later(shop)

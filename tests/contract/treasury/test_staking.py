@@ -77,6 +77,15 @@ def test_more_than_the_wallet_has_is_refused(tron):
     tron.turn()
 
 
+def test_a_stake_leaves_the_floor_of_the_hot_wallet(tron):
+    body = {"coin": "trx", "network": "tron", "hotFloor": "100"}
+    assert tron.stack.call("PUT", "/v1/coins", tron.stack.keys["admin_test"], json=body).status == 200
+    refused = stake(tron, str(FAUCET_COINS - 99))
+    assert (refused.status, refused.json["error"]["code"]) == (400, "INSUFFICIENT_BALANCE")
+    assert refused.json["error"]["details"]["available"] == str(FAUCET_COINS - 100)
+    assert stake(tron, str(FAUCET_COINS - 100)).status == 201
+
+
 def test_what_the_chain_refuses_fails_and_moves_nothing(tron):
     """The coins went elsewhere between the order and the poll."""
     assert stake(tron, "600000").status == 201

@@ -197,6 +197,31 @@ def test_a_cold_wallet_and_a_collector_are_replaced_too(shop: Shop, capsys: pyte
     assert units(collector.address) < remains.units, "more than two fees of its own coin, less than those of a token"
 
 
+def test_a_top_up_for_what_is_drained_leaves_the_hot_wallets_floor(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    admin = shop.stack.keys["admin_test"]
+    body = {"type": "collector", "network": "ethereum"}
+    assert shop.stack.call("POST", "/v1/addresses/service-wallets", admin, body).status == 201
+    collector = services().store.get(Wallet, network=ETHEREUM, role="collector")
+    assert collector is not None
+    shop.pay(collector.address, "40", "usdt")
+    shop.mine()
+    shop.turn()
+    assert cli.main(["--stage", "local", "rotate", "ethereum", "--realm", "test", "--type", "tokens_collector"]) == 0
+
+    def floor(text: str) -> None:
+        coin = {"coin": "eth", "network": "ethereum", "hotFloor": text}
+        assert shop.stack.call("PUT", "/v1/coins", admin, json=coin).status == 200
+
+    floor("100000000")
+    shop.wait(65)
+    shop.turn()
+    assert not list(services().store.every(Move)) and "units for the fee of its tokens" in caplog.text
+    floor("0")
+    shop.wait(3_600)
+    drain(shop, collector.address)
+    assert {move.kind for move in services().store.every(Move)} == {"topup", "drain"}
+
+
 def test_who_has_an_admin_key_moves_nothing_to_a_wallet_of_theirs(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """Over HTTP no live wallet is replaced. A first one of its kind is told; nothing goes to it while payments are stopped."""
     admin, path, rich = shop.stack.keys["admin_test"], "/v1/addresses/service-wallets", hot()

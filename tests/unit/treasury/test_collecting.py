@@ -441,6 +441,24 @@ def test_what_a_service_wallet_waits_for_is_said_as_long_as_it_waits() -> None:
     assert said() == "None" and [m.amount for m in world.moves("cold")] == [10 * ETHER - FEE]
 
 
+COLLECTOR = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # EIP-55's own example
+
+
+def test_a_top_up_of_the_collector_leaves_the_hot_wallets_floor() -> None:
+    world = Treasury()
+    world.wallet("collector", COLLECTOR), world.wallet("cold", COLD)
+    world.settle_for("usdt", collectThreshold="0", collectPercentageHot="50")
+    world.put(COLLECTOR, "usdt", 40 * 10**6)
+    world.settle_for("eth", hotFloor="100")
+    world.distribute()
+    (record,) = world.store.all(Distribution)
+    assert world.moves("topup") == [] and str(record.reason).startswith("liquidity")
+    world.settle_for("eth", hotFloor="99")
+    world.distribute()
+    (topup,) = world.moves("topup")
+    assert (topup.source, topup.recipient) == (HOT, COLLECTOR)
+
+
 def test_three_hundred_open_withdrawals_do_not_stop_what_goes_to_the_cold_wallet() -> None:
     """They are added up, however many there are, and what they need stays."""
     world = Treasury()

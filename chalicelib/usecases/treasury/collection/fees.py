@@ -137,6 +137,12 @@ class MoveFees:
             raise NoFreshRate(coin, "collectThreshold")
         return rate.decimal, rates.fresh(coin.slug, now) is None
 
+    def to_spare(self, hot: Wallet) -> int:
+        """Units of the native coin that new top-ups may take from the hot wallet: what no planned move takes, above its floor.
+        A top-up for what is signed may go below (`moves/following`). Raises NoFreshRate, Unavailable."""
+        floor = self.limit(self.native, "hotFloor") or 0
+        return self.booked(hot.address, self.native).units - self.spoken_for(hot, self.native) - floor
+
     def spoken_for(self, hot: Wallet, coin: Coin) -> int:
         """Units of `coin` that moves which are not signed yet will take from the hot wallet. How many moves there are is bounded
         where they are planned (`collect_run.MOST_UNDER_WAY`)."""

@@ -226,11 +226,10 @@ class CollectSteps:
             return self._park(before, "topups", f"{before.topups_since} top-ups were not enough")
         native = self._fees.native
         try:
-            floor = self._fees.limit(native, "hotFloor") or 0
+            spare = self._fees.to_spare(hot)
         except NoFreshRate as error:
             return self._wait(before, "no_rate", str(error))
-        taken = self._fees.spoken_for(hot, native)
-        if self._fees.booked(hot.address, native).units - taken - floor < fees.topup + fees.topup_fee:
+        if spare < fees.topup + fees.topup_fee:
             return self._wait(before, "liquidity", f"a top-up of {fees.topup} units of {native.slug}")
         news = News(self._clock.now_ms())
         move = Move(

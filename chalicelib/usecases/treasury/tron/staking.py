@@ -15,6 +15,8 @@ from typing import Protocol
 
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
+from chalicelib.domain.catalogue.coin_settings import limit_units
+from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.errors import BusinessRule, InsufficientBalance
 from chalicelib.domain.ids import TenantId, new_id
 from chalicelib.domain.ledger import WalletBalance
@@ -56,9 +58,14 @@ class Staking:
     """What the operator asks for. `node_of` gives what builds stakes of a real network; it raises LookupError where nothing can."""
 
     def __init__(
-        self, store: Store, rules: AddressRules, clock: Clock, node_of: Callable[[Network], StakingNode] = no_node
+        self,
+        store: Store,
+        rules: AddressRules,
+        clock: Clock,
+        rates_of: RatesOf,
+        node_of: Callable[[Network], StakingNode] = no_node,
     ) -> None:
-        self._store, self._rules, self._clock, self._node_of = store, rules, clock, node_of
+        self._store, self._rules, self._clock, self._rates_of, self._node_of = store, rules, clock, rates_of, node_of
 
     def ordering(self, tenant: TenantId, network: Network, coin: Coin, amount: int, resource: Resource) -> Creation[Stake]:
         """Prepare a stake of `amount` units of `coin`, the native one. A try raises BusinessRule, InsufficientBalance,
@@ -74,7 +81,9 @@ class Staking:
         wallet = wallet_of(self._store, network.id, "hot")
         if wallet is None:
             raise BusinessRule("network", f"{network.slug} has no hot wallet yet")
-        free = self._held(network, coin, wallet) - self._ordered(network)
+        # A stake is new: it leaves the floor. One that is made anew does not ask.
+        floor = limit_units(coin, "hotFloor", self._rates_of(network.realm), self._clock.now_ms()) or 0
+        free = self._held(network, coin, wallet) - self._ordered(network) - floor
         if amount > free:
             requested, available = format_units(amount, coin.decimals), format_units(max(0, free), coin.decimals)
             details = {"requested": requested, "available": available, "coin": coin.slug}
