@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 import pytest
 from coincurve import PrivateKey
 
+from chalicelib import wiring
 from chalicelib.chains.evm.payer import EvmPayer
 from chalicelib.chains.evm.reader import EvmReader
 from chalicelib.chains.rpc import JsonRpc
@@ -26,7 +28,7 @@ from infra.local.nodes import Anvil, Bcoin, Litecoin, UtxoNode, deploy_token, de
 from infra.local.tron.process import TronNode
 from tests.nodes.renewing import block_at
 from tests.nodes.sending import send_native, send_token
-from tests.nodes.shops import ETHER, Shop, arbitrum_shop
+from tests.nodes.shops import ETHER, Kept, Shop, arbitrum_shop
 from tests.support.tron_chain import TronChain
 
 
@@ -154,10 +156,23 @@ def tron(tron_node: TronNode) -> TronChain:
     return TronChain(tron_node)
 
 
+@pytest.fixture(scope="session")
+def started_shop(running_aws: LocalAws) -> Iterator[tuple[Shop, Kept]]:
+    """A live merchant on arbitrum, to go back to. Ask for `shop` instead."""
+    with ExitStack() as node:
+        with running_aws.active():
+            wiring.forget()
+            made = node.enter_context(arbitrum_shop(running_aws))
+            kept = Kept(made.stack, made.node.rpc)
+        yield made, kept
+
+
 @pytest.fixture
-def shop(aws: LocalAws) -> Iterator[Shop]:
-    """A live merchant on arbitrum. Modules about another network have a `shop` of their own."""
-    with arbitrum_shop(aws) as made:
+def shop(started_shop: tuple[Shop, Kept]) -> Iterator[Shop]:
+    """A live merchant on arbitrum, as its first start made it. Modules about another network have a `shop` of their own."""
+    made, kept = started_shop
+    with made.stack.aws.active():
+        kept.back()
         yield made
 
 

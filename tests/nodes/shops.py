@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from chalicelib.chains.rpc import JsonRpc
 from chalicelib.domain.ids import NetworkId
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
@@ -54,6 +56,23 @@ class Shop:
     def on_chain(self, address: str) -> tuple[int, int]:
         reader = services().reader(services().catalogue("live").networks["arbitrum"])
         return reader.balance(address), reader.balance(address, self.usdt)
+
+
+class Kept:
+    """A service and its anvil as they are when this is made. `back` makes them so again, as often as it is asked."""
+
+    def __init__(self, stack: Stack, rpc: JsonRpc) -> None:
+        self._stack, self._rpc = stack, rpc
+        self._data, self._chain = stack.snapshot(), rpc.call("evm_snapshot")
+
+    def back(self) -> None:
+        self._stack.restore(self._data)
+        self._rpc.call("anvil_dropAllTransactions")
+        self._rpc.call("evm_setAutomine", [True])
+        assert self._rpc.call("evm_revert", [self._chain]) is True
+        # Going back takes the node's clock back too, and a snapshot is good for one time.
+        self._rpc.call("evm_setTime", [int(time.time())])
+        self._chain = self._rpc.call("evm_snapshot")
 
 
 def hot_wallet() -> str:

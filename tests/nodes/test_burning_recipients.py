@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -24,6 +25,7 @@ from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.wiring import services
 from infra.local.aws import LocalAws
 from infra.local.nodes import mine
+from tests.nodes import shops
 from tests.nodes.grounds import EvmGround
 from tests.nodes.merchants import Merchant, open_shop
 from tests.support.shop import Kms
@@ -40,32 +42,52 @@ def burner(gas: int) -> str:
     return f"0x62{gas // _PER_ROUND:06x}5b6001900380600457" + "00"
 
 
-def merchant_on(aws: LocalAws, slug: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Merchant]:
-    ground = EvmGround(slug)
-    try:
-        made = open_shop(aws, ground, monkeypatch)
-        bill = made.bill(10)
-        ground.pay(bill["address"], made.units(10))
-        made.confirm()
-        assert made.available() == "1"
-        yield made
-        assert audit(services().store) == []
-    finally:
-        ground.stop()
+class Kept(NamedTuple):
+    """A merchant with a whole coin, to go back to."""
+
+    merchant: Merchant
+    state: shops.Kept
+
+    @contextmanager
+    def back(self) -> Iterator[Merchant]:
+        """The merchant as it was made; the books are whole at the end."""
+        with self.merchant.stack.aws.active():
+            self.state.back()
+            yield self.merchant
+            assert audit(services().store) == []
+
+
+@pytest.fixture(scope="module")
+def kept(running_aws: LocalAws) -> Iterator[dict[str, Kept]]:
+    """By network."""
+    with ExitStack() as stopping, pytest.MonkeyPatch.context() as patch:
+        found = {}
+        for slug in ("arbitrum", "ethereum"):
+            ground = EvmGround(slug)
+            stopping.callback(ground.stop)
+            with running_aws.active():
+                made = open_shop(running_aws, ground, patch)
+                bill = made.bill(10)
+                ground.pay(bill["address"], made.units(10))
+                made.confirm()
+                assert made.available() == "1"
+                found[slug] = Kept(made, shops.Kept(made.stack, ground.node.rpc))
+        yield found
 
 
 @pytest.fixture(params=["arbitrum", "ethereum"])
-def merchant(aws: LocalAws, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Merchant]:
+def merchant(kept: dict[str, Kept], request: pytest.FixtureRequest) -> Iterator[Merchant]:
     """A merchant with a whole coin; the hot wallet pays the fees."""
-    yield from merchant_on(aws, request.param, monkeypatch)
+    with kept[request.param].back() as made:
+        yield made
 
 
 @pytest.fixture
-def paying(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> Iterator[Merchant]:
+def paying(kept: dict[str, Kept], monkeypatch: pytest.MonkeyPatch) -> Iterator[Merchant]:
     """The same on arbitrum, where the merchant pays the fees."""
     monkeypatch.setenv("WITHDRAWAL_FEE_PAYER", "merchant")
-    wiring.forget()
-    yield from merchant_on(aws, "arbitrum", monkeypatch)
+    with kept["arbitrum"].back() as made:
+        yield made
     wiring.forget()
 
 
@@ -192,7 +214,7 @@ def test_bytes_with_more_gas_are_not_signed_and_their_nonce_is_used_all_the_same
     assert [merchant.withdrawal(w)["status"] for w in (taken, behind)] == ["failed", "confirmed"]
 
 
-def test_what_is_plain_is_measured_with_the_parent_chains_data(aws: LocalAws, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_plain_is_measured_with_the_parent_chains_data(kept: dict[str, Kept], monkeypatch: pytest.MonkeyPatch) -> None:
     """Arbitrum's estimates have gas for that in them, of every payment: here 300,000."""
     real = JsonRpc.call
 
@@ -200,7 +222,7 @@ def test_what_is_plain_is_measured_with_the_parent_chains_data(aws: LocalAws, mo
         told = real(rpc, method, parameters)
         return hex(int(told, 16) + 300_000) if method == "eth_estimateGas" else told
 
-    for merchant in merchant_on(aws, "arbitrum", monkeypatch):
+    with kept["arbitrum"].back() as merchant:
         with monkeypatch.context() as patch:
             patch.setattr(JsonRpc, "call", call)
             paid = withdraw(merchant, put_code(merchant, burner(9_000)), "0.1")

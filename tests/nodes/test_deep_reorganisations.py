@@ -18,7 +18,7 @@ from chalicelib.usecases.ports.failures import Halted
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.commands.migrating import migrate
-from infra.local.nodes import mine
+from infra.local.nodes import dev_account, mine
 from infra.local.tokens import call_data
 from tests.nodes.sending import send_token
 from tests.nodes.shops import CONFIRMATIONS, OUT, Shop, hot_wallet
@@ -47,7 +47,10 @@ class Payers:
 
     def reorganise(self, depth: int, blocks: list[list[str]]) -> None:
         """Replace the last `depth` blocks: the first ones of the new branch hold these transactions, in this order."""
-        self.rpc.call("anvil_reorg", [depth, [[raw, place] for place, block in enumerate(blocks) for raw in block]])
+        # Blocks that are mined again within the same second are the same blocks: another payment makes the branch a different one.
+        elsewhere = {"from": dev_account(self.rpc), "to": "0x" + "ee" * 20, "value": "0x1"}
+        again = [[raw, place] for place, block in enumerate(blocks) for raw in block]
+        self.rpc.call("anvil_reorg", [depth, [*again, [elsewhere, 0]]])
         mine(self.rpc)
 
 
