@@ -46,17 +46,28 @@ class Anvil(Kept):
     """One anvil on a free port of 127.0.0.1. Starts at once; `stop` it, or use it in a `with`.
 
     `chain_id` as in the catalogue. With `block_time` (seconds) it mines by itself, and when asked by `mine`; with `mixed` also
-    whenever a transaction arrives, as it does without a `block_time`. Raises NodeMissing, and RuntimeError when it does not
+    whenever a transaction arrives, as it does without a `block_time`. It remembers the states of the last `history` blocks, those
+    that were taken back among them: older ones can not be reorganised. Raises NodeMissing, and RuntimeError when it does not
     answer within 10 seconds.
     """
 
     name = "anvil"
 
-    def __init__(self, chain_id: int, *, block_time: float | None = None, mixed: bool = False, program: Path | None = None) -> None:
+    def __init__(
+        self,
+        chain_id: int,
+        *,
+        block_time: float | None = None,
+        mixed: bool = False,
+        program: Path | None = None,
+        history: int | None = None,
+    ) -> None:
         self.chain_id = chain_id
         options = ["--host", "127.0.0.1", "--chain-id", str(chain_id), "--silent", "--accounts", "3", "--balance", "1000000000"]
         if block_time is not None:
             options += ["--block-time", f"{block_time:g}", *(["--mixed-mining"] if mixed else [])]
+        if history is not None:
+            options += ["--prune-history", str(history)]
         self._command = [str(program or find_anvil()), *options]
         self._start_somewhere(self._start, self._ready)
 

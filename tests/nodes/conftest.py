@@ -6,7 +6,7 @@ Tests use fresh addresses, so they can share them.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -157,23 +157,30 @@ def tron(tron_node: TronNode) -> TronChain:
 
 
 @pytest.fixture(scope="session")
-def started_shop(running_aws: LocalAws) -> Iterator[tuple[Shop, Kept]]:
-    """A live merchant on arbitrum, to go back to. Ask for `shop` instead."""
+def shops(running_aws: LocalAws) -> Iterator[Callable[[], Shop]]:
+    """Gives a live merchant on arbitrum as its first start made it: the same one again, where its node can go back.
+
+    AWS has to be active.
+    """
     with ExitStack() as node:
-        with running_aws.active():
-            wiring.forget()
-            made = node.enter_context(arbitrum_shop(running_aws))
-            kept = Kept(made.stack, made.node.rpc)
-        yield made, kept
+        made: list[tuple[Shop, Kept]] = []
+
+        def begin() -> Shop:
+            if not made or not made[0][1].back():
+                node.close()
+                wiring.forget()
+                shop = node.enter_context(arbitrum_shop(running_aws))
+                made[:] = [(shop, Kept(shop.stack, shop.node.rpc))]
+            return made[0][0]
+
+        yield begin
 
 
 @pytest.fixture
-def shop(started_shop: tuple[Shop, Kept]) -> Iterator[Shop]:
-    """A live merchant on arbitrum, as its first start made it. Modules about another network have a `shop` of their own."""
-    made, kept = started_shop
-    with made.stack.aws.active():
-        kept.back()
-        yield made
+def shop(running_aws: LocalAws, shops: Callable[[], Shop]) -> Iterator[Shop]:
+    """A live merchant on arbitrum. Modules about another network have a `shop` of their own."""
+    with running_aws.active():
+        yield shops()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from chalicelib.chains.rpc import JsonRpc
+from chalicelib.chains.rpc import JsonRpc, RpcError
 from chalicelib.domain.ids import NetworkId
 from chalicelib.wiring import services
 from infra.bootstrap import NodeInfo
@@ -65,14 +65,20 @@ class Kept:
         self._stack, self._rpc = stack, rpc
         self._data, self._chain = stack.snapshot(), rpc.call("evm_snapshot")
 
-    def back(self) -> None:
+    def back(self) -> bool:
+        """False where that can not be: a reorganisation has replaced the block that the chain would go back to."""
         self._stack.restore(self._data)
         self._rpc.call("anvil_dropAllTransactions")
         self._rpc.call("evm_setAutomine", [True])
-        assert self._rpc.call("evm_revert", [self._chain]) is True
+        try:
+            gone_back = self._rpc.call("evm_revert", [self._chain])
+        except RpcError:
+            return False
+        assert gone_back is True
         # Going back takes the node's clock back too, and a snapshot is good for one time.
         self._rpc.call("evm_setTime", [int(time.time())])
         self._chain = self._rpc.call("evm_snapshot")
+        return True
 
 
 def hot_wallet() -> str:
@@ -86,7 +92,8 @@ def hot_wallet() -> str:
 @contextmanager
 def arbitrum_shop(aws: LocalAws) -> Iterator[Shop]:
     """The merchant with a first start of its own; the hot wallet has 100 ETH and 1,000 USDT, which returns nothing."""
-    with Anvil(42161) as node:
+    # Blocks that `Kept.back` takes away count among the states that anvil remembers: by itself it forgets after 500.
+    with Anvil(42161, history=10_000) as node:
         usdt = deploy_token(node.rpc, "USDT", "Tether USD", 6, returns_nothing=True)
         stack = first_stack(aws, {"arbitrum": NodeInfo(node.url, {"usdt": usdt})})
         made = Shop(stack, node, usdt)

@@ -52,7 +52,7 @@ class Kept(NamedTuple):
     def back(self) -> Iterator[Merchant]:
         """The merchant as it was made; the books are whole at the end."""
         with self.merchant.stack.aws.active():
-            self.state.back()
+            assert self.state.back()
             yield self.merchant
             assert audit(services().store) == []
 

@@ -18,7 +18,7 @@ from chalicelib.usecases.ports.failures import Halted
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.wiring import services
 from infra.commands.migrating import migrate
-from infra.local.nodes import dev_account, mine
+from infra.local.nodes import dev_account, mine, mined
 from infra.local.tokens import call_data
 from tests.nodes.sending import send_token
 from tests.nodes.shops import CONFIRMATIONS, OUT, Shop, hot_wallet
@@ -43,6 +43,8 @@ class Payers:
         """A payment of one of them, in a block when this returns, or waiting for the next one; its bytes."""
         data = call_data("transfer(address,uint256)", to, units)
         txid = self.rpc.call("eth_sendTransaction", [{"from": self.accounts[who], "to": self.shop.usdt, "data": data}])
+        if self.rpc.call("anvil_getAutomine"):
+            mined(self.rpc, txid)
         return str(self.rpc.call("eth_getRawTransactionByHash", [txid]))
 
     def reorganise(self, depth: int, blocks: list[list[str]]) -> None:
