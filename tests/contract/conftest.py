@@ -68,7 +68,7 @@ def begin(live_litecoin: tuple[Stack, Any, FakeCoins]) -> Iterator[Callable[[], 
 def coins(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Coins]:
     """A merchant on a simulated bitcoin whose node has a mempool; the books are whole at the end."""
     shop = Shop(stack, network="bitcoin")
-    shop.turn()
+    shop.open()
     pool = Pool()
     wired, looks = services(), module.Looks()
 

@@ -46,6 +46,18 @@ class Shop:
     def __init__(self, stack: Stack, key: str = "client_test", network: str = "ethereum") -> None:
         self.stack, self.key, self.network = stack, stack.keys[key], network
 
+    def open(self, *credits: tuple[str, str]) -> None:
+        """See hot wallets funded, and have `credits` (amounts and coins): done once for a module's tests, given back to each."""
+
+        def make() -> None:
+            self.turn()
+            for amount, coin in credits:
+                self.credit(amount, coin)
+
+        # By module: what one changes for all its tests is in force while this is made.
+        module = os.environ["PYTEST_CURRENT_TEST"].partition("::")[0]
+        self.stack.prepare((module, self.network, self.key, credits), make)
+
     # What the merchant asks for.
 
     def post(self, path: str, body: Any, **headers: str) -> Response:
@@ -165,19 +177,9 @@ class Shop:
 
 @contextmanager
 def open_shop(stack: Stack, *credits: tuple[str, str]) -> Iterator[Shop]:
-    """A shop on a service that has seen its hot wallets funded; at the end the books must be whole.
-
-    `credits` are amounts and coins that the merchant has. All that is done once for a module's tests, and given back to each.
-    """
+    """A shop that was opened with `credits` (`Shop.open`); at the end the books must be whole."""
     shop = Shop(stack)
-
-    def make() -> None:
-        shop.turn()
-        for amount, coin in credits:
-            shop.credit(amount, coin)
-
-    # By module: what one changes for all its tests is in force while this is made.
-    stack.prepare((os.environ["PYTEST_CURRENT_TEST"].partition("::")[0], credits), make)
+    shop.open(*credits)
     yield shop
     assert audit(services().store) == []
 

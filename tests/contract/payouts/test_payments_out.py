@@ -27,8 +27,7 @@ assert FIRST_MS < SETTLED_IN * 1000 < 180_000
 @pytest.fixture
 def shop(stack: Stack) -> Iterator[Shop]:
     opened = Shop(stack)
-    opened.turn()
-    opened.credit("2")
+    opened.open(("2", "eth"))
     opened.wait(30)  # what is signed from now on is younger than the first block with notes, whatever the clocks
     yield opened
 

@@ -20,11 +20,15 @@ CONFIRMATIONS = 12
 @pytest.fixture
 def world(stack: Stack) -> Iterator[World]:
     made = World(stack, Cutter())
-    address = made.request("POST", "/v1/invoices", {"currency": "eth", "amount": "1", "network": NETWORK}, "fund").json["address"]
-    made.pay_in(address, "eth", ETHER)
-    made.mine(CONFIRMATIONS * 2)
-    made.run()
-    made.settle()
+
+    def fund() -> None:
+        body = {"currency": "eth", "amount": "1", "network": NETWORK}
+        made.pay_in(made.request("POST", "/v1/invoices", body, "fund").json["address"], "eth", ETHER)
+        made.mine(CONFIRMATIONS * 2)
+        made.run()
+        made.settle()
+
+    stack.prepare("a merchant with one ether", fund)
     yield made
     assert audit(services().store) == []
 

@@ -96,9 +96,9 @@ class Behind:
 def behind(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Behind]:
     monkeypatch.setattr("chalicelib.usecases.scanning.reorganisations.BATCH_BLOCKS", BATCH)
     monkeypatch.setattr(module, "MOST_OUT", OUT)
-    monkeypatch.setattr(services().wiring.scanning, "range_queue", lambda _: services().queues)
     shop = Shop(stack)
-    shop.turn()
+    shop.open()
+    monkeypatch.setattr(services().wiring.scanning, "range_queue", lambda _: services().queues)
     yield Behind(shop, bent_node(shop, monkeypatch))
     assert audit(services().store) == []
 

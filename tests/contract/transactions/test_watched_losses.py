@@ -23,8 +23,7 @@ REORG_DEPTH = 64
 @pytest.fixture
 def shop(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     """Every node denies what is out: in the sandbox they know what sticks."""
-    with open_shop(stack) as opened:
-        opened.credit("1")
+    with open_shop(stack, ("1", "eth")) as opened:
         monkeypatch.setattr(Verdicts, "denied", lambda *_: True)
         yield opened
 

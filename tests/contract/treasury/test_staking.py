@@ -24,7 +24,7 @@ CONFIRMATIONS = 19
 @pytest.fixture
 def tron(stack) -> Iterator[Shop]:
     shop = Shop(stack, network="tron")
-    shop.turn()
+    shop.open()
     yield shop
     assert audit(services().store) == []
 

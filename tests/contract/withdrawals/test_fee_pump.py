@@ -26,7 +26,7 @@ def shop(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     monkeypatch.setenv("COLLECT_FEE_PERCENT", "0")
     forget()
     shop = Shop(stack)
-    shop.turn()
+    shop.open()
     for coin in ("eth", "usdt"):
         body = {"coin": coin, "network": shop.network, "collectThreshold": 0}
         assert stack.call("PUT", "/v1/coins", stack.keys["admin_test"], json=body).status == 200
