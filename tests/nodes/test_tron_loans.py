@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.domain.addresses.addresses import RetiredWallet, Role
 from chalicelib.domain.treasury.collections import Collection
-from chalicelib.domain.treasury.moves import Move, MoveKind, move_id, move_work, operators
+from chalicelib.domain.treasury.moves import Move, MoveKind, Origin, move_id, move_work, operators
 from chalicelib.usecases.base.clock import in_realm
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import Payment
@@ -126,10 +126,8 @@ def test_a_loan_that_is_none_is_not_signed(shop: Shop) -> None:
     loans, store = services().loans(services().catalogue("live").networks["tron"]), services().store
     assert loans is not None
     news = News(services().clock_of("live").now_ms())
-    move = Move(
-        id=move_id("nobody", "delegation", 1), network=TRON, kind="delegation", asset=f"{TRON}:trx", contract=None,  # type: ignore[arg-type]
-        source=shop.hot(), path=None, recipient=stranger(), amount=TRX, owner="nobody", created_at=news.at, updated_at=news.at,
-    )  # fmt: skip
+    native = services().catalogue("live").native("tron").asset
+    move = Move.loan(Origin(TRON, "nobody", 1, news.at), native, shop.hot(), stranger(), TRX)
     store.commit(planned(news, move))
     services().wallet_moves.advance(TRON, move.id)
     dropped = store.get(Move, network=TRON, id=move.id)
@@ -156,10 +154,9 @@ def test_a_loan_and_its_return_that_two_readers_read_differently_are_not_sent(
     kinds: tuple[MoveKind, ...] = ("delegation", "undelegation")
     for kind, there in zip(kinds, (TRX, 0), strict=True):
         news = News(services().clock_of("live").now_ms())
-        move = Move(
-            id=move_id("two readers", kind, 1), network=TRON, kind=kind, asset=f"{TRON}:trx", contract=None,  # type: ignore[arg-type]
-            source=shop.hot(), path=None, recipient=ours, amount=TRX, owner="two readers", created_at=news.at, updated_at=news.at,
-        )  # fmt: skip
+        origin, native = Origin(TRON, "two readers", 1, news.at), services().catalogue("live").native("tron").asset
+        loan = Move.loan(origin, native, shop.hot(), ours, TRX)
+        move = loan if kind == "delegation" else Move.loan_return(origin, loan)
         store.commit(planned(news, move))
         for fault in FAULTS:
             caplog.clear()

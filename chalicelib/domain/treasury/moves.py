@@ -7,9 +7,10 @@ which the function `collect` alone may open; every other source is a service wal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
+from chalicelib.domain.catalogue.catalogue import Coin
 from chalicelib.domain.ids import AssetId, NetworkId, Realm, TenantId, derived_id, network_parts
 from chalicelib.domain.withdrawals.withdrawals import Attempt, Usurped
 from chalicelib.domain.work import Command, Work, time_order
@@ -33,8 +34,21 @@ WHOLE_TRANSACTION = "*"
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Who plans a move: `owner`, as its `number`-th one of the kind on `network`, at a time in milliseconds since 1970. The move's
+    id follows from it, so that the same plan is the same move."""
+
+    network: NetworkId
+    owner: str
+    number: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
-    """`amount` in units of `asset`, `fee` in units of the native coin (until it is settled the most that it can cost), times in
+    """Made by the constructors named after its kinds, which fix what may not vary within a kind; `next_version` alters it.
+
+    `amount` in units of `asset`, `fee` in units of the native coin (until it is settled the most that it can cost), times in
     milliseconds since 1970. `source` and `recipient` are in their public spelling.
 
     `path` is the derivation path of a deposit address, None where the source is a service wallet. `owner` names what it belongs to:
@@ -88,6 +102,71 @@ class Move:
     over: str | None = None
     decided: str | None = None
     version: int = 1
+
+    @classmethod
+    def topup(cls, origin: Origin, native: AssetId, source: str, recipient: str, amount: int) -> Self:
+        """Native coins of a service wallet, for the fees of `recipient`."""
+        return cls._planned(origin, "topup", (native, None), (source, None), recipient, amount)
+
+    @classmethod
+    def sweep(cls, origin: Origin, coin: Coin, source: str, path: str, recipient: str, amount: int) -> Self:
+        """From the deposit address with the derivation path `path`; of the native coin everything, less the fee."""
+        swept = cls._planned(origin, "sweep", (coin.asset, coin.contract), (source, path), recipient, amount)
+        return replace(swept, bare=coin.contract is None)
+
+    @classmethod
+    def distribution(cls, origin: Origin, coin: Coin, source: str, recipient: str, amount: int) -> Self:
+        """From the collector to the hot wallet."""
+        return cls._planned(origin, "distribution", (coin.asset, coin.contract), (source, None), recipient, amount)
+
+    @classmethod
+    def cold(cls, origin: Origin, coin: Coin, source: str, recipient: str, amount: int) -> Self:
+        """From a service wallet to the cold one."""
+        return cls._planned(origin, "cold", (coin.asset, coin.contract), (source, None), recipient, amount)
+
+    @classmethod
+    def drain(cls, origin: Origin, coin: Coin, source: str, recipient: str, amount: int, *, bare: bool = False) -> Self:
+        """From a retired wallet to its successor; `bare`: everything, less the fee."""
+        drained = cls._planned(origin, "drain", (coin.asset, coin.contract), (source, None), recipient, amount)
+        return replace(drained, bare=bare)
+
+    @classmethod
+    def loan(cls, origin: Origin, native: AssetId, wallet: str, address: str, stake: int) -> Self:
+        """The energy of `stake`, lent by `wallet` to `address`."""
+        return cls._planned(origin, "delegation", (native, None), (wallet, None), address, stake)
+
+    @classmethod
+    def loan_return(cls, origin: Origin, loan: Move) -> Self:
+        """What `loan` lent, taken back."""
+        return cls._planned(origin, "undelegation", (loan.asset, None), (loan.source, None), loan.recipient, loan.amount)
+
+    @classmethod
+    def fill(cls, origin: Origin, native: AssetId, address: str, path: str | None, nonce: int) -> Self:
+        """A filler for `nonce`, which is allotted already: it is built, and its bytes are to be made."""
+        filler = cls._planned(origin, "filler", (native, None), (address, path), address, 1)
+        return replace(filler, state="built", nonce=nonce, unsigned="")
+
+    @classmethod
+    def found(cls, origin: Origin, kind: MoveKind, coin: Coin, source: tuple[str, str | None], recipient: str, amount: int) -> Self:
+        """A move that the chain has and the store has lost: nothing is stored of it yet. `source` with its derivation path."""
+        return replace(cls._planned(origin, kind, (coin.asset, coin.contract), source, recipient, amount), version=0)
+
+    @classmethod
+    def _planned(
+        cls,
+        origin: Origin,
+        kind: MoveKind,
+        asset: tuple[AssetId, str | None],
+        source: tuple[str, str | None],
+        recipient: str,
+        amount: int,
+    ) -> Self:
+        """`asset` with its contract, `source` with its derivation path."""
+        return cls(
+            id=move_id(origin.owner, kind, origin.number), network=origin.network, kind=kind, asset=asset[0], contract=asset[1],
+            source=source[0], path=source[1], recipient=recipient, amount=amount, owner=origin.owner, created_at=origin.at,
+            updated_at=origin.at,
+        )  # fmt: skip
 
     @property
     def units(self) -> int:

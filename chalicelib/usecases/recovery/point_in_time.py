@@ -30,7 +30,7 @@ from chalicelib.domain.ledger import JournalEntry
 from chalicelib.domain.money import Amount
 from chalicelib.domain.recovery.point_in_time import Stray, Trace, stray_booked, stray_entry_id
 from chalicelib.domain.treasury.hot_utxos import OwnTransaction
-from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind, move_id, move_work
+from chalicelib.domain.treasury.moves import WHOLE_TRANSACTION, Move, MoveKind, Origin, move_work
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.versions import next_version, version_after
 from chalicelib.domain.withdrawals.payout_line import payout_work
@@ -301,10 +301,8 @@ class PointInTimeRecovery:
             return None
         owner, now = f"after restore {self._network.id} {t.txid}", self._clock.now_ms()
         spelled = (self._context.rules.normalize(self._network.slug, form) for form in (t.sender, t.recipient))
-        return Move(
-            move_id(owner, kind, 1), self._network.id, kind, self._coin(t).asset, self._coin(t).contract, next(spelled), path,
-            next(spelled), t.amount, owner, now, now, version=0,
-        )  # fmt: skip
+        origin = Origin(self._network.id, owner, 1, now)
+        return Move.found(origin, kind, self._coin(t), (next(spelled), path), next(spelled), t.amount)
 
     def _watched(self, form: str) -> Watched | None:
         kind, key = watched_key(self._network, form)

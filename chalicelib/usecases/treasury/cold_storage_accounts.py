@@ -18,7 +18,7 @@ from chalicelib.domain.catalogue.coin_settings import PERCENTAGE, NoFreshRate, c
 from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import FIRST_WAIT_MS, LONGEST_MS, MOST_TOPUPS, Distribution, hot_part
-from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
+from chalicelib.domain.treasury.moves import Move, Origin
 from chalicelib.domain.withdrawals.payout_line import Taken
 from chalicelib.usecases.base.current_wallets import wallets_of
 from chalicelib.usecases.base.outbox import News
@@ -35,8 +35,8 @@ from chalicelib.usecases.withdrawals.open_payouts import MOST_ADDED_UP, needed_b
 log = logging.getLogger(__name__)
 
 _ROLES: tuple[Role, ...] = ("hot", "collector", "cold")
-Leg = tuple[MoveKind, Wallet, int]
-"""What kind of move, to which wallet, how many units."""
+Leg = tuple[Callable[[Origin, Coin, str, str, int], Move], Wallet, int]
+"""The constructor of the move, to which wallet, how many units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +121,9 @@ class Distributor:
         if held.cold is None and part < units:
             log.warning("%s: %s has no cold wallet: all of it goes to the hot one", self._network.id, coin.slug)
             part = units
-        legs: list[Leg] = [("distribution", held.hot, part)] if part else []
+        legs: list[Leg] = [(Move.distribution, held.hot, part)] if part else []
         if held.cold is not None and part < units:
-            legs.append(("cold", held.cold, units - part))
+            legs.append((Move.cold, held.cold, units - part))
         self._plan(record, coin, collector, held.hot, legs, worth_it=least is None)
         return True
 
@@ -151,7 +151,7 @@ class Distributor:
         least = self._fees.limit(coin, "collectServiceToColdThreshold")
         if above < (least or 1):
             return False
-        self._plan(record, coin, held.hot, held.hot, [("cold", held.cold, above)], worth_it=least is None)
+        self._plan(record, coin, held.hot, held.hot, [(Move.cold, held.cold, above)], worth_it=least is None)
         return True
 
     def _ceiling(self, coin: Coin, held: Held) -> int | None:
@@ -199,21 +199,17 @@ class Distributor:
             if self._fees.to_spare(hot) < topup + sending:
                 self._say(record, f"liquidity: a top-up of {topup} units of {native.slug}")
                 return
-            self._commit(record, [self._move(record, 1, "topup", native, hot, source, topup)], topups=record.topups + 1)
+            move = Move.topup(self._origin(record, 1), native.asset, hot.address, source.address, topup)
+            self._commit(record, [move], topups=record.topups + 1)
             return
-        moves = [self._move(record, n, kind, coin, source, wallet, units) for n, (kind, wallet, units) in enumerate(legs, 1)]
+        moves = [
+            make(self._origin(record, n), coin, source.address, wallet.address, units)
+            for n, (make, wallet, units) in enumerate(legs, 1)
+        ]
         self._commit(record, moves, topups=0)
 
-    def _move(
-        self, record: Distribution, n: int, kind: MoveKind, coin: Coin, source: Wallet, recipient: Wallet, units: int
-    ) -> Move:
-        now = self._clock.now_ms()
-        owner = f"{self._network.id}|{record.id}"
-        return Move(
-            id=move_id(owner, kind, record.number + n), network=self._network.id, kind=kind, asset=coin.asset,
-            contract=coin.contract, source=source.address, path=None, recipient=recipient.address, amount=units, owner=owner,
-            created_at=now, updated_at=now,
-        )  # fmt: skip
+    def _origin(self, record: Distribution, n: int) -> Origin:
+        return Origin(self._network.id, f"{self._network.id}|{record.id}", record.number + n, self._clock.now_ms())
 
     def _commit(self, record: Distribution, moves: Sequence[Move], topups: int) -> None:
         news = News(self._clock.now_ms())

@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.treasury.moves import Move, move_command, move_work
+from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_work
+from chalicelib.domain.versions import version_after
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.kill_switch import put_back
 from chalicelib.usecases.base.outbox import News
@@ -30,7 +31,7 @@ from chalicelib.usecases.transactions.finality import Verdicts
 from chalicelib.usecases.transactions.give_up import MOST_REASON, located
 from chalicelib.usecases.transactions.losses import Losses, has_nonces
 from chalicelib.usecases.transactions.marks import traces_of
-from chalicelib.usecases.transactions.rivals import filler_id, filler_over, rival_bytes
+from chalicelib.usecases.transactions.rivals import filler_over, rival_bytes
 from chalicelib.usecases.wallets.signers import signing_wallet
 
 ALLOWED = "named is a withdrawal (wd_...) that is signed, in no block and open"
@@ -110,9 +111,11 @@ class FillingOver:
     def _filler(self, order: PaymentOrder, before: Move | None, decided: str, at: int) -> Move:
         """`before` was dropped: nothing was ever signed for it, and it begins anew."""
         native = self._store.catalogue(self._network.realm).native(self._network.slug).asset
-        return Move(
-            id=filler_id(order), network=order.network, kind="filler", asset=native, contract=None, source=order.wallet, path=None,
-            recipient=order.wallet, amount=1, owner=order.id, created_at=at if before is None else before.created_at,
-            updated_at=at, state="built", nonce=order.nonce, unsigned="", over=order.id, decided=decided,
-            version=1 if before is None else before.version + 1,
-        )  # fmt: skip
+        filler = Move.fill(Origin(order.network, order.id, 1, at), native, order.wallet, None, order.nonce)
+        return replace(
+            filler,
+            created_at=at if before is None else before.created_at,
+            over=order.id,
+            decided=decided,
+            version=version_after(before),
+        )

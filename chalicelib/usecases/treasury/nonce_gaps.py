@@ -7,14 +7,12 @@ address gets the native coins for their fees from the hot wallet. Safe to repeat
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from chalicelib.domain.addresses.addresses import Address, Watched, watched_key
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import topup_units
-from chalicelib.domain.treasury.moves import Move, MoveKind, move_command, move_id, move_work
+from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_work
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.outbox import News
@@ -69,8 +67,7 @@ class NonceFilling:
             self._top_up(source, filled, spare=not held)
         for nonce in filled:
             news = News(self._clock.now_ms())
-            filler = self._move("filler", source, path, source, 1, nonce, news.at)
-            filler = replace(filler, state="built", nonce=nonce, unsigned="")
+            filler = Move.fill(self._origin(source, nonce, news.at), self._native, source, path, nonce)
             news.command(move_command(filler))
             self._store.commit([Save(filler), Open(move_work(filler)), *news.emit()])
         return filled, len(missing) - len(filled)
@@ -89,7 +86,7 @@ class NonceFilling:
             raise LookupError(f"{network.id} has no hot wallet, which pays the fees")
         news = News(self._clock.now_ms())
         amount = min(short, MoveChecks(self._store, self._rules).most_topup(network))
-        move = self._move("topup", hot.address, None, address, amount, nonces[0], news.at)
+        move = Move.topup(self._origin(address, nonces[0], news.at), self._native, hot.address, address, amount)
         if self._store.get(Move, network=network.id, id=move.id) is None:
             self._store.commit([*planned(news, move), *news.emit()])
 
@@ -97,12 +94,8 @@ class NonceFilling:
     def _native(self) -> AssetId:
         return self._store.catalogue(self._network.realm).native(self._network.slug).asset
 
-    def _move(self, kind: MoveKind, source: str, path: str | None, recipient: str, amount: int, number: int, at: int) -> Move:
-        owner = f"gap:{self._network.id}:{recipient}"
-        return Move(
-            id=move_id(owner, kind, number), network=self._network.id, kind=kind, asset=self._native, contract=None, source=source,
-            path=path, recipient=recipient, amount=amount, owner=owner, created_at=at, updated_at=at,
-        )  # fmt: skip
+    def _origin(self, address: str, nonce: int, at: int) -> Origin:
+        return Origin(self._network.id, f"gap:{self._network.id}:{address}", nonce, at)
 
     def _path(self, address: str) -> str | None:
         """How the key of a deposit address is derived; None for a service wallet. Raises LookupError for any other address."""

@@ -26,7 +26,7 @@ from chalicelib.domain.chain import FeeQuote
 from chalicelib.domain.ids import AssetId
 from chalicelib.domain.ledger import WalletBalance
 from chalicelib.domain.treasury.collections import topup_units
-from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
+from chalicelib.domain.treasury.moves import Move, Origin
 from chalicelib.domain.withdrawals.bundles import Bundle, bundle_work
 from chalicelib.usecases.base.current_wallets import wallet_of, wallets_of
 from chalicelib.usecases.base.open_work import pages_of
@@ -264,7 +264,7 @@ class Drains:
                 continue
             there -= fee
             if move is None and len(found) < AT_ONCE:
-                found.append(self._move(old, len(found), "drain", coin, target, costs.free[coin.asset]))
+                found.append(self._drain(old, len(found), coin, target, costs.free[coin.asset]))
         if found:
             return found
         if missing and (topup := self._topup(old, native, missing, costs)):
@@ -272,10 +272,10 @@ class Drains:
         if native not in worth or native.asset in mine:
             return []
         if not under_way.count and not tokens and not open_ones:
-            return [self._move(old, 0, "drain", native, target, there, bare=True)] if self._more_than_dust(native, there) else []
+            return [self._drain(old, 0, native, target, there, bare=True)] if self._more_than_dust(native, there) else []
         dearest = max([1, *quote.fees.values(), *costs.fees.values()])
         kept = FEES_EACH * dearest * (under_way.count + len(tokens) + 2)
-        return [self._move(old, 0, "drain", native, target, there - kept)] if there > 2 * kept else []
+        return [self._drain(old, 0, native, target, there - kept)] if there > 2 * kept else []
 
     def _costs(self, old: RetiredWallet, target: Wallet, worth: list[Coin], under_way: UnderWay, open_ones: list[Move]) -> Costs:
         """What moving each token costs now, whoever pays: the old wallet's energy and bandwidth count, not the hot one's. Raises
@@ -310,18 +310,13 @@ class Drains:
         if free < units or free < units + fees.cost(native, hot.address, old.address, units):
             costs.refused = f"the hot wallet has {free} of {units} units for the fee of its tokens"
             return []
-        return [replace(self._move(old, 0, "topup", native, hot, units), source=hot.address, recipient=old.address)]
+        return [Move.topup(self._origin(old, 0), native.asset, hot.address, old.address, units)]
 
-    def _move(
-        self, old: RetiredWallet, index: int, kind: MoveKind, coin: Coin, target: Wallet, amount: int, bare: bool = False
-    ) -> Move:
-        now = self._clock.now_ms()
-        owner = f"drain:{old.network}:{old.address}"
-        return Move(
-            id=move_id(owner, kind, old.planned + index), network=old.network, kind=kind, asset=coin.asset, contract=coin.contract,
-            source=old.address, path=None, recipient=target.address, amount=amount, owner=owner, created_at=now, updated_at=now,
-            bare=bare,
-        )  # fmt: skip
+    def _drain(self, old: RetiredWallet, index: int, coin: Coin, target: Wallet, amount: int, bare: bool = False) -> Move:
+        return Move.drain(self._origin(old, index), coin, old.address, target.address, amount, bare=bare)
+
+    def _origin(self, old: RetiredWallet, index: int) -> Origin:
+        return Origin(old.network, f"drain:{old.network}:{old.address}", old.planned + index, self._clock.now_ms())
 
     # Networks of coins
 

@@ -15,7 +15,7 @@ from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ledger import Balance, WalletBalance
 from chalicelib.domain.money import MOST_SUM, format_units
 from chalicelib.domain.reconciliation import Place, Unread
-from chalicelib.domain.treasury.moves import Move
+from chalicelib.domain.treasury.moves import Move, Origin
 from chalicelib.usecases.deposits import posting as deposit_book
 from chalicelib.usecases.deposits.deposits import deposit_work
 from chalicelib.usecases.ports.changes import Beside, Change, Open, Save
@@ -320,10 +320,7 @@ def test_nothing_is_swept_to_a_wallet_that_could_not_book_it(vault: Vault, monke
     checks = MoveChecks(store, services().rules)
 
     def sweep(units: int) -> Move:
-        return Move(
-            id="mov_1", network=network.id, kind="sweep", asset=vault.coin("usdt").asset, contract=vault.coin("usdt").contract,
-            source=PAYEE, path="m/1", recipient=hot, amount=units, owner="col_1", created_at=0, updated_at=0,
-        )  # fmt: skip
+        return Move.sweep(Origin(network.id, "col_1", 1, 0), vault.coin("usdt"), PAYEE, "m/1", hot, units)
 
     assert checks.has_room(network, sweep(MOST_SUM - has.units))
     assert not checks.has_room(network, sweep(MOST_SUM - has.units + 1))

@@ -54,6 +54,28 @@ def test_versions_wallets_and_address_forms_have_one_helper_each() -> None:
         assert [name for name, source in sources.items() if re.search(pattern, source)] == allowed
 
 
+def test_moves_are_made_by_their_named_constructors_alone() -> None:
+    """Each fixes what may not vary within a kind: whose key signs, which coin, where it begins."""
+    files = sorted((ROOT / "chalicelib").rglob("*.py"))
+    made = [str(file.relative_to(ROOT)) for file in files if "Move" in _called(file.read_text())]
+    assert made == []
+    constructors = _called((ROOT / "chalicelib/domain/treasury/moves.py").read_text())
+    assert "cls" in constructors
+
+
+def test_every_way_to_call_a_class_is_found() -> None:
+    """What the test above rests on."""
+    assert [_called(way) for way in ("Move(id=1)", "moves.Move(1)", "Move.topup(1)")] == [{"Move"}, {"Move"}, {"topup"}]
+
+
+def _called(source: str) -> set[str]:
+    """The names that `source` calls, without what they belong to."""
+    called = [node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return {each.attr for each in called if isinstance(each, ast.Attribute)} | {
+        each.id for each in called if isinstance(each, ast.Name)
+    }
+
+
 def test_no_test_module_imports_another_one() -> None:
     """What tests share lies in `tests/support`, in a helper beside them, or in a `conftest.py`."""
     files = sorted((ROOT / "tests").rglob("*.py"))

@@ -32,7 +32,7 @@ from chalicelib.domain.treasury.collections import (
     went_on,
 )
 from chalicelib.domain.treasury.energy_loans import TO_ACTIVATE
-from chalicelib.domain.treasury.moves import Move, move_id
+from chalicelib.domain.treasury.moves import Move, Origin, move_id
 from chalicelib.domain.work import Command
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.outbox import News
@@ -232,22 +232,16 @@ class CollectSteps:
         if spare < fees.topup + fees.topup_fee:
             return self._wait(before, "liquidity", f"a top-up of {fees.topup} units of {native.slug}")
         news = News(self._clock.now_ms())
-        move = Move(
-            id=move_id(before.id, "topup", len(before.topups) + 1), network=self._network.id, kind="topup", asset=native.asset,
-            contract=None, source=hot.address, path=None, recipient=before.address, amount=fees.topup, owner=before.id,
-            created_at=news.at, updated_at=news.at,
-        )  # fmt: skip
+        origin = Origin(self._network.id, before.id, len(before.topups) + 1, news.at)
+        move = Move.topup(origin, native.asset, hot.address, before.address, fees.topup)
         after = went_on(before, "topup_sent", news.at)
         after = replace(after, topups=(*before.topups, move.id), topped_up=before.topped_up + move.amount)
         return self._save(before, after, planned(news, move), news) and False
 
     def _sweep(self, before: Collection, coin: Coin, destination: Wallet) -> bool:
         news = News(self._clock.now_ms())
-        move = Move(
-            id=move_id(before.id, "sweep", len(before.sweeps) + 1), network=self._network.id, kind="sweep", asset=coin.asset,
-            contract=coin.contract, source=before.address, path=before.path, recipient=destination.address, amount=before.amount,
-            owner=before.id, created_at=news.at, updated_at=news.at, bare=coin.contract is None,
-        )  # fmt: skip
+        origin = Origin(self._network.id, before.id, len(before.sweeps) + 1, news.at)
+        move = Move.sweep(origin, coin, before.address, before.path, destination.address, before.amount)
         after = replace(went_on(before, "sweep_sent", news.at), sweeps=(*before.sweeps, move.id), topups_since=0)
         return self._save(before, after, planned(news, move), news) and False
 

@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 
 from chalicelib.domain.catalogue.catalogue import Network
-from chalicelib.domain.treasury.moves import Move, move_command, move_id, move_work
+from chalicelib.domain.treasury.moves import Move, Origin, move_command, move_work
 from chalicelib.domain.withdrawals.withdrawals import NonceCounter
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.ports.accounts import ChainPayer
@@ -58,10 +58,6 @@ class MoveCures:
         if not counts or nonce + 1 == counter.next or payer.next_nonce(source) > nonce:
             return [Save(counter.without(nonce))]
         native = self._store.catalogue(network.realm).native(network.slug).asset
-        filler = Move(
-            id=move_id(move.id, "filler", 1), network=move.network, kind="filler", asset=native, contract=None, source=move.source,
-            path=move.path, recipient=move.source, amount=1, owner=move.id, created_at=news.at, updated_at=news.at, state="built",
-            nonce=nonce, unsigned="",
-        )  # fmt: skip
+        filler = Move.fill(Origin(move.network, move.id, 1, news.at), native, move.source, move.path, nonce)
         news.command(move_command(filler))
         return [Save(filler), Open(move_work(filler))]

@@ -10,7 +10,7 @@ from functools import partial
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.transactions.sightings import Ours
 from chalicelib.domain.treasury.collections import topup_units
-from chalicelib.domain.treasury.moves import Move, MoveKind, move_command, move_id
+from chalicelib.domain.treasury.moves import Move, MoveKind, Origin, move_command, move_id
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import put_back
@@ -205,9 +205,5 @@ class MoveFollowing:
             log.warning("ALARM %s: move %s is stuck, and a fee of %d is not provided", self._network.id, move.id, needed)
             return []
         units = topup_units(needed, max(0, self._reader.balance(move.source) - move.amount))
-        topup = Move(
-            id=move_id(move.id, "topup", len(before) + 1), network=move.network, kind="topup", asset=native, contract=None,
-            source=hot.address, path=None, recipient=move.source, amount=units, owner=move.id, created_at=news.at,
-            updated_at=news.at,
-        )  # fmt: skip
+        topup = Move.topup(Origin(move.network, move.id, len(before) + 1, news.at), native, hot.address, move.source, units)
         return [*planned(news, topup), Still(hot)] if units else []

@@ -16,7 +16,7 @@ from typing import Any
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import asset_id
 from chalicelib.domain.treasury.energy_loans import OVERDUE_MS, Way, loan_work, way
-from chalicelib.domain.treasury.moves import Move, MoveKind, move_id
+from chalicelib.domain.treasury.moves import Move, MoveKind, Origin, move_id
 from chalicelib.domain.work import Work
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.base.outbox import News
@@ -50,7 +50,8 @@ class Loans:
 
     def lent(self, news: News, wallet: str, address: str, stake: int, owner: str, number: int = 1) -> list[Change]:
         """The changes that plan a loan for `owner`: three items, and the outbox' two. Planned twice it is a Conflict."""
-        move = self._move("delegation", wallet, address, stake, owner, number, news.at)
+        native = asset_id(self._network.id, self._network.symbol.lower())
+        move = Move.loan(Origin(self._network.id, owner, number, news.at), native, wallet, address, stake)
         return [*planned(news, move), Open(loan_work(move))]
 
     def take_back(self, more: Callable[[], bool]) -> None:
@@ -86,7 +87,7 @@ class Loans:
 
     def _plan_return(self, loan: Move, number: int) -> None:
         news = News(self._clock.now_ms())
-        back = self._move("undelegation", loan.source, loan.recipient, loan.amount, loan.id, number, news.at)
+        back = Move.loan_return(Origin(self._network.id, loan.id, number, news.at), loan)
         self._store.commit([*planned(news, back), *news.emit()])
 
     def _used(self, loan: Move) -> bool:
@@ -103,10 +104,3 @@ class Loans:
             (Move, {"network": self._network.id, "id": move_id(owner, kind, number)}) for number in range(MOST_MOVES + 1)
         ]
         return [found for found in self._store.get_many(wanted) if found is not None]
-
-    def _move(self, kind: MoveKind, wallet: str, address: str, stake: int, owner: str, number: int, at: int) -> Move:
-        native = asset_id(self._network.id, self._network.symbol.lower())
-        return Move(
-            id=move_id(owner, kind, number), network=self._network.id, kind=kind, asset=native, contract=None, source=wallet,
-            path=None, recipient=address, amount=stake, owner=owner, created_at=at, updated_at=at,
-        )  # fmt: skip
