@@ -14,10 +14,10 @@ from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.given_up import GivenUp
 from chalicelib.domain.treasury.moves import Move
-from chalicelib.domain.treasury.stakes import Stake
+from chalicelib.domain.treasury.stakes import Stake, stake_work
 from chalicelib.domain.withdrawals.withdrawals import Attempt, PaymentOrder, Withdrawal
 from chalicelib.usecases.base.clock import in_realm
-from chalicelib.usecases.ports.changes import Post, Save
+from chalicelib.usecases.ports.changes import Open, Post, Save
 from chalicelib.usecases.ports.signing import Signature
 from chalicelib.usecases.reconciliation.audit import audit
 from chalicelib.usecases.transactions.errors import OrderMismatch
@@ -244,20 +244,28 @@ def test_nothing_but_the_ordered_stake_is_signed(shop: Shop, caplog: pytest.LogC
             raise AssertionError("signed")
 
     services().stake_signing._signer = Refusing()  # type: ignore[assignment]
-    version = stake.version
-    for wrong in (
-        replace(real, amount=11 * TRX), replace(real, resource="BANDWIDTH"), replace(real, owner=stranger()),
+    version, thief = stake.version, replace(real, owner=stranger())
+    wrong = [
+        replace(real, amount=11 * TRX), replace(real, resource="BANDWIDTH"), thief,
         replace(real, kind="TransferContract", recipient=stranger(), resource=None),
-    ):  # fmt: skip
-        raw = wrong.encode().hex()
-        version += 1
-        services().store.commit([Save(replace(stake, unsigned=raw, hash=wrong.txid, version=version))])
-        with pytest.raises(Exception, match=stake.id):
+    ]  # fmt: skip
+    altered = [
+        *(replace(stake, unsigned=each.encode().hex(), hash=each.txid) for each in wrong),
+        replace(stake, unsigned=thief.encode().hex(), hash=thief.txid, wallet=thief.owner),
+        replace(stake, wallet=thief.owner), replace(stake, amount=9 * TRX), replace(stake, hash="77" * 32),
+        replace(stake, unsigned="00"), replace(stake, unsigned=None),
+    ]  # fmt: skip
+    for number, record in enumerate(altered):
+        services().store.commit([Save(replace(record, version=(version := version + 1)))])
+        caplog.clear()
+        with in_realm("live"), pytest.raises(OrderMismatch, match=stake.id):
             services().stake_signing.sign(TRON, stake.id)
-    assert signed == []
-    assert caplog.text.count("ALARM") == 4
+        dropped = services().store.get(Stake, network=TRON, id=stake.id)
+        assert dropped is not None and (dropped.status, dropped.raw, signed) == ("failed", None, []), number
+        assert caplog.text.count("ALARM") == 1 and services().store.open_work("stake", TRON) == [], number
+        version = dropped.version
+        services().store.commit([Save(replace(stake, version=(version := version + 1))), Open(stake_work(stake))])
     assert node.explain(stake.unsigned).txid == stake.hash
-    services().store.commit([Save(replace(stake, version=version + 1))])
     services().stake_signing._signer = services().signer
     shop.run()
     shop.confirm()
@@ -300,6 +308,7 @@ def test_an_altered_stake_is_not_replaced(shop: Shop, caplog: pytest.LogCaptureF
         "id": replace(stake, hash="77" * 32),
         "bytes": forged,
         "bytes and amount": replace(forged, amount=11 * TRX),
+        "no bytes": replace(stake, unsigned=None),
     }
     signer, signed = services().signer, list[bytes]()
 

@@ -22,7 +22,7 @@ from chalicelib.usecases.base.kill_switch import rests_on, stopped
 from chalicelib.usecases.base.network_context import NetworkContext
 from chalicelib.usecases.base.retries import until_settled
 from chalicelib.usecases.ports.changes import Close, Save
-from chalicelib.usecases.ports.failures import Refused, Unavailable
+from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.second_reader import Order, SecondReader
 from chalicelib.usecases.ports.signing import Signed, Signer
 from chalicelib.usecases.ports.staking import StakingNode
@@ -66,13 +66,13 @@ class StakeSigning:
     def _advance(self, network_id: NetworkId, stake_id: str) -> None:
         stake = self._store.get(Stake, network=network_id, id=stake_id)
         realm, slug = network_parts(network_id)
-        if stake is None or stake.status != "pending" or stake.unsigned is None or stopped(self._store, realm):
+        if stake is None or stake.status != "pending" or stopped(self._store, realm):
             return
         network = self._store.catalogue(realm).networks[slug]
         node = self._node_of(network)
         if stake.raw is None:
             stake = self._signed(network, node, stake)
-        elif stake.renew:
+        elif stake.renew or stake.unsigned is None:
             renewed = self._renewed(network, node, stake)
             if renewed is None:
                 return
@@ -89,13 +89,13 @@ class StakeSigning:
         """With new bytes in place of those that have expired; None where they need none, or the chain would refuse them."""
         context = self._context_of(network)
         reader, rules = context.reader, context.rules
-        if before.unsigned is None or before.raw is None:
+        if before.raw is None:
             return None
-        unlike = unlike_signed(node, rules, network, before.raw, before.txid, before.unsigned, before.wallet)
+        unlike = unlike_signed(node, rules, network, before.raw, before.txid, before.unsigned or "", before.wallet)
         if unlike := [*unlike, *_unlike_order(node, before)]:
             log.error("ALARM %s: stake %s differs from what was signed in %s", network.id, before.id, ", ".join(unlike))
             raise OrderMismatch(f"stake {before.id} differs from what was signed in {', '.join(unlike)}")
-        if worn_out(network, self._renewals, before):
+        if before.unsigned is None or worn_out(network, self._renewals, before):
             return None
         # This alone keeps both from being mined: asked again here, right before the signature.
         every_node = self._every_node(network, self._store.catalogue(network.realm).native(network.slug).asset, before.amount)
@@ -124,12 +124,9 @@ class StakeSigning:
     def _signed(self, network: Network, node: StakingNode, stake: Stake) -> Stake:
         """Check the bytes against the order; sign what both readers read as the order; store the signed bytes."""
         wallet = signing_wallet(self._store, network.id, stake.wallet)  # it may have been replaced since
-        if wallet is None or stake.unsigned is None:
-            raise Unavailable(f"the wallet of a stake of {network.id} is gone while it is under way")
         wrong = _unlike_order(node, stake)
-        if wrong:
-            log.error("ALARM %s: stake %s differs from what was ordered in %s", network.id, stake.id, ", ".join(wrong))
-            raise OrderMismatch(f"stake {stake.id} differs from the order in {', '.join(wrong)}")
+        if wallet is None or stake.unsigned is None or wrong:
+            raise self._refused(network, stake, wrong or ["its wallet"])
         rests, clock = rests_on(self._store, network.realm), self._context_of(network).clock
         unsigned = stake.unsigned
 
@@ -142,6 +139,17 @@ class StakeSigning:
         done = replace(stake, raw=signed.raw, touched_at=clock.now_ms(), version=stake.version + 1)
         self._store.commit([Save(done), *rests])
         return done
+
+    def _refused(self, network: Network, stake: Stake, wrong: Sequence[str]) -> OrderMismatch:
+        """What is raised for an altered order. Where nothing was signed for it, it ends: record and bytes contradict each other, so
+        that nothing can be built anew, and a retired wallet would wait for it for ever. The operator orders again."""
+        named = ", ".join(wrong)
+        log.error("ALARM %s: stake %s differs from what was ordered in %s", network.id, stake.id, named)
+        if stake.raw is None and not stake.earlier:
+            why = f"it differs from what was ordered in {named}: nothing was signed"
+            failed = replace(stake, status="failed", reason=why[:300], version=stake.version + 1)
+            self._store.commit([Save(failed), Close(stake_work(failed))])
+        return OrderMismatch(f"stake {stake.id} differs from the order in {named}")
 
 
 def _unlike_order(node: StakingNode, stake: Stake) -> list[str]:
