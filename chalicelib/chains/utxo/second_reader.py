@@ -1,11 +1,11 @@
 """The second reader of bitcoin and litecoin (money rule 15): bitcoinlib builds an order's transaction and reads signed bytes.
 
 Shares no code with `transactions`, `scripts`, `psbt` and `payer`: addresses become scripts, digests and bytes by the library alone.
-It has no key. What it takes from our own bytes is the order of the inputs, a P2PKH coin's previous transaction and the script
-behind a P2SH address; both latter are held against a hash that the coin's record states.
+It has no key. It takes three things from our own bytes: the order of the inputs, a P2PKH coin's previous transaction and the script
+behind a P2SH address. Hashes in the coin's record prove the last two.
 
-The library knows the main chains and the testnets. Its `regtest` has main chain versions and litecoin's it does not know: both
-are described here by the testnet's versions and the prefix of SLIP-173, and the library's own primitives do the rest.
+The library knows the main chains and the testnets. Its `regtest` has the main chain's version bytes, and it has no regtest of
+litecoin. Both are described here by the testnet's version bytes and the prefix of SLIP-173; the library does the rest.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -40,6 +41,8 @@ _NAMES: dict[tuple[str, Chain], str] = {
 _REGTESTS = {"bitcoin_regtest": ("testnet", "bcrt"), "litecoin_regtest": ("litecoin_testnet", "rltc")}
 """By the name that the library is given: the network whose version bytes they share, and the prefix of segwit addresses."""
 _CONFIG = "[logs]\nenable_bitcoinlib_logging = False\n"
+_IMPORTING = Lock()
+"""The environment is the process's, and the local stack signs in several threads."""
 
 
 class _Library(NamedTuple):
@@ -251,7 +254,7 @@ def _library() -> _Library:
     At its import it demands a folder that it can write: it copies its settings there and opens its log. It gets an empty one for
     that time, and no log.
     """
-    with tempfile.TemporaryDirectory(prefix="bitcoinlib-") as folder, _settings_in(folder), _hidden("sqlalchemy"):
+    with _IMPORTING, tempfile.TemporaryDirectory(prefix="bitcoinlib-") as folder, _settings_in(folder), _hidden("sqlalchemy"):
         Path(folder, "config.ini").write_text(_CONFIG)
         from bitcoinlib import encoding, keys, networks, transactions
     # It logs each guess at a script that it gives up. What matters it raises.
