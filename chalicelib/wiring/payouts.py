@@ -51,8 +51,7 @@ class PayoutWiring:
             self._screening.risk,
             parts.rates,
             self._withdrawals.fee_budgets,
-            outgoing.hearings.every_node,
-            chains.second_readers.accounts,
+            outgoing.account_signing(chains.second_readers.accounts),
         )
 
     @cached_property

@@ -6,8 +6,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chalicelib.domain.catalogue.catalogue import Network
     from chalicelib.domain.transactions.replacements import RenewalRules
+    from chalicelib.usecases.ports.second_reader import Order, SecondReader
+    from chalicelib.usecases.transactions.accounts.signing import AccountSigning
     from chalicelib.usecases.transactions.chain_cache import Answers
     from chalicelib.usecases.transactions.expiry_votes import Hearings
     from chalicelib.usecases.transactions.finality import Verdicts
@@ -57,6 +61,13 @@ class TransactionWiring:
         from chalicelib.usecases.transactions.expiry_votes import Hearings
 
         return Hearings(self.node_votes, self.verdicts)
+
+    def account_signing(self, second_of: Callable[[Network], SecondReader[Order] | None]) -> AccountSigning:
+        """For a function that has keys: it alone may ask for second readers."""
+        from chalicelib.usecases.transactions.accounts.signing import AccountSigning
+
+        parts, every_node = self._parts, self.hearings.every_node
+        return AccountSigning(parts.store, parts.rules, self._chains.reader, self.renewals, every_node, second_of)
 
     def losses(self, network: Network) -> Losses:
         """The sightings of our transactions in blocks, for one poll or one signature."""

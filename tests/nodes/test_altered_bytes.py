@@ -14,7 +14,7 @@ from chalicelib.chains.evm.transactions import Unsigned, decode_payload
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.encoding.keccak import keccak256
 from chalicelib.usecases.base.clock import in_realm
-from chalicelib.usecases.payouts.account_payouts import Payouts
+from chalicelib.usecases.payouts.attempts import PayoutAttempts
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.transactions.errors import OrderMismatch, ReadersDiffer
 from chalicelib.wiring import services
@@ -129,7 +129,7 @@ def test_the_second_reader_alone_lets_no_altered_bytes_be_signed(rich: Shop, mon
         order = order_of(withdrawal)
         right = decode_payload(bytes.fromhex(order.unsigned[2:]))
         allowed = replace(right.explain(), fee=right.gas * right.max_fee)
-        monkeypatch.setattr(Payouts, "_approve", lambda *_, allowed=allowed: allowed)
+        monkeypatch.setattr(PayoutAttempts, "_approve", lambda *_, allowed=allowed: allowed)
         version = order.version
         for name, alter in alterations.items():
             altered = replace(order, unsigned="0x" + alter(right).payload().hex(), version=(version := version + 1))

@@ -16,7 +16,7 @@ from chalicelib.domain.treasury.moves import Move
 from chalicelib.domain.treasury.stakes import Stake
 from chalicelib.domain.withdrawals.withdrawals import PaymentOrder
 from chalicelib.usecases.base.clock import in_realm
-from chalicelib.usecases.payouts.account_payouts import Payouts
+from chalicelib.usecases.payouts.attempts import PayoutAttempts
 from chalicelib.usecases.ports.changes import Save
 from chalicelib.usecases.ports.second_reader import Order
 from chalicelib.usecases.reconciliation.audit import audit
@@ -181,7 +181,7 @@ def test_the_second_reader_alone_lets_no_altered_payment_be_signed(shop: Shop, m
     allowed, version = services().payer(services().catalogue("live").networks["tron"]).explain(order.unsigned), order.version
     with monkeypatch.context() as patch:
         patch.setattr(TronPayer, "digest", lambda _, unsigned: sha256(bytes.fromhex(unsigned)).digest())
-        patch.setattr(Payouts, "_approve", lambda *_, **__: allowed)
+        patch.setattr(PayoutAttempts, "_approve", lambda *_, **__: allowed)
         for name, raw in alterations(decode(bytes.fromhex(order.unsigned))).items():
             altered = replace(order, unsigned=raw.hex() or "00", version=(version := version + 1))
             services().store.commit([Save(altered)])

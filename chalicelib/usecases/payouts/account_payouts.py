@@ -18,53 +18,45 @@ What happens after the broadcast is decided by `settlement`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, Protocol
 
-from chalicelib.domain import ledger
 from chalicelib.domain.addresses.addresses import Wallet
 from chalicelib.domain.catalogue.catalogue import Coin, Network
 from chalicelib.domain.catalogue.rates import RatesOf
 from chalicelib.domain.chain import FeeQuote
-from chalicelib.domain.ids import TenantId, asset_parts, network_parts
+from chalicelib.domain.ids import TenantId, network_parts
 from chalicelib.domain.ledger import WalletBalance
-from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.replacements import RenewalRules
 from chalicelib.domain.withdrawals.fees import bears_fee
-from chalicelib.domain.withdrawals.payout_line import payout_work
-from chalicelib.domain.withdrawals.withdrawals import FINAL, Attempt, NonceUse, PaymentOrder, Withdrawal, ended
+from chalicelib.domain.withdrawals.withdrawals import FINAL, NonceUse, PaymentOrder, Withdrawal, ended
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.kill_switch import rests_on, stopped
 from chalicelib.usecases.base.outbox import News
 from chalicelib.usecases.base.retries import until_settled
+from chalicelib.usecases.payouts.attempts import PayoutAttempts, PayoutParts, coin_of, payment_of
 from chalicelib.usecases.payouts.checks import PayoutChecks
-from chalicelib.usecases.payouts.fees import Denied, PayoutFees, estimated, gas_allowed
-from chalicelib.usecases.payouts.replacement_fees import ReplacementFees
-from chalicelib.usecases.ports.accounts import ChainPayer, Explained, Payment
+from chalicelib.usecases.payouts.fees import Denied, PayoutFees, estimated
+from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Close, Open, Post, Save, Still
+from chalicelib.usecases.ports.changes import Save, Still
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused, Unavailable
 from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.second_reader import Order, SecondReader
-from chalicelib.usecases.ports.signing import Signed, Signer
+from chalicelib.usecases.ports.signing import Signer
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.screening.withdrawals import Risk
+from chalicelib.usecases.transactions.accounts.signing import AccountSigning
 from chalicelib.usecases.transactions.errors import OrderMismatch
-from chalicelib.usecases.transactions.expiry_votes import EveryNode
 from chalicelib.usecases.transactions.first_nonce import counter_of
-from chalicelib.usecases.transactions.losses import replaceable, sent_from
 from chalicelib.usecases.transactions.rivals import outbid
-from chalicelib.usecases.transactions.signed_bytes import unlike_signed
-from chalicelib.usecases.transactions.two_readers import sign_read_twice
 from chalicelib.usecases.wallets.signers import signing_wallet
 from chalicelib.usecases.wallets.utxos import pays_from_coins
 from chalicelib.usecases.withdrawals.fee_budget import USED_UP, FeeBudgets
 from chalicelib.usecases.withdrawals.steps import (
     catalogue_views,
     order_id,
-    sent_work,
     stepped,
 )
 
@@ -95,15 +87,14 @@ class Payouts:
         risk: Risk,
         rates_of: RatesOf,
         budgets: FeeBudgets,
-        every_node: EveryNode,
-        second_of: Callable[[Network], SecondReader[Order] | None],
+        signing: AccountSigning,
     ) -> None:
-        self._store, self._rules, self._clock, self._signer = store, rules, clock, signer
-        self._budgets, self._every_node, self._second_of = budgets, every_node, second_of
+        self._store, self._rules, self._clock = store, rules, clock
+        self._budgets = budgets
         self._payer_of, self._reader_of = payer_of, reader_of
         self._checks, self._fees = PayoutChecks(store, rules, clock, risk, rates_of), PayoutFees(store, rates_of)
-        self._replacements = ReplacementFees(store, rules, self._fees, renewals)
-        self._rates_of, self._from_coins = rates_of, from_coins
+        self._parts = PayoutParts(store, rules, clock, signer, self._checks, self._fees, budgets, rates_of, renewals)
+        self._rates_of, self._from_coins, self._signing = rates_of, from_coins, signing
 
     def pay(self, tenant: TenantId, withdrawal_id: str) -> Outcome:
         """Bring a withdrawal as far as its broadcast. Safe to call at any time, twice, at once.
@@ -133,16 +124,14 @@ class Payouts:
             return "done"
         wallet = self._begun_with(network, withdrawal, order)
         if order is not None and order.renew:
-            renewed = self._renew(network, wallet, withdrawal, order)
-            if renewed is None:
-                return "waiting"
-            return self._broadcast(network, renewed)
+            attempts = self._attempts(network, wallet, withdrawal)
+            return self._broadcast(attempts) if self._renew(attempts, order) else "waiting"
         if withdrawal.status == "processing":
             built = self._built(network, wallet, withdrawal, order)
             if built is None:
                 return "done"
-            withdrawal = self._sign(network, wallet, withdrawal, built)
-        return self._broadcast(network, withdrawal)
+            return self._broadcast(self._sign(network, wallet, withdrawal, built))
+        return self._broadcast(self._attempts(network, wallet, withdrawal))
 
     def _begun_with(self, network: Network, withdrawal: Withdrawal, order: PaymentOrder | None) -> Wallet:
         """The wallet that it was begun with, which may have been replaced since."""
@@ -159,22 +148,6 @@ class Payouts:
     def _wallet(self, network: Network) -> Wallet | None:
         return wallet_of(self._store, network.id, "hot")
 
-    def _coin(self, withdrawal: Withdrawal) -> Coin:
-        network, slug = asset_parts(withdrawal.asset)
-        return catalogue_views(self._store, withdrawal)[0].coins[network_parts(network)[1], slug]
-
-    def _payment(self, wallet: Wallet, withdrawal: Withdrawal, nonce: int) -> Payment:
-        coin = self._coin(withdrawal)
-        return Payment(
-            sender=wallet.address,
-            recipient=withdrawal.to_address,
-            contract=coin.contract,
-            amount=withdrawal.amount,
-            nonce=nonce,
-            priority=withdrawal.priority,
-            reference=withdrawal.id,
-        )
-
     def _start(self, network: Network, before: Withdrawal) -> Withdrawal | None:
         """pending → processing where nothing stands in the way; None while something does, and the record says what."""
         if self._checks.stopped(network, before):
@@ -186,7 +159,7 @@ class Payouts:
         if wallet is None or not self._covered(network, wallet, before):
             self._checks.wait_for_liquidity(network, before)
             return None
-        payment = self._payment(wallet, before, self._next_nonce(network, wallet))
+        payment = payment_of(self._store, wallet, before, self._next_nonce(network, wallet))
         try:
             estimate, bound, short = estimated(self._payer_of(network), payment)
         except InsufficientFunds:
@@ -218,7 +191,7 @@ class Payouts:
     def _covered(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> bool:
         """Whether the hot wallet has the amount and the fee, by the ledger (which knows what is signed and not yet mined) and
         by the chain, and keeps its floors: that of the coin, and that of the native coin, which the fee is paid in."""
-        coin = self._coin(withdrawal)
+        coin = coin_of(self._store, withdrawal)
         native = catalogue_views(self._store, withdrawal)[0].native(network.slug)
         floor, floor_of_fees = self._checks.floor(coin), self._checks.floor(native)
         if floor is None or floor_of_fees is None:
@@ -248,7 +221,7 @@ class Payouts:
         """Allot the next nonce and store the order that uses it, in one transaction. None when the chain would refuse it."""
         payer = self._payer_of(network)
         counter = counter_of(self._store, network, payer, wallet.address)
-        payment = self._payment(wallet, withdrawal, counter.next)
+        payment = payment_of(self._store, wallet, withdrawal, counter.next)
         try:
             unsigned = payer.prepare(replace(payment, gas="any" if bears_fee(withdrawal) else "bounded"))
         except InsufficientFunds as error:
@@ -295,7 +268,7 @@ class Payouts:
             return self._order(network, wallet, withdrawal)
         if order.unsigned:
             return order
-        payment = self._payment(wallet, withdrawal, order.nonce)
+        payment = payment_of(self._store, wallet, withdrawal, order.nonce)
         try:
             # Whatever its recipient does by now: later payments of the wallet wait for this nonce.
             unsigned = self._payer_of(network).prepare(replace(payment, gas="used"))
@@ -305,163 +278,31 @@ class Payouts:
         self._store.commit([Save(built)])
         return built
 
-    def _sign(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> Withdrawal:
-        """Check the bytes against the order and the order against the withdrawal; sign; store the signed bytes."""
+    def _sign(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder) -> PayoutAttempts:
+        """The signed attempt of a withdrawal that is broadcasting by then."""
         current = self._store.get(Withdrawal, tenant=withdrawal.tenant, id=withdrawal.id)
         if current is None or current.status != "processing":
             raise Unavailable("the withdrawal moved on while it was being signed")
-        try:
-            does = self._approve(network, wallet, current, order)
-        except OrderMismatch as mismatch:
-            if mismatch.bytes_only:
-                # Nothing was signed, so the same nonce may have other bytes. Later payments of the wallet wait for it.
-                self._store.commit([Save(replace(order, unsigned="", version=order.version + 1))])
-            raise
-        rests = rests_on(self._store, network.realm)
-        signed = self._signed(network, wallet, current, order, does)
-        news = News(self._clock.now_ms())
-        _, views = catalogue_views(self._store, current)
-        done = replace(
-            order, raw=signed.raw, txid=signed.txid, state="signed", fee=does.fee, signed_at=news.at, version=order.version + 1
-        )
-        sent = replace(current, status="broadcasting", txid=signed.txid, fee=does.fee, updated_at=news.at)
-        after = stepped(news, views, current, sent)
-        place = ledger.wallet(network.id, self._rules.storage_form(network.slug, order.wallet))
-        entry = ledger.payment_signed(order.id, news.at, place, Amount(order.asset, order.amount))
-        works = (Close(payout_work(current)), Open(sent_work(current)))
-        self._store.commit([Save(done), Save(after), Post(entry), *works, *rests, *news.emit()])
-        return after
+        attempts = self._attempts(network, wallet, current)
+        self._signing.first(attempts, order)
+        return attempts
 
-    def _renew(self, network: Network, wallet: Wallet, before: Withdrawal, order: PaymentOrder) -> Withdrawal | None:
-        """Sign what replaces the newest bytes of a payment that no block takes, and store it before anything is sent: with the same
-        nonce, checked against the approved withdrawal like the first. None while that can not be, or need not any more.
+    def _renew(self, attempts: PayoutAttempts, order: PaymentOrder) -> bool:
+        """Whether a replacement of the newest bytes, which no block takes, is signed and stored."""
+        if attempts.withdrawal.status not in ("broadcasting", "confirming") or order.txid is None:
+            return False
+        return not outbid(self._store, order) and self._signing.again(attempts, order) is not None
 
-        Of two workers one stores its signature; the other's bytes are never sent. What was replaced stays: the chain may take it.
-        """
-        payer, reader = self._payer_of(network), self._reader_of(network)
-        if order.txid is None or order.raw is None or before.status not in ("broadcasting", "confirming"):
-            return None
-        if outbid(self._store, order):
-            return None
-        unlike = unlike_signed(payer, self._rules, network, order.raw, order.txid, order.unsigned, wallet.address)
-        if unlike:
-            log.error("ALARM %s: order %s differs from what was signed in %s", network.id, order.id, ", ".join(unlike))
-            raise OrderMismatch(f"order {order.id} differs from what was signed in {', '.join(unlike)}")
-        if self._replacements.worn_out(network, order):
-            return None
-        # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
-        if not payer.renewable(order.unsigned, order.txid, self._every_node(network, order.asset, order.amount)):
-            return None
-        if any(reader.receipt(txid) is not None for txid in order.txids):
-            return None
-        attempts = [(order.txid, order.raw), *((each.txid, each.raw) for each in order.earlier)]
-        ours = sent_from(network, self._rules, payer, attempts, order.wallet, order.nonce)
-        if not replaceable(network, reader, self._store, ours):
-            return None
-        try:
-            wanted = replace(order, unsigned=payer.renew(order.unsigned, before.priority, wallet.address))
-        except Refused as refused:
-            log.warning("ALARM %s: %s is stuck and can not be replaced now: %s", network.id, order.id, refused)
-            return None
-        does = self._approve(network, wallet, before, wanted, gas=payer.explain(order.unsigned).gas)
-        news = News(self._clock.now_ms())
-        catalogue, views = catalogue_views(self._store, before, self._rates_of, news.at)
-        allowed = self._replacements.allowed(catalogue, network, payer, before, order, does)
-        if allowed is None:
-            return None
-        rests = rests_on(self._store, network.realm)
-        signed = self._signed(network, wallet, before, wanted, does)
-        now = news.at
-        done = replace(
-            wanted, raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, renew=False, version=order.version + 1,
-            earlier=(*order.earlier, Attempt(order.raw, order.txid, order.fee, order.signed_at)),
-        )  # fmt: skip
-        # It counts, and waits for no budget: later payments of the wallet wait for its nonce.
-        counted = self._budgets.corrected(allowed.withdrawal, does.fee)
-        after = replace(counted.withdrawal, txid=signed.txid, fee=does.fee, updated_at=now, version=before.version + 1)
-        reserved = self._fees.reserving(news, views, allowed)
-        self._store.commit([Save(done), Save(after), *rests, *reserved, *counted.changes, *news.emit()])
-        log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, order.txid)
-        return after
+    def _attempts(self, network: Network, wallet: Wallet, withdrawal: Withdrawal) -> PayoutAttempts:
+        return PayoutAttempts(self._parts, network, self._payer_of(network), wallet, withdrawal)
 
-    def _signed(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder, does: Explained) -> Signed:
-        """Sign with the wallet's key what both readers read as the approved withdrawal, with the order's nonce and fees (money
-        rule 15). Raises ReadersDiffer, Unavailable."""
-        payer, payment = self._payer_of(network), self._payment(wallet, withdrawal, order.nonce)
-        ordered = Order(
-            "payment", payment.sender, payment.recipient, payment.contract, payment.amount, payment.nonce, does.fee, order.unsigned
-        )
-
-        def sign(digests: Sequence[bytes]) -> Signed:
-            return payer.assemble(order.unsigned, self._signer.sign(wallet, digests[0]))
-
-        digests = [payer.digest(order.unsigned)]
-        return sign_read_twice(network, f"order {order.id}", self._second_of(network), ordered, digests, sign)
-
-    def _approve(self, network: Network, wallet: Wallet, withdrawal: Withdrawal, order: PaymentOrder, gas: int = 0) -> Explained:
-        """What the bytes do. Raises OrderMismatch unless that is exactly what was approved (money rule 7).
-
-        `gas`: how much was signed for before, of one that is replaced.
-        """
-        coin = self._coin(withdrawal)
-
-        def form(address: str | None) -> str | None:
-            return None if address is None else self._rules.storage_form(network.slug, address)
-
-        facts: dict[str, tuple[object, object]] = {
-            "withdrawal": (order.withdrawal_id, withdrawal.id),
-            "merchant": (order.tenant, withdrawal.tenant),
-            "coin": (order.asset, withdrawal.asset),
-            "network": (order.network, withdrawal.network),
-            "wallet": (form(order.wallet), form(wallet.address)),
-            "order": (
-                (order.amount, form(order.recipient), form(order.contract)),
-                (withdrawal.amount, form(withdrawal.to_address), form(coin.contract)),
-            ),
-        }
-        wrong = [name for name, (found, approved) in facts.items() if found != approved]
-        wrong += [] if self._checks.agreed(withdrawal) else ["approval"]
-        use = self._store.get(NonceUse, owner=order.id)
-        allotted = None if use is None else (use.network, use.wallet, use.nonce)
-        ordered = not wrong
-        try:
-            does = self._payer_of(network).explain(order.unsigned)
-        except ValueError as error:
-            log.error("ALARM %s: order %s differs from what was approved in being no plain payment", network.id, order.id)
-            raise OrderMismatch(f"order {order.id} is no plain payment: {error}", bytes_only=ordered) from error
-        done: dict[str, tuple[object, object]] = {
-            "chain": (does.chain_id, network.chain_id),
-            # Bytes without a nonce (Tron) name their sender. Those of EVM name none: the key that signs makes it.
-            "nonce": (does.nonce, order.nonce if does.nonce is not None or does.sender is None else None),
-            "allotted nonce": ((network.id, wallet.address, order.nonce), allotted),
-            "sender": (form(does.sender), None if does.sender is None else form(wallet.address)),
-            "recipient": (form(does.recipient), form(withdrawal.to_address)),
-            "contract": (form(does.contract), form(coin.contract)),
-            "amount": (does.amount, withdrawal.amount),
-            "gas": (gas_allowed(self._payer_of(network), withdrawal, wallet.address, coin.contract, does, gas), True),
-        }
-        wrong += [name for name, (found, approved) in done.items() if found != approved]
-        if wrong:
-            log.error("ALARM %s: order %s differs from what was approved in %s", network.id, order.id, ", ".join(wrong))
-            # Where the order itself names another nonce than was allotted, an operator looks first.
-            bytes_only = ordered and not {"nonce", "allotted nonce"} & set(wrong)
-            raise OrderMismatch(
-                f"order {order.id} differs from the approved withdrawal in {', '.join(wrong)}", bytes_only=bytes_only
-            )
-        return does
-
-    def _broadcast(self, network: Network, withdrawal: Withdrawal) -> Outcome:
+    def _broadcast(self, attempts: PayoutAttempts) -> Outcome:
+        withdrawal = attempts.withdrawal
         order = self._store.get(PaymentOrder, id=order_id(withdrawal))
         if order is None or order.raw is None:
             raise Unavailable("the signed bytes are not readable yet")
-        if stopped(self._store, network.realm):
-            return "waiting"  # thrown since it was signed; the poll sends it once payments go on
-        try:
-            self._payer_of(network).broadcast(order.raw)
-        except Refused as refused:
-            # Signed bytes stay valid: whether they can ever be paid, only the chain decides. Sent again by the sweep.
-            log.warning("%s: the node refused %s for now: %s", network.id, order.id, refused)
-            return "waiting"
+        if not self._signing.send(attempts, order.raw):
+            return "waiting"  # the poll sends it, once payments go on or the node takes it
         if withdrawal.status == "confirming":
             return "done"
         news = News(self._clock.now_ms())

@@ -215,7 +215,7 @@ class AccountSigning:
         return done
 
     def send(self, attempts: Attempts[R, P], raw: str) -> bool:
-        """Send stored bytes, unless a switch forbids it by now or the node refuses them; whether they were sent. Raises Unavailable.
+        """Send stored bytes, unless a switch forbids it by now or the node refuses them; whether they went. Raises Unavailable.
 
         Signed bytes stay valid: whether the chain ever takes them, it alone decides. The poll sends them again.
         """
