@@ -17,7 +17,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache, wraps
 from http import HTTPStatus
 from typing import Any
 
@@ -29,7 +29,10 @@ from schemathesis.checks import load_all_checks
 from schemathesis.config import SchemathesisConfig
 from schemathesis.core.failures import Failure
 from schemathesis.core.transport import Response
+from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.generation.meta import CoverageScenario
+from schemathesis.pytest._test_builder import build_operation_test
+from schemathesis.python._constants.orchestrator import make_constants_value_source
 from schemathesis.specs.openapi.checks import positive_data_acceptance, unsupported_method
 
 from chalicelib import wiring
@@ -135,10 +138,10 @@ def once_of_each(made: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def every_other(document: dict[str, Any]) -> dict[str, Any]:
-    """A check has time for the fields of every second path; `make sweep` asks all of them."""
+def every_third(document: dict[str, Any]) -> dict[str, Any]:
+    """A check has time for the fields of every third path; `make sweep` asks all of them."""
     if os.environ.get("SWEEP") != "full":
-        document["paths"] = {path: document["paths"][path] for path in sorted(document["paths"])[::2]}
+        document["paths"] = {path: document["paths"][path] for path in sorted(document["paths"])[::3]}
     return document
 
 
@@ -146,14 +149,47 @@ POOL = Pool()
 EXAMPLES = 3 if os.environ.get("SWEEP") == "full" else 1
 """A check tries each endpoint once at random: what is wrong with single fields is asked systematically."""
 WHOLE = with_one_way_to_say_who()
-at_random = schemathesis.openapi.from_dict(WHOLE, config=SchemathesisConfig())
-at_random.config.phases.coverage.enabled = False
-systematic = schemathesis.openapi.from_dict(once_of_each(every_other(copy.deepcopy(WHOLE))), config=SchemathesisConfig())
-# PATCH stands for every method that no endpoint has.
-systematic.config.phases.coverage.unexpected_methods = {"get", "put", "post", "delete", "patch"}
-systematic.config.phases.fuzzing.enabled = systematic.config.phases.examples.enabled = False
-at_random.app = systematic.app = POOL
-load_all_checks()
+SYSTEMATIC = once_of_each(every_third(copy.deepcopy(WHOLE)))
+
+
+@cache
+def at_random() -> Any:
+    made = schemathesis.openapi.from_dict(WHOLE, config=SchemathesisConfig())
+    made.config.phases.coverage.enabled = False
+    made.app = POOL
+    return made
+
+
+@cache
+def systematic() -> Any:
+    made = schemathesis.openapi.from_dict(SYSTEMATIC, config=SchemathesisConfig())
+    # PATCH stands for every method that no endpoint has.
+    made.config.phases.coverage.unexpected_methods = {"get", "put", "post", "delete", "patch"}
+    made.config.phases.fuzzing.enabled = made.config.phases.examples.enabled = False
+    made.app = POOL
+    return made
+
+
+def names(document: dict[str, Any]) -> list[str]:
+    """The endpoints of a document, as schemathesis names them."""
+    return [f"{method.upper()} {path}" for path, several in document["paths"].items() for method in several]
+
+
+def try_out(schema: Any, name: str, check: Callable[[Case], None]) -> None:
+    """Call `check` with the cases of one endpoint. Schemathesis itself makes all cases when tests are collected, ten seconds in
+    each process; here the test that wants them makes them."""
+    load_all_checks()
+    (operation,) = (found.ok() for found in schema.get_all_operations() if found.ok().label == name)
+    constants = FeedbackSources(constants_value_source=make_constants_value_source(schema))
+    tried = list[Case]()
+
+    @wraps(check)
+    def counted(case: Case) -> None:
+        tried.append(case)
+        check(case)
+
+    build_operation_test(config=schema.config, operation=operation, test_func=counted, given_kwargs={}, feedback=constants)()
+    assert tried, "nothing was asked"
 
 
 def positive_data_is_taken(ctx: Any, response: Response, case: Case) -> None:
@@ -202,17 +238,23 @@ def service(stack: Stack) -> Stack:
     return stack
 
 
-@at_random.parametrize()
-@settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck),
-          phases=[Phase.explicit, Phase.generate])  # fmt: skip
-def test_every_endpoint_at_random(case: Case, service: Stack) -> None:
-    asked(case)
+@pytest.mark.parametrize("name", names(WHOLE))
+def test_every_endpoint_at_random(name: str, service: Stack) -> None:
+    @settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck),
+              phases=[Phase.explicit, Phase.generate])  # fmt: skip
+    def check(case: Case) -> None:
+        asked(case)
+
+    try_out(at_random(), name, check)
 
 
-@systematic.parametrize()
-@settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit])
-def test_every_endpoint_field_by_field(case: Case, service: Stack) -> None:
-    asked(case)
+@pytest.mark.parametrize("name", names(SYSTEMATIC))
+def test_every_endpoint_field_by_field(name: str, service: Stack) -> None:
+    @settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit])
+    def check(case: Case) -> None:
+        asked(case)
+
+    try_out(systematic(), name, check)
 
 
 def asked(case: Case) -> None:
