@@ -127,6 +127,6 @@ class MoveWiring:
         from chalicelib.usecases.treasury.moves.signing import MoveSigning
 
         parts, chains, outgoing = self._parts, self._chains, self._transactions
-        renewals, every_node = outgoing.renewals, outgoing.hearings.every_node
-        clock, second_of = parts.realm_clock, chains.second_readers.accounts
-        return MoveSigning(parts.store, parts.rules, clock, chains.payer, chains.reader, renewals, every_node, second_of, **keys)
+        signing = outgoing.account_signing(chains.second_readers.accounts)
+        clock, renewals = parts.realm_clock, outgoing.renewals
+        return MoveSigning(parts.store, parts.rules, clock, chains.payer, chains.reader, renewals, signing, **keys)

@@ -17,47 +17,36 @@ waits. What becomes of the bytes is decided by `following`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-from chalicelib.domain import ledger
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.ids import NetworkId, network_parts
-from chalicelib.domain.money import Amount
 from chalicelib.domain.transactions.replacements import RenewalRules
-from chalicelib.domain.treasury.hot_utxos import OwnTransaction
-from chalicelib.domain.treasury.moves import LOANS, WHOLE_TRANSACTION, Move, MoveKind, move_work
-from chalicelib.domain.treasury.stakes import Resource
-from chalicelib.domain.withdrawals.withdrawals import Attempt, NonceCounter, NonceUse
-from chalicelib.usecases.base.kill_switch import put_back, rests_on_tables
+from chalicelib.domain.treasury.moves import LOANS, Move, MoveKind, move_work
+from chalicelib.domain.withdrawals.withdrawals import NonceCounter, NonceUse
+from chalicelib.usecases.base.kill_switch import rests_on_tables
 from chalicelib.usecases.base.retries import until_settled
-from chalicelib.usecases.ports.accounts import ChainPayer, Explained
+from chalicelib.usecases.ports.accounts import ChainPayer
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Change, Close, Post, Save
+from chalicelib.usecases.ports.changes import Close, Save
 from chalicelib.usecases.ports.clock import Clock
 from chalicelib.usecases.ports.failures import InsufficientFunds, Refused
 from chalicelib.usecases.ports.readers import ChainReader
-from chalicelib.usecases.ports.second_reader import Order, OrderKind, SecondReader
-from chalicelib.usecases.ports.signing import DepositKeys, Signature, Signed, Signer
+from chalicelib.usecases.ports.signing import DepositKeys, Signer
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.errors import OrderMismatch
-from chalicelib.usecases.transactions.expiry_votes import EveryNode
+from chalicelib.usecases.transactions.accounts.signing import AccountSigning
 from chalicelib.usecases.transactions.first_nonce import NonceUnsure, counter_of
-from chalicelib.usecases.transactions.losses import replaceable, sent_from
-from chalicelib.usecases.transactions.replacement_bounds import affordable, worn_out
 from chalicelib.usecases.transactions.rivals import settled
-from chalicelib.usecases.transactions.signed_bytes import unlike_signed
-from chalicelib.usecases.transactions.two_readers import sign_read_twice
+from chalicelib.usecases.treasury.moves.attempts import MoveAttempts, MoveParts
 from chalicelib.usecases.treasury.moves.building import MoveBytes
 from chalicelib.usecases.treasury.moves.checks import MoveChecks, MoveMismatch
 from chalicelib.usecases.treasury.moves.cures import MoveCures
-from chalicelib.usecases.wallets.signers import SIGN, signing_wallet
 
 log = logging.getLogger(__name__)
 
 MOST_REFUSALS = 5
 """A move that was refused so often before anything was signed is dropped."""
-_LOANS: dict[MoveKind, OrderKind] = {"delegation": "delegation", "undelegation": "undelegation"}
 
 
 class MoveSigning:
@@ -71,18 +60,16 @@ class MoveSigning:
         payer_of: Callable[[Network], ChainPayer],
         reader_of: Callable[[Network], ChainReader],
         renewals: RenewalRules,
-        every_node: EveryNode,
-        second_of: Callable[[Network], SecondReader[Order] | None],
+        signing: AccountSigning,
         wallets: Signer | None = None,
         deposits: DepositKeys | None = None,
         loans_of: Callable[[Network, MoveKind], ChainPayer] | None = None,
     ) -> None:
         self._store, self._rules, self._clock = store, rules, clock
-        self._payer_of, self._reader_of, self._renewals = payer_of, reader_of, renewals
-        self._every_node, self._second_of = every_node, second_of
-        self._wallets, self._deposits, self._loans_of = wallets, deposits, loans_of
+        self._payer_of, self._loans_of, self._signing = payer_of, loans_of, signing
         self._checks = MoveChecks(store, rules)
         self._cures, self._bytes = MoveCures(store, rules, clock), MoveBytes(store, rules, reader_of)
+        self._parts = MoveParts(store, rules, clock, renewals, self._checks, self._cures, wallets, deposits)
 
     def advance(self, network: NetworkId, move_id: str) -> None:
         """Bring a move as far as its broadcast. Safe to call at any time, twice, at once.
@@ -95,18 +82,14 @@ class MoveSigning:
         move = self._store.get(Move, network=network_id, id=move_id)
         if move is None or move.at_rest:
             return
-        if (self._wallets if move.path is None else self._deposits) is None:
+        if (self._parts.wallets if move.path is None else self._parts.deposits) is None:
             raise LookupError(f"this function has no key for move {move.id}")
         realm, slug = network_parts(network_id)
         network = self._store.catalogue(realm).networks[slug]
-        ready = self._ready(network, move)
-        if ready is None or put_back(self._store, network.realm) is not None:
-            return  # the poll sends it once it is known what was sent since
-        try:
-            self._payer_of(network).broadcast(ready.raw or "")
-        except Refused as refused:
-            # Signed bytes stay valid: whether the chain ever takes them, it alone decides. The poll sends them again.
-            log.warning("%s: the node refuses move %s for now: %s", network.id, move.id, refused)
+        attempts = MoveAttempts(self._parts, network, self._payer(network, move), move.id)
+        ready = self._ready(attempts, move)
+        if ready is not None:
+            self._signing.send(attempts, ready.raw or "")
 
     def _payer(self, network: Network, move: Move) -> ChainPayer:
         """What builds and explains bytes of this kind: a loan's are no payment's, and no payment's are a loan's."""
@@ -116,18 +99,19 @@ class MoveSigning:
             raise LookupError(f"this function lends nothing: {move.id}")
         return self._loans_of(network, move.kind)
 
-    def _ready(self, network: Network, move: Move) -> Move | None:
+    def _ready(self, attempts: MoveAttempts, move: Move) -> Move | None:
         """With signed bytes that can be sent; None where there are none to send now."""
+        network, payer = attempts.network, attempts.payer
         if move.state == "planned":
             built = self._built(network, move)
-            return None if built is None else self._signed(network, built)
+            return None if built is None else self._signing.first(attempts, built)
         if move.state == "built":
             if move.over is not None and settled(self._store, move.over):
-                self._cures.release(network, move, self._payer(network, move), "the payment that has its nonce was mined first")
+                self._cures.release(network, move, payer, "the payment that has its nonce was mined first")
                 return None
             whole = move if move.unsigned else self._rebuilt(network, move)
-            return None if whole is None else self._signed(network, whole)
-        return self._renewed(network, move) if move.renew else move
+            return None if whole is None else self._signing.first(attempts, whole)
+        return self._signing.again(attempts, move) if move.renew else move
 
     def _built(self, network: Network, before: Move) -> Move | None:
         """Allot the next nonce and store the bytes that use it, in one transaction. None while that can not be."""
@@ -193,107 +177,6 @@ class MoveSigning:
         """Of a service wallet, the one that its withdrawals take theirs from: under the same spelling. Raises NonceUnsure."""
         source = self._rules.normalize(network.slug, move.source)
         return counter_of(self._store, network, self._payer_of(network), source, unused=move.path is not None)
-
-    def _signed(self, network: Network, move: Move) -> Move:
-        """Check the bytes against the move and the move against what may be; sign; store the signed bytes."""
-        try:
-            does, rests_on = self._approved(network, move)
-        except MoveMismatch as mismatch:
-            self._cures.apply(network, move, self._payer(network, move), mismatch)
-            raise
-        signed = self._sign(network, move, does)
-        now = self._clock.now_ms()
-        done = replace(
-            move, state="signed", raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, updated_at=now,
-            version=move.version + 1,
-        )  # fmt: skip
-        place = ledger.wallet(network.id, self._rules.storage_form(network.slug, move.source))
-        entry = ledger.move_signed(move.id, now, place, Amount(move.asset, move.units))
-        self._store.commit([Save(done), *self._ours(done, signed), Post(entry), *rests_on])
-        if move.over is not None:
-            log.error("ALARM %s: %s takes the nonce %d of %s, as %s", network.id, move.id, move.nonce or 0, move.over, move.decided)
-        return done
-
-    def _renewed(self, network: Network, before: Move) -> Move | None:
-        """With new bytes in place of those that no block takes, stored before anything is sent: with the same nonce, checked like
-        the first. None while that can not be, or need not any more. What was replaced stays: the chain may take it."""
-        payer, reader = self._payer(network, before), self._reader_of(network)
-        if before.raw is None or before.txid is None or before.unsigned is None:
-            return None
-        unlike = unlike_signed(payer, self._rules, network, before.raw, before.txid, before.unsigned, before.source)
-        if unlike:
-            log.error("ALARM %s: move %s differs from what was signed in %s", network.id, before.id, ", ".join(unlike))
-            raise OrderMismatch(f"move {before.id} differs from what was signed in {', '.join(unlike)}")
-        if worn_out(network, self._renewals, before):
-            return None
-        # Where no nonce forbids it, this alone keeps both from being mined: asked again here, right before the signature.
-        every_node = self._every_node(network, before.asset, before.amount)
-        if not payer.renewable(before.unsigned, before.txid, every_node):
-            return None
-        if any(reader.receipt(txid) is not None for txid in before.txids):
-            return None
-        attempts = [(each.txid, each.raw) for each in before.attempts]
-        ours = sent_from(network, self._rules, payer, attempts, before.source, before.nonce or 0)
-        if not replaceable(network, reader, self._store, ours):
-            return None
-        try:
-            wanted = replace(before, unsigned=payer.renew(before.unsigned, "normal", before.source))
-        except Refused as refused:
-            log.warning("ALARM %s: move %s is stuck and can not be replaced now: %s", network.id, before.id, refused)
-            return None
-        does, rests_on = self._approved(network, wanted)
-        if not affordable(payer, self._rules, network, self._renewals, before, does, before.source):
-            log.warning("ALARM %s: move %s is stuck, and a replacement would cost %d", network.id, before.id, does.fee)
-            return None
-        signed = self._sign(network, wanted, does)
-        now = self._clock.now_ms()
-        done = replace(
-            wanted, raw=signed.raw, txid=signed.txid, fee=does.fee, signed_at=now, updated_at=now, renew=False,
-            earlier=(*before.earlier, Attempt(before.raw, before.txid, before.fee, before.signed_at)), version=before.version + 1,
-        )  # fmt: skip
-        self._store.commit([Save(done), *self._ours(done, signed), *rests_on])
-        log.info("%s: %s replaces %s, which no block took", network.id, signed.txid, before.txid)
-        return done
-
-    def _approved(self, network: Network, move: Move) -> tuple[Explained, list[Change]]:
-        """What the bytes do, and what their signature rests on. Raises MoveMismatch, PaymentsStopped, Unavailable."""
-        tables = rests_on_tables(self._store, network.realm)
-        try:
-            does = self._payer(network, move).explain(move.unsigned or "")
-        except ValueError as error:
-            raise self._checks.undecodable(network, move, str(error)) from error
-        return does, [*tables, *self._checks.demand(network, move, does)]
-
-    def _sign(self, network: Network, move: Move, does: Explained) -> Signed:
-        """Sign with the key of the source, and no other, what both readers read as the move, with the nonce that was allotted and
-        the fees of its bytes (money rule 15). Raises OrderMismatch, Unavailable."""
-        payer, unsigned = self._payer(network, move), move.unsigned or ""
-        kind = _LOANS.get(move.kind, "payment")
-        lent: Resource | None = None if kind == "payment" else "ENERGY"
-        order = Order(kind, move.source, move.recipient, move.contract, move.amount, move.nonce, does.fee, unsigned, lent)
-
-        def sign(digests: Sequence[bytes]) -> Signed:
-            return payer.assemble(unsigned, self._signature(network, move, digests[0]))
-
-        return sign_read_twice(network, f"move {move.id}", self._second_of(network), order, [payer.digest(unsigned)], sign)
-
-    def _signature(self, network: Network, move: Move, digest: bytes) -> Signature:
-        if move.path is not None and self._deposits is not None:
-            with self._deposits.opened() as keys:
-                try:
-                    return keys.sign_as(network.id, move.source, move.path, digest)
-                except ValueError as error:
-                    log.error("ALARM %s: move %s can not be signed: %s", network.id, move.id, error)
-                    raise OrderMismatch(f"move {move.id} can not be signed: {error}") from error
-        # The wallet that the move names, also one that was replaced meanwhile: what was begun with it is finished with it.
-        wallet = signing_wallet(self._store, network.id, self._rules.normalize(network.slug, move.source), SIGN)
-        if wallet is None or self._wallets is None:
-            log.error("ALARM %s: the wallet %s that move %s leaves is not here", network.id, move.source, move.id)
-            raise OrderMismatch(f"move {move.id} leaves {move.source}, which is no wallet that pays")
-        return self._wallets.sign(wallet, digest)
-
-    def _ours(self, move: Move, signed: Signed) -> list[Change]:
-        return [Save(OwnTransaction(move.network, signed.txid, (WHOLE_TRANSACTION,)))]
 
     def _wait(self, before: Move, reason: str) -> None:
         """Nothing is lost and nothing allotted: asked for again by the poll."""
