@@ -230,7 +230,7 @@ def test_a_500_says_nothing_and_the_log_says_all_but_the_key(edge, monkeypatch, 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(f"secret thing about {key} at 10.0.0.5")
 
-    monkeypatch.setattr(type(edge.services.invoices), "create", fail)
+    monkeypatch.setattr(type(edge.services.invoices), "creating", fail)
     with caplog.at_level(logging.ERROR):
         response = edge.call("POST", "/invoices", json=CREATE)
     assert response.status == 500
