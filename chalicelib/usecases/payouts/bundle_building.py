@@ -25,7 +25,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
 from chalicelib.usecases.transactions.spelling import same_place, spelled
-from chalicelib.usecases.transactions.utxo_proofs import bundle_unproved
+from chalicelib.usecases.transactions.utxo.proofs import bundle_unproved
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import moved_in_line, waiting_for_fees
 

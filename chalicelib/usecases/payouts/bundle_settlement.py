@@ -45,7 +45,7 @@ from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.notes import Notes
 from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
-from chalicelib.usecases.transactions.utxo_attempts import CoinAttempts
+from chalicelib.usecases.transactions.utxo.attempts import CoinAttempts
 from chalicelib.usecases.wallets.returned_utxos import as_they_stand
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import bounced, payout_command

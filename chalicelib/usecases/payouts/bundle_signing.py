@@ -26,8 +26,8 @@ from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
 from chalicelib.usecases.transactions.spelling import spelled
 from chalicelib.usecases.transactions.two_readers import sign_read_twice
-from chalicelib.usecases.transactions.utxo_orders import coin_order
-from chalicelib.usecases.transactions.utxo_proofs import bundle_unproved
+from chalicelib.usecases.transactions.utxo.orders import coin_order
+from chalicelib.usecases.transactions.utxo.proofs import bundle_unproved
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import catalogue_views
 

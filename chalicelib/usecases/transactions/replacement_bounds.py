@@ -77,7 +77,7 @@ class Priced(Protocol):
 def out_of_bounds(renewals: RenewalRules, earlier: Sequence[Priced], fee: int, vsize: int) -> list[str]:
     """Which bounds a replacement of the UTXO attempts `earlier` (oldest first) breaks at `fee` units for `vsize` virtual bytes.
 
-    The fee on record of the first attempt is the measure: whoever signs compares it with the bytes (`utxo_proofs`).
+    The fee on record of the first attempt is the measure: whoever signs compares it with the bytes (`utxo.proofs`).
     """
     most = min(earlier[0].fee * renewals.times, MOST_RATE * vsize // 1000)
     wrong = ["number of replacements"] if renewals.worn_out(len(earlier) - 1) else []

@@ -51,7 +51,7 @@ from chalicelib.usecases.transactions.given_up import WHY
 from chalicelib.usecases.transactions.notes import Notes
 from chalicelib.usecases.transactions.round_robin import Asking
 from chalicelib.usecases.transactions.sorting import Out, Sorted
-from chalicelib.usecases.transactions.utxo_attempts import CoinAttempts
+from chalicelib.usecases.transactions.utxo.attempts import CoinAttempts
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, sent
 from chalicelib.usecases.treasury.consolidation.parts import (
     amounts_at,

@@ -38,8 +38,8 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
 from chalicelib.usecases.transactions.two_readers import sign_read_twice
-from chalicelib.usecases.transactions.utxo_orders import coin_order
-from chalicelib.usecases.transactions.utxo_proofs import begun_for, move_unproved
+from chalicelib.usecases.transactions.utxo.orders import coin_order
+from chalicelib.usecases.transactions.utxo.proofs import begun_for, move_unproved
 from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
 from chalicelib.usecases.treasury.consolidation.parts import (
     amounts_at,
