@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from chalicelib.domain.treasury.hot_utxos import HeldCoin
 
 
 class Made(Protocol):
@@ -12,16 +16,57 @@ class Made(Protocol):
     def txid(self) -> str | None: ...
 
 
+class SpentCoin(NamedTuple):
+    """A UTXO of ours that an attempt spends. `outpoint` is "<txid>:<n>", `amount` in units, `height` its block's number, `address`
+    its owner's (public spelling)."""
+
+    outpoint: str
+    address: str
+    amount: int
+    height: int
+
+
+class Contents(NamedTuple):
+    """A transaction by its bytes: `unsigned` as hex, the coins that it spends, its outputs as (address, units) in order, `fee` in
+    units, `vsize` in virtual bytes (BIP-141)."""
+
+    unsigned: str
+    inputs: tuple[HeldCoin, ...]
+    outputs: Sequence[tuple[str, int]]
+    fee: int
+    vsize: int
+
+
 M = TypeVar("M", bound=Made)
 
 
-class Attempts(Generic[M]):
+class Attempts(ABC, Generic[M]):
     """A record with its newest attempt in `newest` and the replaced ones in `earlier`, oldest first."""
 
     __slots__ = ()
     id: str
     newest: M | None
     earlier: tuple[M, ...]
+
+    @abstractmethod
+    def spends(self, attempt: M) -> tuple[SpentCoin, ...]:
+        """The coins that one of its attempts spends."""
+
+    @abstractmethod
+    def pays(self, attempt: M) -> tuple[tuple[str, int], ...]:
+        """Whom one of its attempts has to pay, by the record: (address, units), the change last."""
+
+    @abstractmethod
+    def attempt_of(self, contents: Contents) -> M:
+        """The attempt, not signed yet, that does `contents`. Raises ValueError unless that is what the record orders: it pays those
+        who are to be paid, and gives nobody else anything but the change to its wallet."""
+
+    @property
+    def latest(self) -> M:
+        """The newest attempt. Raises LookupError where there is none."""
+        if self.newest is None:
+            raise LookupError(f"{self.id} has nothing to sign")
+        return self.newest
 
     @property
     def signed(self) -> tuple[M, ...]:

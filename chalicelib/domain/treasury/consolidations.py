@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId, network_parts
-from chalicelib.domain.transactions.utxo_attempts import Attempts
+from chalicelib.domain.transactions.utxo_attempts import Attempts, Contents, SpentCoin
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.domain.treasury.moves import operators
 from chalicelib.domain.work import Command, Work, time_order
@@ -157,6 +157,22 @@ class CoinMove(Attempts[CoinAttempt]):
     def in_flight(self) -> int:
         """Units in flight for it in the ledger."""
         return sum(coin.amount for coin in self.inputs[: self.booked]) if self.state in ("signed", "dead") else 0
+
+    def spends(self, attempt: CoinAttempt) -> tuple[SpentCoin, ...]:
+        return tuple(SpentCoin(coin.outpoint, coin.address, coin.amount, coin.height) for coin in self.inputs)
+
+    def pays(self, attempt: CoinAttempt) -> tuple[tuple[str, int], ...]:
+        change = () if not attempt.change or self.wallet is None else ((self.wallet, attempt.change),)
+        return ((self.recipient, attempt.amount), *change)
+
+    def attempt_of(self, contents: Contents) -> CoinAttempt:
+        if sorted(coin.outpoint for coin in contents.inputs) != sorted(self.outpoints):
+            raise ValueError("it would spend other coins than its own")
+        allowed = [self.recipient, *([] if self.kind != "cold" or self.wallet is None else [self.wallet])]
+        if [address for address, _ in contents.outputs] not in (allowed, allowed[:1]):
+            raise ValueError("it would pay somebody who is not to be paid")
+        amount, change = contents.outputs[0][1], contents.outputs[1][1] if len(contents.outputs) > 1 else 0
+        return CoinAttempt(contents.unsigned, amount, change, contents.fee, contents.vsize)
 
     def settled_attempt(self) -> CoinAttempt | None:
         return None if self.state != "settled" or self.mined is None else self.attempt(self.mined)

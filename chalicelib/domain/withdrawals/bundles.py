@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from chalicelib.domain.ids import AssetId, NetworkId, TenantId
-from chalicelib.domain.transactions.utxo_attempts import Attempts
+from chalicelib.domain.transactions.utxo_attempts import Attempts, Contents, SpentCoin
 from chalicelib.domain.treasury.hot_utxos import HeldCoin
 from chalicelib.domain.versions import next_version
 from chalicelib.domain.withdrawals.withdrawals import Priority
@@ -52,6 +52,11 @@ class Built:
     raw: str | None = None
     txid: str | None = None
     signed_at: int = 0
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Those of its outputs that are our own."""
+        return () if self.change is None else (self.change,)
 
     def change_coin(self, height: int) -> HeldCoin | None:
         """The change output, once it is in block `height`."""
@@ -109,10 +114,21 @@ class Bundle(Attempts[Built]):
         """The next version, to be saved."""
         return replace(next_version(self), updated_at=now)
 
-    def change_among(self, outputs: Iterable[tuple[str, int]], wallet: str) -> tuple[str | None, int]:
+    def spends(self, attempt: Built) -> tuple[SpentCoin, ...]:
+        return tuple(SpentCoin(coin.outpoint, self.wallet, coin.amount, coin.height) for coin in attempt.inputs)
+
+    def pays(self, attempt: Built) -> tuple[tuple[str, int], ...]:
+        paid = ((payout.recipient, payout.amount) for payout in self.payouts)
+        return (*paid, *(() if attempt.change is None else ((self.wallet, attempt.change_amount),)))
+
+    def attempt_of(self, contents: Contents) -> Built:
+        change, amount = self.change_among(contents.outputs)
+        return Built(contents.unsigned, contents.inputs, change, amount, contents.fee, contents.vsize)
+
+    def change_among(self, outputs: Iterable[tuple[str, int]]) -> tuple[str | None, int]:
         """Position and amount of the change among the outputs (address, units) of a transaction, addresses spelled as ours are.
 
-        Raises ValueError unless the others are exactly the payments of this bundle, and at most one is change, to `wallet`.
+        Raises ValueError unless the others are exactly the payments of this bundle, and at most one is change, to its wallet.
         """
         due = Counter((payout.recipient, payout.amount) for payout in self.payouts)
         rest: list[tuple[str, str, int]] = []
@@ -123,7 +139,7 @@ class Bundle(Attempts[Built]):
                 rest.append((f"out:{number}", address, amount))
         if missing := +due:
             raise ValueError(f"{missing.total()} of its payments are missing or differ")
-        if len(rest) > 1 or (rest and rest[0][1] != wallet):
+        if len(rest) > 1 or (rest and rest[0][1] != self.wallet):
             raise ValueError("it pays somebody who is not to be paid")
         return (rest[0][0], rest[0][2]) if rest else (None, 0)
 

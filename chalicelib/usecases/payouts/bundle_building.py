@@ -24,8 +24,9 @@ from chalicelib.usecases.ports.readers import ChainReader
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.errors import OrderMismatch
 from chalicelib.usecases.transactions.replacement_bounds import out_of_bounds
-from chalicelib.usecases.transactions.spelling import same_place, spelled
-from chalicelib.usecases.transactions.utxo.proofs import bundle_unproved
+from chalicelib.usecases.transactions.spelling import same_place
+from chalicelib.usecases.transactions.utxo.proofs import unproved
+from chalicelib.usecases.transactions.utxo.reading import attempt_of
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.steps import moved_in_line, waiting_for_fees
 
@@ -80,7 +81,7 @@ class BundleBuilding:
             bundle = self._without_others(network, bundle, worth, "fees")
         if plan is None:
             return bundle
-        built = self._built(network, wallet, bundle, held, plan)
+        built = self._built(network, bundle, held, plan)
         held = replace(held.reserve(bundle.id, plan.inputs), gathering=None)
         bundle = replace(bundle, state="built", newest=built).next(self._clock.now_ms())
         self._store.commit([Save(bundle), Save(held.next())])
@@ -180,7 +181,11 @@ class BundleBuilding:
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)
         held = coins_of(self._store, network, wallet.address)
-        if unlike := bundle_unproved(payer, self._rules, network, bundle, newest, held.reserved(bundle.id)):
+        reserved = {coin.outpoint: coin.amount for coin in held.reserved(bundle.id)}
+        unlike = unproved(payer, self._rules, network, bundle, newest)
+        if any(reserved.get(coin.outpoint) != coin.amount for coin in newest.inputs):
+            unlike.append("the reservation of what was signed")
+        if unlike:
             # Before any coin is taken for it: whoever altered it may not have ours reserved.
             log.error("ALARM %s: bundle %s differs from what was signed in %s", network.id, bundle.id, ", ".join(unlike))
             raise OrderMismatch(f"bundle {bundle.id} differs from what was signed in {', '.join(unlike)}")
@@ -192,7 +197,7 @@ class BundleBuilding:
             log.warning("ALARM %s: %s is stuck and can not be replaced now: %s", network.id, bundle.id, refused)
             self._store.commit([Save(as_it_is.next(now))])
             return as_it_is.next(now)
-        built = self._built(network, wallet, bundle, held, plan)
+        built = self._built(network, bundle, held, plan)
         if out_of_bounds(self._renewals, (*bundle.earlier, newest), built.fee, built.vsize):
             log.warning("ALARM %s: %s is stuck, and a replacement would cost %d", network.id, bundle.id, built.fee)
             self._store.commit([Save(as_it_is.next(now))])
@@ -207,15 +212,7 @@ class BundleBuilding:
         self._store.commit([Save(bundle), Save(held.reserve(bundle.id, [c.outpoint for c in built.inputs]).next())])
         return bundle
 
-    def _built(self, network: Network, wallet: Wallet, bundle: Bundle, held: HeldCoins, plan: CoinPlan) -> Built:
+    def _built(self, network: Network, bundle: Bundle, held: HeldCoins, plan: CoinPlan) -> Built:
         """The attempt that `plan` is, told from its bytes. Raises OrderMismatch."""
         known = {coin.outpoint: coin for coin in held.coins} | bundle.coins
-        try:
-            does = self._payer_of(network).explain(plan.unsigned)
-            change, amount = bundle.change_among(spelled(self._rules, network, does.outputs), wallet.address)
-        except ValueError as error:
-            raise OrderMismatch(f"bundle {bundle.id}: {error}") from error
-        if not set(does.inputs) <= set(known):
-            raise OrderMismatch(f"bundle {bundle.id} would spend what is not ours")
-        inputs = tuple(replace(known[outpoint], reserved_by=None, gone=False) for outpoint in does.inputs)
-        return Built(does.unsigned, inputs, change, amount, does.fee, does.vsize)
+        return attempt_of(self._payer_of(network), self._rules, network, bundle, plan.unsigned, known.values())

@@ -75,10 +75,13 @@ class Priced(Protocol):
 
 
 def out_of_bounds(renewals: RenewalRules, earlier: Sequence[Priced], fee: int, vsize: int) -> list[str]:
-    """Which bounds a replacement of the UTXO attempts `earlier` (oldest first) breaks at `fee` units for `vsize` virtual bytes.
+    """Which bounds a UTXO attempt in place of `earlier` ones breaks at `fee` units for `vsize` virtual bytes. `earlier` are the
+    oldest first, and none where it is the first itself.
 
     The fee on record of the first attempt is the measure: whoever signs compares it with the bytes (`utxo.proofs`).
     """
-    most = min(earlier[0].fee * renewals.times, MOST_RATE * vsize // 1000)
+    most = MOST_RATE * vsize // 1000
+    if not earlier:
+        return [] if 0 < fee <= most else ["fee's bounds"]
     wrong = ["number of replacements"] if renewals.worn_out(len(earlier) - 1) else []
-    return wrong if earlier[-1].fee < fee <= most else [*wrong, "fee's bounds"]
+    return wrong if earlier[-1].fee < fee <= min(earlier[0].fee * renewals.times, most) else [*wrong, "fee's bounds"]

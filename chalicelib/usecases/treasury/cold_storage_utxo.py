@@ -37,7 +37,7 @@ from chalicelib.usecases.ports.coins import CoinPayer, CoinPlan, Output
 from chalicelib.usecases.ports.failures import Refused
 from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.spelling import same_place
-from chalicelib.usecases.treasury.consolidation.parts import attempt_of, open_moves, unspent_of
+from chalicelib.usecases.treasury.consolidation.parts import built, open_moves, unspent_of
 from chalicelib.usecases.wallets.utxos import coins_of
 from chalicelib.usecases.withdrawals.open_payouts import needed_by_payouts
 
@@ -223,7 +223,7 @@ class ColdCoins:
             new_id("cmv", now), self._network.id, kind, coin.asset, wallet, recipient, inputs, sum(c.amount for c in inputs), owner,
             now, now, state="built",
         )  # fmt: skip
-        made = attempt_of(self._payer, self._rules, self._network, move, plan.unsigned)
+        made = built(self._payer, self._rules, self._network, move, plan.unsigned)
         move = replace(move, newest=made, amount=made.amount + (0 if made.change else made.fee))
         news = News(now)
         news.command(coin_move_command(move))

@@ -759,13 +759,15 @@ def test_an_altered_bundle_is_not_replaced_with_other_coins(shop: Shop) -> None:
         replace(bundle, newest=bare, earlier=(replace(newest, unsigned=""),)),
         replace(bundle, newest=replace(newest, raw=None, txid=None), earlier=(replace(newest, unsigned="", raw="00"),)),
         replace(bundle, state="built", newest=bare),
+        replace(bundle, state="built", newest=replace(bare, unsigned=""), earlier=(replace(newest, unsigned=""),)),
     ]
     record = next(iter(services().store.every(Withdrawal)))
     for number, altered in enumerate(forged, 1):
-        services().store.commit([Save(replace(altered, version=bundle.version + number))])
+        stored = replace(altered, version=bundle.version + number)
+        services().store.commit([Save(stored)])
         with in_realm("live"), pytest.raises(OrderMismatch):
             services().payouts.pay(record.tenant, record.id)
-        assert shop.chain.sent == sent and shop.held() == held, number
+        assert shop.chain.sent == sent and shop.held() == held and shop.bundles() == [stored], number
     services().store.commit([Save(replace(bundle, version=bundle.version + len(forged) + 1))])
     shop.confirm()
     assert (shop.status(w), shop.paid(0)) == ("confirmed", 4 * COIN)

@@ -648,15 +648,20 @@ def test_an_altered_record_of_what_is_signed_replaces_nothing(treasury: Treasury
         "no more than the first": replace(move, newest=costing(newest.fee), earlier=replaced),
         "often": replace(move, newest=home, earlier=replaced * 6),
         "inputs": replace(fewer, newest=replace(home, unsigned=fewer_bytes, amount=fewer.total - home.fee), earlier=replaced),
+        "nothing replaced": replace(move, newest=home, earlier=()),
+        "built again": replace(move, state="built", newest=made, earlier=()),
+        "built again, in place of what was signed": replace(move, state="built", newest=made, earlier=replaced),
+        "signed again": replace(move, state="built", newest=replace(home, raw=newest.raw, txid=newest.txid)),
         "invented": replace(invented, earlier=(never,), booked=len(coins)),
         "invented to be built": replace(invented, newest=replace(never, unsigned=bare.unsigned), booked=len(coins), renew=True),
     }
     for number, (name, record) in enumerate(forged.items(), 1):
-        services().store.commit([Save(replace(record, version=move.version + number))])
+        altered = replace(record, version=move.version + number)
+        services().store.commit([Save(altered)])
         wired = services().deposit_coin_moves if record.wallet is None else services().wallet_coin_moves
         with in_realm("live"), pytest.raises(OrderMismatch, match=r"differs|pay somebody|spend other"):
             wired.advance(NETWORK, move.id)
-        assert treasury.chain.sent == sent, name
+        assert treasury.chain.sent == sent and treasury.moves() == [altered], f"{name}: what is signed is not planned anew"
     services().store.commit([Save(replace(move, renew=True, version=move.version + len(forged) + 1))])
     treasury.sign()
     assert len(treasury.moves()[0].earlier) == 1, "as it was it is replaced"
@@ -672,7 +677,7 @@ def test_the_first_signature_costs_no_more_than_may_be_planned(treasury: Treasur
     dear = bytes_of(written["in"], [(move.recipient, move.total - fee)])
     made = replace(move.newest, unsigned=dear, amount=move.total - fee, fee=fee)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coin_move_signing, "MOST_RATE", 10**12)
+        patch.setattr(replacement_bounds, "MOST_RATE", 10**12)
         services().store.commit([Save(replace(move, newest=made, version=move.version + 1))])
         with in_realm("live"), pytest.raises(OrderMismatch, match="share"):
             services().deposit_coin_moves.advance(NETWORK, move.id)

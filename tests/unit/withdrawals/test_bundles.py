@@ -38,7 +38,7 @@ def test_the_shares_are_the_fee(fee: int, count: int) -> None:
     ],
 )
 def test_change_is_what_is_left_of_the_outputs(outputs: list[tuple[str, int]], change: tuple[str | None, int]) -> None:
-    assert bundle(("a", 5), ("b", 7)).change_among(outputs, "hot") == change
+    assert bundle(("a", 5), ("b", 7)).change_among(outputs) == change
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_change_is_what_is_left_of_the_outputs(outputs: list[tuple[str, int]], c
 )
 def test_any_other_output_is_refused(outputs: list[tuple[str, int]]) -> None:
     with pytest.raises(ValueError, match="pay"):
-        bundle(("a", 5), ("b", 7)).change_among(outputs, "hot")
+        bundle(("a", 5), ("b", 7)).change_among(outputs)
 
 
 def test_a_coin_is_reserved_once() -> None:

@@ -55,7 +55,7 @@ from chalicelib.usecases.transactions.utxo.attempts import CoinAttempts
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, sent
 from chalicelib.usecases.treasury.consolidation.parts import (
     amounts_at,
-    attempt_of,
+    built,
     deposits_of,
     ended,
     freed,
@@ -187,11 +187,11 @@ class CoinMoveFollowing:
         if len(plan.inputs) < len(move.inputs):
             self._drop(move, "some of its coins are not worth their fee any more")
             return
-        made = attempt_of(self._payer, self._rules, self._network, move, plan.unsigned)
+        made = built(self._payer, self._rules, self._network, move, plan.unsigned)
         news = News(self._clock.now_ms())
-        built = replace(move, state="built", newest=made, reason=None).next(news.at)
-        news.command(coin_move_command(built))
-        self._store.commit([Save(built), sent(collection, built, news.at), *news.emit()])
+        after = replace(move, state="built", newest=made, reason=None).next(news.at)
+        news.command(coin_move_command(after))
+        self._store.commit([Save(after), sent(collection, after, news.at), *news.emit()])
 
     def _drop(self, move: CoinMove, why: str) -> None:
         log.warning("%s: %s is dropped: %s", self._network.id, move.id, why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chalicelib.domain import ledger
-from chalicelib.domain.addresses.addresses import Wallet
+from chalicelib.domain.addresses.addresses import RetiredWallet, Role, Wallet
 from chalicelib.domain.catalogue.catalogue import Network
 from chalicelib.domain.deposits.deposits import Deposit
 from chalicelib.domain.ids import NetworkId
@@ -15,11 +15,10 @@ from chalicelib.domain.treasury.hot_utxos import HeldCoins
 from chalicelib.usecases.base.current_wallets import wallet_of
 from chalicelib.usecases.base.open_work import pages_of
 from chalicelib.usecases.ports.addresses import AddressRules
-from chalicelib.usecases.ports.changes import Change, Save
+from chalicelib.usecases.ports.changes import Change, Save, Still
 from chalicelib.usecases.ports.coins import CoinPayer, Unspent
 from chalicelib.usecases.ports.store import Store
-from chalicelib.usecases.transactions.errors import OrderMismatch
-from chalicelib.usecases.transactions.spelling import spelled
+from chalicelib.usecases.transactions.utxo.reading import attempt_of
 from chalicelib.usecases.wallets.utxos import coins_of
 
 
@@ -45,6 +44,19 @@ def recipient_of(store: Store, move: CoinMove) -> Wallet | None:
     return wallet if wallet is not None and wallet.address == move.recipient != move.wallet else None
 
 
+def begun_for(store: Store, move: CoinMove) -> list[Still] | None:
+    """The conditions under which the recipient is one that what was begun may go on to: the service wallet of today, or one that
+    was replaced since. None where it is neither. Raises Unavailable."""
+    role: Role = "cold" if move.kind == "cold" else "hot"
+    if move.recipient == move.wallet:
+        return None
+    wallet = wallet_of(store, move.network, role)
+    if wallet is not None and wallet.address == move.recipient:
+        return [Still(wallet)]
+    retired = store.get(RetiredWallet, network=move.network, address=move.recipient)
+    return [] if retired is not None and retired.role == role else None
+
+
 def deposits_of(store: Store, move: CoinMove) -> list[Deposit | None]:
     """The deposits that a consolidation spends, in the order of its inputs. Raises Unavailable."""
     return store.get_many([(Deposit, {"id": coin.deposit or ""}) for coin in move.inputs])
@@ -63,23 +75,10 @@ def unspent_of(coins: Sequence[MovedCoin]) -> list[Unspent]:
     return [Unspent(coin.outpoint, coin.address, coin.amount, coin.height) for coin in coins]
 
 
-def attempt_of(payer: CoinPayer, rules: AddressRules, network: Network, move: CoinMove, unsigned: str) -> CoinAttempt:
-    """What `unsigned` does, told from its bytes alone. Raises OrderMismatch unless it spends exactly the inputs of `move`, pays its
-    recipient, and gives nobody else anything but the change to the wallet that pays."""
-    try:
-        does = payer.explain(unsigned)
-        outputs = spelled(rules, network, does.outputs)
-    except ValueError as error:
-        raise OrderMismatch(f"coin move {move.id}: {error}") from error
-    if len(does.inputs) != len(move.inputs) or set(does.inputs) != set(move.outpoints):
-        raise OrderMismatch(f"coin move {move.id} would spend other coins than its own")
-    allowed = [move.recipient, *([] if move.kind != "cold" or move.wallet is None else [move.wallet])]
-    if [address for address, _ in outputs] not in (allowed, allowed[:1]):
-        raise OrderMismatch(f"coin move {move.id} would pay somebody who is not to be paid")
-    if move.total - sum(amount for _, amount in outputs) != does.fee:
-        raise OrderMismatch(f"coin move {move.id} would spend coins of other amounts")
-    change = outputs[1][1] if len(outputs) > 1 else 0
-    return CoinAttempt(does.unsigned, outputs[0][1], change, does.fee, does.vsize)
+def built(payer: CoinPayer, rules: AddressRules, network: Network, move: CoinMove, unsigned: str) -> CoinAttempt:
+    """The attempt of `move` that `unsigned` is, told from its bytes alone. Raises OrderMismatch unless it spends exactly its inputs
+    and does what it orders."""
+    return attempt_of(payer, rules, network, move, unsigned, [coin.held for coin in move.inputs])
 
 
 def amounts_at(rules: AddressRules, network: Network, move: CoinMove, coins: Sequence[MovedCoin]) -> dict[str, Amount]:

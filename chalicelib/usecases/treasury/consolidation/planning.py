@@ -46,7 +46,7 @@ from chalicelib.usecases.ports.store import Store
 from chalicelib.usecases.transactions.finality import Scanned
 from chalicelib.usecases.transactions.spelling import same_place
 from chalicelib.usecases.treasury.consolidation.approval import Consolidations, Why
-from chalicelib.usecases.treasury.consolidation.parts import attempt_of, open_moves, outpoint_of, queue_of, spendable, unspent_of
+from chalicelib.usecases.treasury.consolidation.parts import built, open_moves, outpoint_of, queue_of, spendable, unspent_of
 from chalicelib.usecases.treasury.consolidation.spent_utxos import SpentCoins
 from chalicelib.usecases.wallets.sweep_candidates import hint_work
 
@@ -223,7 +223,7 @@ class CoinMovePlanning:
             self._wait(coin, hot, looked, Why("no_rate", str(reason)))
             return None
         news = News(now)
-        move = replace(move, newest=attempt_of(self._payer, self._rules, self._network, move, plan.unsigned))
+        move = replace(move, newest=built(self._payer, self._rules, self._network, move, plan.unsigned))
         looked, move, shown = self._shown.taken_up(looked, move, ask=limit is not None and total > limit)
         if move.state == "waiting":
             log.warning("%s: %s waits for an operator: %d units", self._network.id, move.owner, total)

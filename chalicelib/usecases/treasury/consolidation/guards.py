@@ -1,0 +1,108 @@
+"""Coin moves as the engine of UTXO transactions signs them: coins of ours that are reserved, a wallet of ours that gets them, and a
+fee within its share of them (money rule 7)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from chalicelib.domain.addresses.addresses import Address
+from chalicelib.domain.catalogue.catalogue import Network
+from chalicelib.domain.deposits.deposits import Deposit
+from chalicelib.domain.treasury.consolidations import CoinMove, MovedCoin
+from chalicelib.domain.treasury.hot_utxos import HeldCoin
+from chalicelib.usecases.base.kill_switch import PaymentsStopped, closed_to, rests_on_tables
+from chalicelib.usecases.ports.changes import Change, Save, Still
+from chalicelib.usecases.ports.clock import Clock
+from chalicelib.usecases.ports.store import Store
+from chalicelib.usecases.transactions.utxo.kinds import Grounds, InputSigner
+from chalicelib.usecases.treasury.consolidation.keys import CoinKeys
+from chalicelib.usecases.treasury.consolidation.parts import (
+    begun_for,
+    deposits_of,
+    outpoint_of,
+    queue_of,
+    recipient_of,
+    spendable,
+)
+from chalicelib.usecases.wallets.utxos import coins_of
+
+log = logging.getLogger(__name__)
+
+
+class SignedMove:
+    """One coin move that is to be signed. `too_dear` says whether its newest attempt costs more of its coins than it may."""
+
+    name = "coin move"
+
+    def __init__(self, store: Store, clock: Clock, keys: CoinKeys, too_dear: Callable[[CoinMove], bool], network: Network) -> None:
+        self._store, self._clock, self._keys, self._too_dear = store, clock, keys, too_dear
+        self.network = network
+
+    def grounds(self, move: CoinMove) -> Grounds:
+        conditions = rests_on_tables(self._store, self.network.realm)
+        native = self._store.catalogue(self.network.realm).native(self.network.slug).asset
+        facts = {
+            "network": move.network == self.network.id,
+            "coin": move.asset == native,
+            "what is in flight": bool(move.earlier) or not move.booked,
+        }
+        unlike = [name for name, same in facts.items() if not same]
+        recipient = begun_for(self._store, move) if move.earlier else self._planned_for(move)
+        if recipient is None:
+            unlike.append("recipient")
+        unlike += self._not_ours(move)
+        return Grounds([*conditions, *(recipient or [])], unlike, ["fee's share"] if self._too_dear(move) else [])
+
+    def coins(self, move: CoinMove) -> list[HeldCoin]:
+        return [coin.held for coin in move.inputs]
+
+    def differs(self, move: CoinMove, names: str) -> None:
+        log.error("ALARM %s: %s differs from what was planned in %s", self.network.id, move.id, names)
+
+    def throw_away(self, move: CoinMove, leaving: Sequence[str]) -> None:
+        """built → waiting: its following has it built anew, or frees its coins and plans anew."""
+        anew = replace(move, state="waiting", newest=None, reason="its bytes were altered")
+        self._store.commit([Save(anew.next(self._clock.now_ms()))])
+
+    @contextmanager
+    def keys(self, move: CoinMove) -> Iterator[InputSigner]:
+        coins = {coin.outpoint: coin for coin in move.inputs}
+        with self._keys(move) as key:
+            yield lambda outpoint, digest: key(coins[outpoint], digest)
+
+    def _planned_for(self, move: CoinMove) -> list[Change] | None:
+        """The conditions under which a first attempt may pay its recipient; None where it is not the wallet of today."""
+        wallet = recipient_of(self._store, move)
+        if wallet is None:
+            return None
+        if closed_to(self._store, wallet):
+            raise PaymentsStopped(f"payments are stopped, and {wallet.address} was registered after that")
+        return [Still(wallet)]
+
+    def _not_ours(self, move: CoinMove) -> list[str]:
+        """The inputs that are no coins of ours which are reserved for this move. Of what was signed already, a block that
+        fell out may have taken some back."""
+        begun = bool(move.earlier)
+        if move.wallet is not None:
+            reserved = coins_of(self._store, self.network, move.wallet).reserved(move.id)
+            held = {coin.outpoint: coin.amount for coin in reserved if begun or not coin.gone}
+            found = [(held.get(coin.outpoint), coin.address, coin.path) for coin in move.inputs]
+            wanted = [(coin.amount, move.wallet, None) for coin in move.inputs]
+            return [coin.outpoint for coin, is_, ought in zip(move.inputs, found, wanted, strict=True) if is_ != ought]
+        if move.id not in queue_of(self._store, self.network.id).holders:
+            return ["the reservation"]
+        deposits = deposits_of(self._store, move)
+        keys = [("" if d is None else d.tenant or "", "" if d is None else d.address_id or "") for d in deposits]
+        owners = self._store.get_many([(Address, {"tenant": tenant, "id": id}) for tenant, id in keys])
+        each = zip(move.inputs, deposits, owners, strict=True)
+        return [coin.outpoint for coin, deposit, owner in each if not self._arrived(move, coin, deposit, owner, begun)]
+
+    def _arrived(self, move: CoinMove, coin: MovedCoin, deposit: Deposit | None, owner: Address | None, begun: bool) -> bool:
+        """Whether `coin` is what `deposit` brought to the address `owner`."""
+        if deposit is None or owner is None or not (begun or spendable(deposit)):
+            return False
+        known = (outpoint_of(deposit), deposit.amount, deposit.address, deposit.network, deposit.asset, owner.path)
+        return known == (coin.outpoint, coin.amount, coin.address, self.network.id, move.asset, coin.path)
